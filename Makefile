@@ -1,0 +1,104 @@
+# Every target runs on the sandbox: no cloud account, no credentials. A real deployment is plain `pulumi up -s prod`.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+STACK ?= dev
+JOB ?= examples/jobs/digits.yaml
+BIN := .venv/bin
+# Named after the content of what it installs, so that a checkout that only moves file times installs nothing.
+STAMP := .venv/made-$(shell cat requirements.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+
+# In two steps: a failure inside eval "$$(...)" goes unseen, and Pulumi would then run on the caller's own backend.
+ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUMI_BACKEND_URL:?}";
+
+.PHONY: help up down preview test soak bench lint types format sandbox-start sandbox-stop clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: sandbox-start ## Deploy on the sandbox, list its targets, run a job on one and show its logs
+	@$(ON_SANDBOX) \
+	pulumi stack select --create sandbox && \
+	pulumi up --stack sandbox --refresh --yes --skip-preview --non-interactive && \
+	$(BIN)/stacks export --stack sandbox && \
+	$(BIN)/jobs targets && \
+	{ job=$$($(BIN)/jobs submit $(JOB) --to gpu --wait -o id) || failed=$$?; } && \
+	if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi && exit $${failed:-0}
+
+down: sandbox-start ## Destroy what `make up` made, and stop the sandbox
+	@$(ON_SANDBOX) \
+	if pulumi stack select sandbox 2>/dev/null; then \
+		pulumi destroy --stack sandbox --yes --skip-preview --non-interactive --run-program && \
+		pulumi stack rm sandbox --yes --preserve-config; \
+	fi
+	@$(BIN)/sandbox stop
+
+# Pulumi writes an encryption salt into the file of each stack it touches, and a real stack's key is out of reach here:
+# so a copy without them is read, and the tracked file stays as it is.
+preview: sandbox-start ## Preview any environment on the sandbox without credentials: make preview STACK=prod
+	@test -f Pulumi.$(STACK).yaml || { echo "error: there is no Pulumi.$(STACK).yaml" >&2; exit 2; }
+	@$(ON_SANDBOX) \
+	copy="$$SANDBOX_HOME/preview/Pulumi.$(STACK).yaml" && mkdir -p "$${copy%/*}" && cp Pulumi.yaml "$${copy%/*}" && \
+	grep -vE '^(secretsprovider|encryptedkey|encryptionsalt):' Pulumi.$(STACK).yaml > "$$copy" && \
+	echo "The sandbox knows nothing that $(STACK) already has, so every resource shows as a create." >&2 && \
+	echo "Its quotas are its own too; one that is too small ends the preview here." >&2 && \
+	$(BIN)/stacks quota $(STACK) && \
+	pulumi --cwd "$${copy%/*}" stack select --create $(STACK) > /dev/null && \
+	pulumi preview --stack $(STACK) --config-file "$$copy" --non-interactive
+
+test: $(STAMP) ## Run every test, the long ones with a sample of their cases
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+soak: $(STAMP) ## Run every test with the full counts
+	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: sandbox-start ## Print ratios against named peers and limits
+	@$(ON_SANDBOX) $(BIN)/python -m benchmarks
+
+lint: $(STAMP) ## Check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Check types
+	@$(BIN)/pyright
+
+format: $(STAMP) ## Format, and fix what can be fixed without a thought
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+sandbox-start: $(STAMP) # Started here, and never anything but the sandbox used
+	@asked="$${PULUMI_BACKEND_URL:-}"; $(BIN)/sandbox start >&2 || exit; $(ON_SANDBOX) \
+	if [ -n "$$asked" ] && [ "$$asked" != "$$PULUMI_BACKEND_URL" ]; then \
+		echo "error: PULUMI_BACKEND_URL is $$asked, and make runs on the sandbox only" >&2; \
+		echo "hint: unset PULUMI_BACKEND_URL, or deploy with pulumi up --stack NAME" >&2; \
+		exit 2; \
+	fi
+
+sandbox-stop: $(STAMP) ## Stop the sandbox and keep its state
+	@$(BIN)/sandbox stop
+
+clean: ## Stop the sandbox and remove its state, the environment and build outputs
+	@if [ -x $(BIN)/sandbox ]; then $(BIN)/sandbox stop --wipe; fi
+	@rm -rf .venv .sandbox .accel build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# `jobs` is a builtin of every shell, so the same command is there under its installed name, accel-jobs, too.
+# The commands run the code of this checkout from any folder: the .pth line is relative to site-packages, so a checkout
+# that is moved or copied still runs itself.
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: accel needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) --version 2>&1)" >&2; \
+		echo "hint: name another one: make PYTHON=python3.12" >&2; exit 2; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
+	@echo "installing requirements-dev.txt into .venv" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+		echo ../../../.. > "$$site/accel-checkout.pth"
+	@for command in jobs accel-jobs stacks sandbox; do \
+		printf '#!/bin/sh\nexec "$$(dirname -- "$$(readlink -f -- "$$0")")/python" -P -m %s "$$@"\n' \
+			"$${command#accel-}" > $(BIN)/$$command && chmod 755 $(BIN)/$$command; \
+	done
+	@rm -f .venv/made-* && touch $@

@@ -1,0 +1,56 @@
+"""Hardware facts of the clouds: data files with source and date, and typed look-ups that never guess."""
+
+from accel.catalog.accelerators import Accelerator, accelerator, accelerators
+from accel.catalog.confidence import confidence
+from accel.catalog.machines import Machine, NoMachine, expand, families, hosts, machine, machines, machines_for
+from accel.catalog.memory import (
+    Fit,
+    Holding,
+    fits,
+    gke_allocatable,
+    holding,
+    suggested_memory_mib,
+    usable_memory_mib,
+)
+from accel.catalog.nearest import AmbiguousName, NotOffered, UnknownName, nearest
+from accel.catalog.places import check_place, check_zone, regions, where, zones
+from accel.catalog.prices import Price, price, prices_for
+from accel.catalog.spot import Interruption, interruption
+from accel.catalog.tables import DamagedData
+
+__all__ = [
+    "Accelerator",
+    "AmbiguousName",
+    "DamagedData",
+    "Fit",
+    "Holding",
+    "Interruption",
+    "Machine",
+    "NoMachine",
+    "NotOffered",
+    "Price",
+    "UnknownName",
+    "accelerator",
+    "accelerators",
+    "check_place",
+    "check_zone",
+    "confidence",
+    "expand",
+    "families",
+    "fits",
+    "gke_allocatable",
+    "holding",
+    "hosts",
+    "interruption",
+    "machine",
+    "machines",
+    "machines_for",
+    "nearest",
+    "price",
+    "prices_for",
+    "regions",
+    "suggested_memory_mib",
+    "usable_memory_mib",
+    "where",
+    "zones",
+]

@@ -1,0 +1,283 @@
+"""Machine types of AWS and Google Cloud: what can be rented whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from accel.catalog.accelerators import accelerator as accelerator_named
+from accel.catalog.accelerators import accelerators
+from accel.catalog.nearest import UnknownName
+from accel.catalog.tables import Row, Table, read
+
+TYPE_CHECKING = False  # typing takes 5 ms to import; the type checker knows this name
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["accelerator", "cpu", "tpu-host", "n1-attach"]
+    CpuArch = Literal["x86_64", "arm64"]
+
+CLOUDS = ("aws", "gcp")
+CLOUD_NAMES = {"aws": "AWS", "gcp": "Google Cloud"}
+_NOUN = {"aws": "instance type", "gcp": "machine type"}
+_KINDS = ("accelerator", "cpu", "tpu-host")
+"""Kinds that can be rented under their own name; the file has TPU slices of many hosts too."""
+
+_ATTACHMENT = "n1-attach"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine type, or a GPU to attach to one.
+
+    `accelerator` is a key of accelerators.csv, empty on a CPU machine; `accelerator_count` is a fraction where one
+    accelerator is shared out (AWS g6f, GCP g4-standard-6). `memory_mib` is what the cloud lists, more than a job gets.
+    `local_ssd_gb` is what comes with it, `local_ssd_mode` whether that is `bundled`, `optional` or `none`;
+    `gpudirect` is empty where none is stated. `sources` are ids of sources.csv; `unverified` names the columns taken
+    from memory of vendor pages.
+
+    Where `is_attachment` is true, `name` (`n1+nvidia-tesla-t4x2`) is the catalogue's own: GPUs that are attached to an
+    N1 machine of one's choice. `vcpus` and `memory_mib` are then the most that such a host may have, and a price is
+    that of the GPUs alone; `hosts` names the machines.
+    """
+
+    cloud: str
+    name: str
+    family: str
+    kind: Kind
+    status: str
+    vcpus: int
+    memory_mib: int
+    cpu_arch: CpuArch
+    accelerator: str
+    accelerator_count: int | float
+    accelerator_memory_gib: float | None
+    local_ssd_gb: float | None
+    local_ssd_mode: str
+    network_gbps: float | None
+    efa_interfaces: int
+    gpudirect: str
+    intra_node: str
+    capacity_block: bool
+    gke_label: str
+    sources: tuple[str, ...]
+    unverified: tuple[str, ...]
+    notes: str
+
+    @property
+    def whole_accelerators(self) -> int:
+        """Accelerators that one job can have to itself: 0 on CPU machines and on shares of one."""
+        return int(self.accelerator_count)
+
+    @property
+    def is_attachment(self) -> bool:
+        """Whether it is GPUs to attach to a host, which no API takes as a machine type."""
+        return self.kind == _ATTACHMENT
+
+
+class NoMachine(LookupError):
+    """No machine has that many of an accelerator. `counts` holds the numbers that exist, none for what is rented
+    otherwise."""
+
+    def __init__(self, accelerator: str, count: float, counts: tuple[float, ...], why: str) -> None:
+        self.accelerator = accelerator
+        self.count = count
+        self.counts = counts
+        super().__init__(f"{accelerator}: {why}")
+
+
+@cache
+def _table() -> Table:
+    return read("machines.csv")
+
+
+@cache
+def _lines(cloud: str) -> dict[str, int]:
+    """The index in the table of each name of a cloud, slices and attachments included."""
+    check_cloud(cloud)
+    return {name: index for index, (of, name) in enumerate(_table().of("cloud", "machine")) if of == cloud}
+
+
+@cache
+def kinds(cloud: str) -> dict[str, str]:
+    """The kind of everything that can be priced: machines, attachments (`n1-attach`) and TPU slices (`tpu-slice`)."""
+    check_cloud(cloud)
+    table = _table()
+    found = {name: kind for of, name, kind in table.of("cloud", "machine", "kind") if of == cloud}
+    for name, kind in found.items():
+        if kind not in (*_KINDS, _ATTACHMENT, "tpu-slice"):
+            raise table.row(_lines(cloud)[name]).damaged("kind", f"unknown kind of machine: {kind}")
+    return found
+
+
+def check_cloud(cloud: str) -> None:
+    """Raises UnknownName unless the catalogue has the cloud."""
+    if cloud not in CLOUDS:
+        raise UnknownName("cloud", cloud, CLOUDS)
+
+
+def check_name(cloud: str, name: str) -> None:
+    """Raises UnknownName unless the cloud has a machine, an attachment or a slice of that name."""
+    if name not in _lines(cloud):
+        raise UnknownName(_NOUN[cloud], name, _lines(cloud))
+
+
+def check_names(table: Table, used: Iterable[tuple[str, ...]]) -> None:
+    """Raises DamagedData with the first line of a table that has an unknown cloud or machine; `used` are the pairs that
+    are in it."""
+    for cloud, name in used:
+        if cloud in CLOUDS and name in _lines(cloud):
+            continue
+        line = list(table.of("cloud", "machine")).index((cloud, name))
+        column, value = ("cloud", cloud) if cloud not in CLOUDS else ("machine", name)
+        raise table.row(line).damaged(column, f"unknown {column}: {value}")
+
+
+@cache
+def _machines(cloud: str) -> dict[str, Machine]:
+    table = _table()
+    return {name: _machine(table.row(_lines(cloud)[name])) for name, kind in kinds(cloud).items() if kind in _KINDS}
+
+
+@cache
+def _attachments(cloud: str) -> tuple[Machine, ...]:
+    table = _table()
+    return tuple(_machine(table.row(_lines(cloud)[name])) for name, kind in kinds(cloud).items() if kind == _ATTACHMENT)
+
+
+def _machine(row: Row) -> Machine:
+    most = "_max" if row["kind"] == _ATTACHMENT else ""
+    count = row.number("accelerator_count") or 0
+    if row["accelerator"] and row["accelerator"] not in accelerators():
+        raise row.damaged("accelerator", f"unknown accelerator: {row['accelerator']}")
+    return Machine(
+        cloud=row["cloud"],
+        name=row["machine"],
+        family=row["series"],
+        kind=_kind(row),
+        status=row["status"],
+        vcpus=row.integer(f"vcpus{most}"),
+        memory_mib=int(row.figure(f"memory_gib{most}") * 1024),
+        cpu_arch=_cpu_arch(row),
+        accelerator=row["accelerator"],
+        accelerator_count=_plain(count),
+        accelerator_memory_gib=row.number("accelerator_memory_gib_total"),
+        local_ssd_gb=row.number("local_ssd_gb"),
+        local_ssd_mode=row["local_ssd_mode"],
+        network_gbps=row.number("network_gbps"),
+        efa_interfaces=row.integer("efa_max_interfaces"),
+        gpudirect=row["gpudirect"],
+        intra_node=row["intra_node"],
+        capacity_block=row["capacity_block"] == "yes",
+        gke_label=row["gke_accelerator_label"],
+        sources=row.parts("source"),
+        unverified=row.parts("unverified_fields"),
+        notes=row["notes"],
+    )
+
+
+def _kind(row: Row) -> Kind:
+    match row["kind"]:
+        case "accelerator" | "cpu" | "tpu-host" | "n1-attach" as kind:
+            return kind
+        case other:
+            raise row.damaged("kind", f"unknown kind of machine: {other}")
+
+
+def _cpu_arch(row: Row) -> CpuArch:
+    match row["cpu_arch"]:
+        case "x86_64" | "arm64" as arch:
+            return arch
+        case other:
+            raise row.damaged("cpu_arch", f"unknown CPU architecture: {other}")
+
+
+def _plain(count: float) -> int | float:
+    return int(count) if count == int(count) else count
+
+
+def _by_size(machine: Machine) -> tuple[float, ...]:
+    return (machine.accelerator_count, machine.vcpus, machine.memory_mib)
+
+
+@cache
+def families(cloud: str) -> tuple[str, ...]:
+    """The family names of a cloud (`g5`, `p4d`, `a3`), in alphabetical order."""
+    return tuple(sorted({machine.family for machine in _machines(cloud).values()}))
+
+
+def machine(cloud: str, name: str) -> Machine:
+    """The machine type of that name. Raises UnknownName with the nearest known ones."""
+    known = _machines(cloud)
+    if name not in known:
+        raise UnknownName(_NOUN[cloud], name, known)
+    return known[name]
+
+
+def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
+    """All machine types of a cloud, or of one family, the smaller first. Raises UnknownName."""
+    known = _machines(cloud).values()
+    if family is not None:
+        if family not in families(cloud):
+            raise UnknownName(f"{_NOUN[cloud]} family", family, families(cloud))
+        known = (machine for machine in known if machine.family == family)
+    return tuple(sorted(known, key=lambda machine: (machine.family, *_by_size(machine))))
+
+
+def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
+    """The machine types that families and sizes name, as AWS Batch reads `instanceTypes`: in the order of the
+    list, a family's smaller sizes first, each once. Raises UnknownName for the first name that is neither."""
+    found: dict[str, Machine] = {}
+    for name in names:
+        if name in families(cloud):
+            found.update((machine.name, machine) for machine in machines(cloud, family=name))
+        elif name in _machines(cloud):
+            found[name] = machine(cloud, name)
+        else:
+            raise UnknownName(_NOUN[cloud], name, (*_machines(cloud), *families(cloud)))
+    return tuple(found.values())
+
+
+def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tuple[Machine, ...]:
+    """The machines with exactly `count` of an accelerator (any of its names; chips of a TPU host), the smaller first,
+    AWS before Google Cloud; of one cloud if it is given. A fraction (0.125, 0.25, 0.5) is a share of one GPU.
+
+    A GPU that is attached to an N1 machine has an entry with `is_attachment`. TPU slices of several hosts are not
+    machines. Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or NotOffered as
+    `accelerator` does.
+    """
+    kind = accelerator_named(accelerator)
+    clouds = CLOUDS if cloud is None else (cloud,)
+    sellers = [each for one in clouds for each in _sellers(one).get(kind.name, ())]
+    found = tuple(each for each in sellers if each.accelerator_count == count)
+    if found:
+        return found
+    where = "" if cloud is None else f" of {CLOUD_NAMES[cloud]}"
+    counts = tuple(sorted({each.accelerator_count for each in sellers}))
+    if counts:
+        why = f"{count:g} is not a count that any machine{where} has; {', '.join(f'{each:g}' for each in counts)}"
+    else:
+        why = f"no machine{where} has it" + ("; it is rented by the slice" if kind.is_tpu and cloud != "aws" else "")
+    raise NoMachine(kind.name, count, counts, why)
+
+
+@cache
+def _sellers(cloud: str) -> dict[str, list[Machine]]:
+    """The machines and attachments with each accelerator, the smaller first."""
+    found: dict[str, list[Machine]] = {}
+    for each in sorted((*_machines(cloud).values(), *_attachments(cloud)), key=_by_size):
+        if each.accelerator:
+            found.setdefault(each.accelerator, []).append(each)
+    return found
+
+
+def hosts(attachment: Machine) -> tuple[Machine, ...]:
+    """The machine types that GPUs can be attached to, the smaller first. Raises ValueError for any other machine."""
+    if not attachment.is_attachment:
+        raise ValueError(f"{attachment.name} is a machine of its own, nothing to attach to one")
+    return tuple(
+        each
+        for each in machines(attachment.cloud, family=attachment.family)
+        if each.vcpus <= attachment.vcpus and each.memory_mib <= attachment.memory_mib
+    )

@@ -1,0 +1,143 @@
+"""Where machines are offered: regions and zones, as far as the data knows."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from accel.catalog.machines import check_cloud, check_name, check_names
+from accel.catalog.nearest import NotOffered, UnknownName
+from accel.catalog.tables import read
+
+# AWS's names of zones (us-east-1a) mean another zone in each account; the data has ids (use1-az1).
+_ZONE = {"aws": r"([a-z]{2}(?:-[a-z]+)+-\d+)[a-z]", "gcp": r"([a-z]+-[a-z]+\d+)-[a-z]"}
+
+
+@cache
+def _offers() -> dict[tuple[str, str], dict[str, list[str]]]:
+    """The zones of each region by cloud and machine."""
+    table = read("regions.csv")
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    of, name, in_region, in_zone = (table.at(column) for column in ("cloud", "machine", "region", "zone"))
+    last, here = ("", "", ""), list[str]()
+    for cells in table.cells():
+        # A region's zones stand together, so that most lines need no look-up.
+        if cells[in_region] != last[2] or cells[name] != last[1] or cells[of] != last[0]:
+            last = cells[of], cells[name], cells[in_region]
+            here = found.setdefault(last[:2], {}).setdefault(last[2], [])
+        if cells[in_zone]:
+            here.append(cells[in_zone])
+    check_names(table, found)
+    return found
+
+
+@cache
+def _where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
+    offered = _offers().get((cloud, machine), {})
+    return {region: tuple(sorted(offered[region])) for region in sorted(offered)}
+
+
+@cache
+def regions(cloud: str) -> tuple[str, ...]:
+    """The regions of a cloud that the data knows, in alphabetical order. Raises UnknownName."""
+    check_cloud(cloud)
+    return tuple(sorted({region for (of, _), places in _offers().items() if of == cloud for region in places}))
+
+
+@cache
+def _zones(cloud: str) -> dict[str, str]:
+    """The region of each zone of a cloud."""
+    return {
+        zone: region
+        for (of, _), places in _offers().items()
+        if of == cloud
+        for region, zones in places.items()
+        for zone in zones
+    }
+
+
+def check_region(cloud: str, region: str) -> None:
+    """Raises UnknownName unless it is a region of the cloud; for a zone, the message has its region."""
+    if region in regions(cloud):
+        return
+    of_zone = _region_of(cloud, region)
+    if of_zone is not None:
+        raise NotOffered("region", region, f"{region} is a zone; the region is {of_zone}", (of_zone,))
+    raise UnknownName("region", region, regions(cloud))
+
+
+def _region_of(cloud: str, zone: str) -> str | None:
+    """The region of what is, or looks like, a zone."""
+    looks = re.fullmatch(_ZONE[cloud], zone)
+    region = _zones(cloud).get(zone) or (looks[1] if looks else None)
+    return region if region in regions(cloud) else None
+
+
+def where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
+    """The zones of each region that offers a machine, an attachment or a TPU slice; no zones where only the region is
+    known, no regions where none is. Zones of AWS are ids (use1-az1), the same in every account. Raises UnknownName."""
+    check_name(cloud, machine)
+    return dict(_where(cloud, machine))
+
+
+def zones(cloud: str, region: str, machine: str) -> tuple[str, ...]:
+    """The zones of a region that offer a machine; empty where only the region is known to.
+
+    Raises UnknownName for a name that does not exist, NotOffered where the machine is not in the region.
+    """
+    check_place(cloud, machine, region)
+    return _where(cloud, machine)[region]
+
+
+def check_place(cloud: str, machine: str, place: str) -> None:
+    """Raises NotOffered, with the nearest regions, unless the region offers the machine; UnknownName for a machine or a
+    region that does not exist. A zone is refused with its region; `check_zone` is for zones.
+
+    The data may lag behind a cloud by months: what it lacks may have opened since.
+    """
+    check_name(cloud, machine)
+    offered = _where(cloud, machine)
+    if place not in offered:
+        check_region(cloud, place)
+        raise _not_offered("region", machine, place, place, tuple(offered))
+
+
+def check_zone(cloud: str, machine: str, zone: str) -> None:
+    """Raises NotOffered unless the zone offers the machine, or its region does and no zone of it is known.
+
+    Zones of AWS are ids (use1-az1): a name such as us-east-1a means another zone in each account and is refused with
+    the ids of its region. UnknownName for a zone or machine that does not exist.
+    """
+    check_name(cloud, machine)
+    region = _region_of(cloud, zone)
+    if region is None:
+        raise UnknownName("zone", zone, _zones(cloud))
+    if cloud == "aws" and zone not in _zones(cloud):
+        ids = zones(cloud, region, machine)
+        hint = f"; here {', '.join(ids)}" if ids else ""
+        raise NotOffered("zone", zone, f"{zone} is another zone in each account; give the zone's id{hint}", ids)
+    check_place(cloud, machine, region)
+    known = _where(cloud, machine)[region]
+    if known and zone not in known:
+        raise _not_offered("zone", machine, zone, region, known)
+
+
+def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tuple[str, ...]) -> NotOffered:
+    if not offered:
+        return NotOffered(kind, place, f"{machine}: no {kind} is known to offer it", ())
+    near = nearest_places(near_to, offered)
+    more = f" and {len(offered) - len(near)} more" if len(offered) > len(near) else ""
+    return NotOffered(kind, place, f"{machine} is not offered in {place}; nearest: {', '.join(near)}{more}", near)
+
+
+def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str, ...]:
+    """At most `n` of `known`, those first whose name begins like `place`: names begin with the continent."""
+    return tuple(sorted(known, key=lambda each: (-_alike(place, each), each))[:n])
+
+
+def _alike(left: str, right: str) -> int:
+    """The number of letters that two names begin with alike."""
+    for count, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return count
+    return min(len(left), len(right))

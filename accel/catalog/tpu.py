@@ -1,0 +1,230 @@
+"""TPU slices: what a name or a topology means in chips, cores, hosts and machine types.
+
+The number after a name counts TensorCores for v2, v3, v4 and v5p, and chips for v5litepod and v6e; a chip of the
+first kind has two cores. Nothing is read from a file here: tests compare it with every slice of machines.csv.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import combinations_with_replacement
+
+from accel.catalog.nearest import UnknownName
+from accel.catalog.places import where
+from accel.catalog.tpu_generations import GENERATIONS, Api, Generation, Host
+
+_LONGEST_SIDE = 256  # no published shape has a longer one, so v5p-8576 (67 cubes of 4x4x4) does not exist
+_SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A TPU slice.
+
+    `name` is the catalogue's; `api_type` is the Cloud TPU API's `accelerator_type`, None for a generation that the
+    API does not have. `written` is what was asked for, such as `v5e-4` for v5litepod-4. `host` is the kind of host
+    that it is made of.
+    """
+
+    name: str
+    written: str
+    generation: Generation = field(repr=False)
+    chips: int
+    topology: str
+    host: Host
+
+    @property
+    def api(self) -> Api:
+        """`tpu`: the Cloud TPU API and GKE; `gke-only`: GKE."""
+        return self.generation.api
+
+    @property
+    def api_type(self) -> str | None:
+        return self.name if self.api == "tpu" else None
+
+    @property
+    def version(self) -> str:
+        """The `type` of the API's AcceleratorConfig, such as V5LITE_POD; empty for a `gke-only` one."""
+        return self.generation.version
+
+    @property
+    def cores(self) -> int:
+        """TensorCores."""
+        return self.chips * self.generation.cores_per_chip
+
+    @property
+    def hosts(self) -> int:
+        """VMs (workers)."""
+        return self.chips // self.host.chips
+
+    @property
+    def chips_per_host(self) -> int:
+        return self.host.chips
+
+    @property
+    def multi_host(self) -> bool:
+        return self.hosts > 1
+
+    @property
+    def machine_type(self) -> str | None:
+        """GCE's and GKE's machine type of a host; None for v2, which has none."""
+        return self.host.machine_type
+
+    @property
+    def gke_label(self) -> str:
+        """The value of the node label cloud.google.com/gke-tpu-accelerator; empty for v2."""
+        return self.host.gke_label
+
+    @property
+    def runtime_versions(self) -> dict[str, tuple[str, ...]]:
+        """Recommended TPU software versions, with their frameworks; none where the API does not reach."""
+        runtime = self.generation.runtime
+        return {runtime.name: runtime.frameworks} if runtime else {}
+
+    @property
+    def published(self) -> bool:
+        """Whether Google's tables of sizes go up to this one."""
+        return self.chips <= self.generation.published_chips
+
+    @property
+    def places(self) -> dict[str, tuple[str, ...]]:
+        """The zones of each region that is known to offer it; none for a size that the catalogue has no row of."""
+        try:
+            return where("gcp", self.name)
+        except UnknownName:
+            return {}
+
+
+class NoSuchSlice(LookupError):
+    """A size or shape that the generation does not have. `choices` are the nearest names or shapes."""
+
+    def __init__(self, what: str, why: str, choices: Iterable[str]) -> None:
+        self.what = what
+        self.why = why
+        self.choices = tuple(choices)
+        super().__init__(f"{what} {why}; nearest: {', '.join(self.choices)}")
+
+
+def tpu(name: str, topology: str | None = None) -> Slice:
+    """The slice of that name: `v5litepod-16`, `v4-8`, `tpu7x-2x2x1`, also `v5e-16` and SkyPilot's `tpu-v4-8`. A
+    generation alone (`v5p`) needs the topology. Case does not count.
+
+    Raises UnknownName for a generation that does not exist, NoSuchSlice for a size or shape that it does not have.
+    """
+    generation, size = _parsed(name)
+    if "x" in size:
+        if topology not in (None, size):
+            raise NoSuchSlice(f"topology {topology}", f"is not that of {name}", [size])
+        topology, size = size, ""
+    if not size:
+        if not topology:
+            raise NoSuchSlice(name, "has no size", [_name(generation, chips) for chips in sizes(generation)[:3]])
+        chips = chips_of(topology, generation)
+    else:
+        chips, rest = divmod(int(size), generation.per_chip)
+        if rest or chips not in sizes(generation):
+            choices = [_name(generation, each) for each in _around(sizes(generation), int(size) / generation.per_chip)]
+            raise NoSuchSlice(name, f"is no size of {generation.product}", choices)
+        shape = default_topology(generation, chips)
+        if topology and chips_of(topology, generation) != chips:
+            why = f"has {chips_of(topology, generation)} chips, {name} has {chips}"
+            raise NoSuchSlice(topology, why, [shape])
+        topology = topology or shape
+    topology = "x".join(str(side) for side in _sides(topology))
+    own = f"{generation.prefix}-{topology}" if generation.api == "gke-only" else _name(generation, chips)
+    single = {host.chips: host for host in generation.single}
+    return Slice(own, name, generation, chips, topology, single.get(chips, generation.several))
+
+
+def tpu_pool(machine_type: str, topology: str) -> Slice:
+    """The slice that a GKE node pool of that machine type and topology is. Unlike tpu() it can be an 8-chip slice of
+    v5e or v6e on two 4-chip hosts.
+
+    Raises UnknownName for a machine type that is no TPU host, NoSuchSlice where the topology does not go with it.
+    """
+    known = {name: generation for generation in GENERATIONS for name in generation.machine_types}
+    if machine_type not in known:
+        raise UnknownName("TPU machine type", machine_type, known)
+    whole = tpu(known[machine_type].prefix, topology)
+    host = whole.generation.machine_types[machine_type]
+    one_host = host.chips == whole.chips
+    if not one_host and (host != whole.generation.several or whole.chips < host.chips):
+        raise NoSuchSlice(topology, f"is not made of {machine_type}", [f"{whole.machine_type} for {topology}"])
+    return replace(whole, host=host)
+
+
+def chips_of(topology: str, generation: Generation) -> int:
+    """The chips of a topology such as `2x4` or `4x4x8`. Raises NoSuchSlice for a shape that is not offered."""
+    sides = _sides(topology)
+    if sides and _offered(sides, generation):
+        return math.prod(sides)
+    near = _around(sizes(generation), math.prod(sides) if sides else 1)
+    shapes = [default_topology(generation, chips) for chips in near]
+    raise NoSuchSlice(topology, f"is no topology of {generation.product}", shapes)
+
+
+@cache
+def sizes(generation: Generation) -> tuple[int, ...]:
+    """The chips of every slice of a generation that has a name, the smallest first."""
+    if generation.sizes_2d:
+        return tuple(math.prod(shape) for shape in generation.sizes_2d)
+    small = [host.chips for host in generation.single if host.chips < 4] + [math.prod(shape) for shape in _SMALL_3D]
+    stepped = range(64, generation.stepped_chips + 1, 64)
+    cubes = [chips for chips in stepped if _cubic(chips)[-1] <= _LONGEST_SIDE]
+    return tuple(dict.fromkeys([*small, *cubes, *generation.larger_chips]))
+
+
+def default_topology(generation: Generation, chips: int) -> str:
+    """The shape that a size has unless another is asked for: in three dimensions the one nearest to a cube."""
+    named = {math.prod(shape): shape for shape in generation.sizes_2d or ((1, 1, 1), *_SMALL_3D)}
+    sides: tuple[int, ...] = named.get(chips) or _cubic(chips)
+    return "x".join(str(side) for side in sides)
+
+
+def slice_names(generation: Generation) -> tuple[str, ...]:
+    """The name of every slice of a generation, the smallest first."""
+    return tuple(tpu(_name(generation, chips)).name for chips in sizes(generation))
+
+
+def _name(generation: Generation, chips: int) -> str:
+    return f"{generation.prefix}-{chips * generation.per_chip}"
+
+
+def _parsed(name: str) -> tuple[Generation, str]:
+    known = {alias: each for each in GENERATIONS for alias in (each.prefix, *each.aliases)}
+    prefix, dash, size = name.lower().removeprefix("tpu-").partition("-")
+    if prefix in known and (not dash or re.fullmatch(r"[0-9]{1,6}|[0-9]+(x[0-9]+){1,2}", size, re.ASCII)):
+        return known[prefix], size
+    like = [each for each in known if prefix == each] or list(known)
+    raise UnknownName("TPU type", name, [_name(known[each], chips) for each in like for chips in sizes(known[each])])
+
+
+def _sides(topology: str) -> tuple[int, ...]:
+    found = re.fullmatch(r"[0-9]{1,4}(x[0-9]{1,4}){1,2}", topology.lower(), re.ASCII)
+    return tuple(int(side) for side in topology.lower().split("x")) if found else ()
+
+
+def _offered(sides: tuple[int, ...], generation: Generation) -> bool:
+    if generation.sizes_2d:
+        return sides in generation.sizes_2d
+    if len(sides) != 3 or math.prod(sides) > generation.pod_chips:
+        return False
+    one_chip = sides == (1, 1, 1) and any(host.chips == 1 for host in generation.single)
+    cubes = all(side >= 4 and side % 4 == 0 for side in sides) and list(sides) == sorted(sides)
+    return one_chip or sides in _SMALL_3D or cubes
+
+
+@cache
+def _cubic(chips: int) -> tuple[int, ...]:
+    """The sides, multiples of four, of the shape of whole cubes that is nearest to a cube."""
+    cubes = chips // 64
+    sides = [side for side in range(1, cubes + 1) if cubes % side == 0]
+    shapes = [each for each in combinations_with_replacement(sides, 3) if math.prod(each) == cubes]
+    return tuple(4 * side for side in min(shapes, key=sum))
+
+
+def _around(known: tuple[int, ...], wanted: float) -> list[int]:
+    """The next smaller and the next larger."""
+    return [*[each for each in known if each <= wanted][-1:], *[each for each in known if each > wanted][:1]]

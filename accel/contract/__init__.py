@@ -1,0 +1,1 @@
+"""What a deployed stack promises to jobs and to other stacks."""

@@ -1,0 +1,96 @@
+"""The `targets` output of a stack: where jobs can run, one entry a target.
+
+Written strictly (an unknown field is a fault of ours), read leniently (a newer stack may say more than this reader
+knows). A field is only ever added; a removal is an entry in UPGRADING.md.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+SCHEMA = 1
+
+
+class Contract(BaseModel):
+    """One frozen part of the contract."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True, defer_build=True
+    )
+
+
+class AwsBatchEnvironment(Contract):
+    """A compute environment behind a queue, in the order in which Batch tries them."""
+
+    name: str = Field(description="the author's key for it")
+    arn: str
+    capacity: Literal["on-demand", "spot"]
+    instance_types: list[str] = Field(description="families or sizes, as Batch was given them")
+    max_vcpus: int
+    disk_gib: int = Field(description="root volume of an instance, shared by the containers on it")
+
+
+class AwsBatchDefinition(Contract):
+    """A job definition that the stack owns."""
+
+    arn: str = Field(description="without a revision: Batch takes the latest active one")
+    image: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    shm_mib: int | None = None
+    secrets: dict[str, str] = Field(default_factory=dict, description="variable name to Secrets Manager or SSM ARN")
+    attempts: int | None = Field(default=None, description="with the first one; absent: an older stack does not say")
+    timeout_s: int | None = Field(default=None, description="of one attempt; absent: none, or an older stack")
+
+
+class AwsBatchTarget(Contract):
+    """An AWS Batch queue with the definitions, roles and tables that its jobs use."""
+
+    kind: Literal["aws-batch"] = "aws-batch"
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    region: str
+    queue_arn: str
+    environments: list[AwsBatchEnvironment] = Field(min_length=1)
+    definitions: dict[str, AwsBatchDefinition]
+    definition_prefix: str = Field(description="definitions that jobs register carry this prefix")
+    log_group: str
+    job_role_arn: str
+    execution_role_arn: str
+    claim_table: str | None = Field(default=None, description="DynamoDB table that makes submit idempotent")
+
+
+class LocalTarget(Contract):
+    """This machine. An image `local/<folder>` runs in <root>/<folder>."""
+
+    kind: Literal["local"] = "local"
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    root: str = "."
+
+
+Target = Annotated[AwsBatchTarget | LocalTarget, Field(discriminator="kind")]
+Targets = dict[str, Target]
+
+
+@cache
+def _adapter(of: Any) -> TypeAdapter[Any]:
+    # Built when it is used: a command that reads no target starts a few hundredths of a second sooner.
+    return TypeAdapter(of)
+
+
+KINDS: tuple[str, ...] = ("aws-batch", "local")
+
+
+def write(targets: Mapping[str, AwsBatchTarget | LocalTarget]) -> dict[str, Any]:
+    """The targets as plain JSON values, as a stack exports and publishes them."""
+    return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True)
+
+
+def read_one(document: Mapping[str, Any]) -> AwsBatchTarget | LocalTarget:
+    """One target as another version of accel may have written it; fields that this one does not know are left out.
+
+    Raises pydantic.ValidationError where a field that this version needs is missing or of another type.
+    """
+    return _adapter(Target).validate_python(dict(document), extra="ignore")

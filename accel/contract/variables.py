@@ -1,0 +1,17 @@
+"""The environment that every backend gives a job, besides what the job file sets."""
+
+JOB_NAME = "ACCEL_JOB_NAME"
+TASK_COUNT = "ACCEL_TASK_COUNT"
+"""How many tasks the job has; 1 for a single one."""
+TASK_INDEX = "ACCEL_TASK_INDEX"
+"""0 to count - 1. On platforms that number tasks themselves, read the variable that INDEX_FROM names."""
+INDEX_FROM = "ACCEL_TASK_INDEX_FROM"
+"""Name of the variable that holds this task's index on this platform."""
+ATTEMPT = "ACCEL_ATTEMPT"
+"""1 for the first attempt, on platforms that do not number attempts themselves."""
+
+RESERVED_PREFIXES = ("ACCEL_", "AWS_BATCH_")
+
+INDEX_VARIABLE = {"aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX", "local": TASK_INDEX}
+"""Platform's own index variable by target kind.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html"""

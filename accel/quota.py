@@ -1,0 +1,237 @@
+"""Whether an environment at its largest stays within the account's quotas. Pure arithmetic: nothing is asked here.
+
+The sum for one quota is
+
+    total = in use + max(0, need - own)
+
+where `need` is the most that the environment can start, `in use` what the cloud reports for the whole account, and
+`own` the part of that which the environment runs already. So what others run is left to them, and what the environment
+runs is counted once: as a part of its maximum.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from accel.catalog.machines import Machine, expand
+from accel.catalog.nearest import UnknownName
+from accel.catalog.quotas import Quota, quota_for, standard_of
+
+Word = Literal["ok", "over", "unknown"]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """An AWS Batch environment as plain values. `exceeds`: it may go one instance above max_vcpus, as Batch does with
+    every strategy but BEST_FIT on demand.
+
+    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
+    """
+
+    name: str
+    region: str
+    spot: bool
+    instance_types: tuple[str, ...]
+    max_vcpus: int
+    exceeds: bool = True
+
+
+@dataclass(frozen=True)
+class GooglePool:
+    """Google machines as plain values: at most `machines` of them at once, each with `count` accelerators (GPUs, or
+    chips of a TPU) and `ssd_gb` of SSD or balanced disks. `service`: compute, aiplatform or tpu."""
+
+    name: str
+    region: str
+    accelerator: str
+    count: int
+    machines: int
+    spot: bool = False
+    ssd_gb: int = 0
+    service: str = "compute"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What an environment can use of one quota, in its unit. `quota` is None where none is known; `label` names it even
+    then. `extra` is the part of `amount` that is the one instance beyond max_vcpus; `unsized` names the types that are
+    not in the catalogue, whose size therefore is not in it."""
+
+    quota: Quota | None
+    label: str
+    region: str
+    amount: float
+    by: Mapping[str, float]
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    unsized: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Use:
+    """What counts towards a quota now: of the account, and the environment's own part of that."""
+
+    total: float
+    own: float = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a need can be met, with the numbers. `total` is the account's use at the environment's maximum."""
+
+    word: Word
+    need: Need
+    use: Use | None
+    limit: float | None
+    total: float | None
+    reason: str
+
+
+def needs(pools: Iterable[Pool]) -> list[Need]:
+    """What the environments can use at most, one entry for each quota and region.
+
+    An environment whose types fall under two quotas counts whole towards each: it may fill itself from either.
+    """
+    rows: dict[tuple[str, str], _Sum] = {}
+    for pool in pools:
+        for key, (quota, types) in _by_quota(pool).items():
+            rows.setdefault((key, pool.region), _Sum(quota, key, pool.region)).add(pool, types)
+    return [row.need() for row in rows.values()]
+
+
+def _by_quota(pool: Pool) -> dict[str, tuple[Quota | None, list[str]]]:
+    found: dict[str, tuple[Quota | None, list[str]]] = {}
+    for name in pool.instance_types:
+        quota = quota_for("aws", name, pool.spot)
+        bought = "Spot" if pool.spot else "on-demand"
+        key = quota.key if quota else f"{name.partition('.')[0]} {bought}"
+        found.setdefault(key, (quota, []))[1].append(name)
+    return found
+
+
+@dataclass
+class _Sum:
+    quota: Quota | None
+    key: str
+    region: str
+    by: dict[str, float] = field(default_factory=dict[str, float])
+    extra: dict[str, str] = field(default_factory=dict[str, str])
+    unsized: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, pool: Pool, types: list[str]) -> None:
+        machines, unknown = _machines(types)
+        self.unsized.update(dict.fromkeys(unknown))
+        amount = pool.max_vcpus
+        if pool.exceeds and machines:
+            largest = max(machines, key=lambda machine: machine.vcpus)
+            amount += largest.vcpus
+            self.extra[pool.name] = f"{largest.vcpus} vCPUs of one {largest.name}"
+        self.by[pool.name] = self.by.get(pool.name, 0) + amount
+
+    def need(self) -> Need:
+        amount = sum(self.by.values())
+        return Need(self.quota, self.key, self.region, amount, self.by, self.extra, tuple(self.unsized))
+
+
+def _machines(types: Iterable[str]) -> tuple[list[Machine], list[str]]:
+    known: list[Machine] = []
+    unknown: list[str] = []
+    for name in types:
+        try:
+            known += expand("aws", [name])
+        except UnknownName:
+            unknown.append(name)
+    return known, unknown
+
+
+def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
+    """What Google machines can use at most: the accelerators of their kind, all GPUs of the project, SSD."""
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    quotas: dict[str, Quota | None] = {}
+
+    def count(quota: Quota | None, label: str, region: str, pool: str, amount: float) -> None:
+        quotas[label] = quota
+        by = rows.setdefault((label, region), {})
+        by[pool] = by.get(pool, 0) + amount
+
+    for pool in pools:
+        amount = pool.count * pool.machines
+        quota = quota_for("gcp", pool.accelerator, pool.spot, service=pool.service)
+        bought = "Spot" if pool.spot else "on-demand"
+        count(quota, quota.key if quota else f"{pool.accelerator} {bought}", pool.region, pool.name, amount)
+        # Vertex AI and the TPU API have quotas of their own, and TPUs are no GPUs.
+        if pool.service != "compute":
+            continue
+        if not pool.accelerator.startswith("tpu"):
+            every = quota_for("gcp", "gpus-all-regions")
+            count(every, "GPUS_ALL_REGIONS", "global", pool.name, amount)
+        if pool.ssd_gb:
+            disks = quota_for("gcp", "ssd")
+            count(disks, "SSD_TOTAL_GB", pool.region, pool.name, pool.ssd_gb * pool.machines)
+    return [Need(quotas[label], label, region, sum(by.values()), by) for (label, region), by in rows.items()]
+
+
+def verdict(need: Need, use: Use | None, limit: float | None, why: str = "") -> Verdict:
+    """`over` where the limit is surely too small, `ok` where it surely suffices, else `unknown`: a quota that could not
+    be read is never ok. `why` says what could not be read. Google writes "no limit" as -1.
+    """
+
+    def said(word: Word, reason: str, total: float | None = None) -> Verdict:
+        return Verdict(word, need, use, limit, total, reason)
+
+    if need.quota is None:
+        return said("unknown", f"no quota is known that holds {need.label}")
+    if limit is None:
+        return said("unknown", why or "the limit could not be read")
+    if limit < 0:
+        return said("ok", "there is no limit")
+    if use is None:
+        # What others use can only be added: a need above the limit is over it in any case.
+        if need.amount > limit:
+            return said("over", f"{need.amount:g} is above the limit of {limit:g}, whatever else is in use")
+        return said("unknown", why or "what is in use could not be read")
+    total = use.total + max(0.0, need.amount - use.own)
+    if total > limit:
+        return said("over", f"{total:g} of {limit:g} {need.quota.unit}s: {total - limit:g} too few", total)
+    if need.unsized:
+        return said("unknown", f"{', '.join(need.unsized)}: not in the catalogue, so their size is not known", total)
+    return said("ok", f"{total:g} of {limit:g} {need.quota.unit}s", total)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The limit and the use that a cloud reports of one quota, and a remark where it is another one's."""
+
+    limit: float
+    use: float
+    remark: str = ""
+
+
+def google_readings(answer: Mapping[str, Any]) -> dict[str, Reading]:
+    """The metrics of an answer of compute.regions.get or compute.projects.get (GPUS_ALL_REGIONS is in the second
+    only), by name. Entries that are not whole are left out.
+
+    Source: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
+    """
+    found: dict[str, Reading] = {}
+    entries: list[dict[str, Any]] = answer.get("quotas") or []
+    for entry in entries:
+        metric, limit, use = (entry.get(name) for name in ("metric", "limit", "usage"))
+        if isinstance(metric, str) and isinstance(limit, int | float) and isinstance(use, int | float):
+            found[metric] = Reading(float(limit), float(use))
+    return found
+
+
+def google_reading(quota: Quota, readings: Mapping[str, Reading]) -> Reading | None:
+    """What is reported of a quota; None where the answer does not have it, which says nothing about the quota.
+
+    Spot machines of a project that has no preemptible metric count towards the standard one.
+    """
+    if quota.dimension or quota.service != "compute":
+        return None
+    if quota.code in readings:
+        return readings[quota.code]
+    standard = standard_of(quota) if quota.purchase == "spot" else None
+    if standard is None or standard.dimension or standard.code not in readings:
+        return None
+    other = readings[standard.code]
+    return Reading(other.limit, other.use, f"{quota.code} is not reported: {standard.code} holds Spot machines too")

@@ -1,0 +1,27 @@
+"""Prints docs/rules.md."""
+
+import sys
+
+from accel.rules.table import RULES
+
+_HEAD = """\
+# Rules
+
+What is checked before any call to a cloud. `reject` stops; `translate` uses the newer value and warns; `warn`
+goes on and says what is likely to go wrong. Strict checks make all three an error.
+
+This page is written by `python -m accel.rules > docs/rules.md`.
+
+| rule | what happens | what it says | source |
+| --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The page, as Markdown."""
+    rows = [f"| `{rule.id}` | {rule.severity} | {rule.summary} | <{rule.source}> |" for rule in RULES.values()]
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

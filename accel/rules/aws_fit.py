@@ -1,0 +1,134 @@
+"""Whether a job's size fits an instance that the queue can start."""
+
+from collections.abc import Sequence
+
+from accel.catalog import Fit, Machine, holding, machines
+from accel.catalog.memory import (
+    Holding,
+    ceiling_memory_mib,
+    ecs_gpus,
+    suggested_memory_mib,
+    usable_memory_mib,
+)
+from accel.rules import aws_types
+from accel.rules.finding import API, GUIDE, Finding, Rule
+
+_MEMORY = f"{GUIDE}memory-management.html"
+
+NO_FIT = Rule(
+    "aws.fit.none",
+    "reject",
+    "At least one allowed instance type holds the job, or it stays RUNNABLE for ever",
+    _MEMORY,
+)
+TOO_MANY_GPUS = Rule(
+    "aws.fit.too-many-gpus",
+    "reject",
+    "A job has at most the GPUs of one instance; more needs several nodes",
+    f"{API}API_ResourceRequirement.html",
+)
+TIGHT = Rule(
+    "aws.fit.tight",
+    "warn",
+    "What ECS registers changes with the AMI: a request close to it may never be placed",
+    _MEMORY,
+)
+HEAD_ROOM = Rule(
+    "aws.fit.head-room",
+    "warn",
+    "ECS registers less than an instance's nominal memory, so a full-size request needs the next larger type",
+    _MEMORY,
+)
+IDLE_GPUS = Rule(
+    "aws.fit.idle-gpus",
+    "warn",
+    "The smallest allowed instance that holds the job has four or more GPUs to spare",
+    f"{GUIDE}gpu-jobs.html",
+)
+
+RULES = (NO_FIT, TOO_MANY_GPUS, TIGHT, HEAD_ROOM, IDLE_GPUS)
+
+_IDLE = 4
+
+
+def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -> list[Finding]:
+    """The size of a job against the types and families of the environments that its queue tries. Types that
+    the catalogue does not know are left out; where none is known, nothing is said."""
+    allowed = list({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
+    if not allowed:
+        return []
+    most = max(ecs_gpus(machine) for machine in allowed)
+    if gpus > most:
+        message = f"is {gpus}, and no allowed instance type has more than {most}"
+        return [TOO_MANY_GPUS.finding("gpus", message, _larger(vcpus, memory_mib, gpus))]
+    held = holding(allowed, vcpus, memory_mib, gpus)
+    if not held.fits:
+        return [_tight(held, memory_mib) if held.tight else _none(held, vcpus, memory_mib, gpus)]
+    smallest = min(held.fits, key=lambda machine: machine.vcpus)
+    return _head_room(held, smallest, memory_mib) + _idle(held.fits, gpus)
+
+
+def _none(held: Holding, vcpus: int, memory_mib: int, gpus: int) -> Finding:
+    enough = [fit for fit in held.all if ecs_gpus(fit.machine) >= gpus]
+    field = "memory_mib" if any(fit.machine.vcpus >= vcpus for fit in enough) else "vcpus"
+    missed = [fit for fit in enough if fit.head_room]
+    shown = missed or sorted(enough, key=lambda fit: (-fit.machine.vcpus, -fit.machine.memory_mib))
+    reasons = "; ".join(fit.reason for fit in shown[:3])
+    message = f"{vcpus} vCPUs, {memory_mib} MiB and {gpus} GPUs fit no allowed instance type ({reasons})"
+    if missed:
+        return NO_FIT.finding(field, message, _ask_for([fit.machine for fit in missed]))
+    return NO_FIT.finding(field, message, _larger(vcpus, memory_mib, gpus))
+
+
+def _tight(held: Holding, memory_mib: int) -> Finding:
+    machine = held.tight[0]
+    message = (
+        f"is {memory_mib}, and {machine.name} registers about {usable_memory_mib(machine)} to "
+        f"{ceiling_memory_mib(machine)} of its {machine.memory_mib} MiB, depending on the AMI"
+    )
+    return TIGHT.finding("memory_mib", message, _ask_for(held.tight))
+
+
+def _head_room(held: Holding, smallest: Machine, memory_mib: int) -> list[Finding]:
+    missed = [fit for fit in held.all if fit.head_room and fit.machine.vcpus < smallest.vcpus]
+    if not missed:
+        return []
+    machine = missed[0].machine
+    message = (
+        f"is {memory_mib}, which misses {_names(missed)} (ECS registers about {usable_memory_mib(machine)} "
+        f"of {machine.memory_mib} MiB), so the job runs on {smallest.name} or larger"
+    )
+    return [HEAD_ROOM.finding("memory_mib", message, _ask_for([fit.machine for fit in missed]))]
+
+
+def _idle(fits: Sequence[Machine], gpus: int) -> list[Finding]:
+    least = min(fits, key=ecs_gpus)
+    spare = ecs_gpus(least) - gpus
+    if not gpus or spare < _IDLE:
+        return []
+    message = f"is {gpus}, and the smallest allowed instance, {least.name}, has {ecs_gpus(least)}"
+    fix = f"allow a smaller type, or {spare} GPUs are idle unless jobs share it"
+    return [IDLE_GPUS.finding("gpus", message, fix)]
+
+
+def _ask_for(machines: Sequence[Machine]) -> str:
+    first = machines[0]
+    return f"ask for at most {suggested_memory_mib(first)} MiB to fit {first.name}"
+
+
+def _names(fits: Sequence[Fit]) -> str:
+    return ", ".join(fit.machine.name for fit in fits)
+
+
+def _larger(vcpus: int, memory_mib: int, gpus: int) -> str:
+    """The smallest types of the catalogue that hold the job and that Batch has an image for."""
+    usable = [
+        machine
+        for machine in machines("aws")
+        if machine.family not in aws_types.NEEDS_OWN_AMI and machine.cpu_arch == "x86_64"
+    ]
+    fits = [machine for machine in holding(usable, vcpus, memory_mib, gpus).fits if not gpus or ecs_gpus(machine)]
+    fits.sort(key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
+    if not fits:
+        return "no instance type of the catalogue holds it; use several nodes, or ask for less"
+    return f"allow a type that holds it, such as {', '.join(machine.name for machine in fits[:3])}"

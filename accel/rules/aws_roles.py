@@ -1,0 +1,77 @@
+"""The IAM roles that a compute environment is given."""
+
+from accel.rules.finding import API, GUIDE, Finding, Rule
+
+SERVICE_ROLE = Rule(
+    "aws.roles.custom-service-role",
+    "warn",
+    "With a service role of your own AWS updates no infrastructure in place; the service-linked role can",
+    f"{GUIDE}infrastructure-updates.html",
+)
+NOT_A_PROFILE = Rule(
+    "aws.roles.not-an-instance-profile",
+    "reject",
+    "Instances take an instance profile, not a role",
+    f"{API}API_ComputeResource.html",
+)
+FLEET_ROLE_MISSING = Rule(
+    "aws.roles.spot-fleet-missing",
+    "reject",
+    "SPOT with BEST_FIT needs a Spot fleet role",
+    f"{API}API_ComputeResource.html",
+)
+FLEET_ROLE_UNUSED = Rule(
+    "aws.roles.spot-fleet-unused",
+    "warn",
+    "A Spot fleet role is used by SPOT with BEST_FIT only",
+    f"{API}API_ComputeResource.html",
+)
+FLEET_ROLE_UNTAGGED = Rule(
+    "aws.roles.spot-fleet-cannot-tag",
+    "warn",
+    "AmazonEC2SpotFleetRole cannot tag instances; AmazonEC2SpotFleetTaggingRole can",
+    f"{GUIDE}spot_fleet_IAM_role.html",
+)
+
+RULES = (SERVICE_ROLE, NOT_A_PROFILE, FLEET_ROLE_MISSING, FLEET_ROLE_UNUSED, FLEET_ROLE_UNTAGGED)
+
+SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
+
+
+def roles(
+    *,
+    kind: str,
+    allocation_strategy: str,
+    instance_profile: str | None = None,
+    service_role: str | None = None,
+    spot_fleet_role: str | None = None,
+) -> list[Finding]:
+    """Names or ARNs; None is "not given" or "not known yet", except for the fleet role, where it is the
+    former."""
+    found: list[Finding] = []
+    if instance_profile and ":role/" in instance_profile:
+        profile = instance_profile.replace(":role/", ":instance-profile/")
+        message = f'is "{instance_profile}", the ARN of a role'
+        fix = f"write the instance profile that holds the role, usually {profile}"
+        found.append(NOT_A_PROFILE.finding("instance_profile", message, fix))
+    if service_role and service_role.rpartition("/")[2] != SERVICE_LINKED_ROLE:
+        message = f'is "{service_role}"; with it, AWS makes no infrastructure update in place'
+        fix = f"leave it out, so that AWS uses {SERVICE_LINKED_ROLE}"
+        found.append(SERVICE_ROLE.finding("service_role", message, fix))
+    return found + _fleet_role(kind, allocation_strategy, spot_fleet_role)
+
+
+def _fleet_role(kind: str, allocation_strategy: str, role: str | None) -> list[Finding]:
+    field, used = "spot_fleet_role", kind == "SPOT" and allocation_strategy == "BEST_FIT"
+    if not role:
+        fix = "give a role with AmazonEC2SpotFleetTaggingRole, or use SPOT_PRICE_CAPACITY_OPTIMIZED"
+        return [FLEET_ROLE_MISSING.finding(field, "is missing, and SPOT with BEST_FIT needs it", fix)] if used else []
+    found: list[Finding] = []
+    if not used:
+        message = f'is "{role}", which {kind} with {allocation_strategy} does not use'
+        found.append(FLEET_ROLE_UNUSED.finding(field, message, "leave it out"))
+    if role.rpartition("/")[2] == "AmazonEC2SpotFleetRole":
+        message = f'is "{role}", whose policy cannot tag the instances'
+        fix = "use a role with the policy AmazonEC2SpotFleetTaggingRole"
+        found.append(FLEET_ROLE_UNTAGGED.finding(field, message, fix))
+    return found

@@ -1,0 +1,128 @@
+"""Instance types of a GPU compute environment."""
+
+from collections.abc import Sequence
+
+from accel.catalog import Machine, UnknownName, expand
+from accel.catalog.memory import ecs_gpus
+from accel.rules.finding import API, GUIDE, Finding, Rule
+
+EMPTY = Rule(
+    "aws.types.empty",
+    "reject",
+    "A compute environment names at least one instance type",
+    f"{API}API_ComputeResource.html",
+)
+UNKNOWN = Rule(
+    "aws.types.unknown",
+    "reject",
+    "An instance type or family has to be in the catalogue",
+    "https://docs.aws.amazon.com/batch/latest/userguide/instance-type-compute-table.html",
+)
+NO_GPU = Rule(
+    "aws.types.no-gpu",
+    "reject",
+    "Every instance type of a GPU environment has NVIDIA GPUs",
+    f"{GUIDE}gpu-jobs.html",
+)
+FRACTION = Rule(
+    "aws.types.fractional-gpu",
+    "reject",
+    "A job reserves whole GPUs, so a size with a share of one holds no GPU job",
+    f"{API}API_ResourceRequirement.html",
+)
+MIXED_ARCHITECTURE = Rule(
+    "aws.types.mixed-architecture",
+    "reject",
+    "The instance types of one environment share one CPU architecture",
+    f"{API}API_ComputeResource.html",
+)
+MIXED_GPU_COUNTS = Rule(
+    "aws.types.mixed-gpu-counts",
+    "warn",
+    "Allocation looks at the price of a vCPU, not at GPUs: a one-GPU job may start an eight-GPU machine",
+    f"{GUIDE}allocation-strategies.html",
+)
+
+RULES = (EMPTY, UNKNOWN, NO_GPU, FRACTION, MIXED_ARCHITECTURE, MIXED_GPU_COUNTS)
+
+BUNDLES = ("optimal", "default_x86_64", "default_arm64")
+
+NEEDS_OWN_AMI = ("p3", "p3dn", "g3", "g3s")
+"""Families that ECS_AL2023_NVIDIA does not support. AWS's page names p3 and g3; p3dn has the same GPU
+generation as p3, and g3s is a size of g3.
+Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_Ec2Configuration.html"""
+
+
+def family(name: str) -> str:
+    """The family of an instance type's or family's name."""
+    return name.partition(".")[0]
+
+
+def known(names: Sequence[str]) -> list[tuple[int, Machine]]:
+    """The machines that the names mean, each with the index of its name; names that are not known are left
+    out."""
+    found: list[tuple[int, Machine]] = []
+    for i, name in enumerate(names):
+        try:
+            found += [(i, machine) for machine in expand("aws", [name])]
+        except UnknownName:
+            continue  # instance_types() reports it
+    return found
+
+
+def instance_types(names: Sequence[str], field: str = "instance_types") -> list[Finding]:
+    """The instance types and families of a GPU environment."""
+    if not names:
+        return [EMPTY.finding(field, "names no instance type", "name GPU families or sizes, such as g5 or g6.xlarge")]
+    found: list[Finding] = []
+    for i, name in enumerate(names):
+        found += _instance_type(f"{field}[{i}]", name)
+    return found + _architectures(field, names) + _gpu_counts(field, names)
+
+
+def _instance_type(field: str, name: str) -> list[Finding]:
+    if name in BUNDLES:
+        message = f'is "{name}", which picks CPU families only'
+        return [NO_GPU.finding(field, message, "name GPU families, such as g5, g6 or p4d")]
+    try:
+        machines = expand("aws", [name])
+    except UnknownName as unknown:
+        if family(name) in NEEDS_OWN_AMI:
+            return []  # real, though too old for the catalogue; the image rules speak of it
+        near = " or ".join(unknown.nearest) or "a GPU type of the catalogue, such as g5 or g6.xlarge"
+        return [UNKNOWN.finding(field, f'is "{name}", which is no known instance type', f"use {near}")]
+    if any(ecs_gpus(machine) for machine in machines):
+        return []
+    first = machines[0]
+    if 0 < first.accelerator_count < 1:
+        message = f'is "{name}", whose sizes have {first.accelerator_count:g} of a GPU and more, never a whole one'
+        return [FRACTION.finding(field, message, "use a family with whole GPUs, such as g6")]
+    has = f"has {first.accelerator}, which Batch does not count as a GPU" if first.accelerator else "has no GPU"
+    return [NO_GPU.finding(field, f'is "{name}", which {has}', "use an NVIDIA GPU family, such as g5, g6 or p4d")]
+
+
+def _architectures(field: str, names: Sequence[str]) -> list[Finding]:
+    first: dict[str, str] = {}
+    for i, machine in known(names):
+        first.setdefault(machine.cpu_arch, names[i])
+    if len(first) < 2:
+        return []
+    shown = " and ".join(f"{arch} ({name})" for arch, name in first.items())
+    return [MIXED_ARCHITECTURE.finding(field, f"mixes {shown}", "give each architecture its own environment and queue")]
+
+
+def _gpu_counts(field: str, names: Sequence[str]) -> list[Finding]:
+    least: dict[int, int] = {}
+    for i, machine in known(names):
+        if gpus := ecs_gpus(machine):
+            least[i] = min(gpus, least.get(i, gpus))
+    small = [names[i] for i, gpus in least.items() if gpus == 1]
+    large = [names[i] for i, gpus in least.items() if gpus >= 8]
+    if not small or not large:
+        return []
+    message = (
+        f"mixes one-GPU sizes ({', '.join(small)}) with eight-GPU machines ({', '.join(large)}), and Batch "
+        "chooses by the price of a vCPU"
+    )
+    fix = "give the eight-GPU machines an environment and queue of their own"
+    return [MIXED_GPU_COUNTS.finding(field, message, fix)]

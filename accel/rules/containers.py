@@ -1,0 +1,122 @@
+"""Container images and environment variables, on any cloud."""
+
+import re
+from collections.abc import Mapping
+
+from accel.rules.finding import API, Finding, Rule
+
+IMAGE = Rule(
+    "container.image.name",
+    "reject",
+    "An image name has at most 255 letters, digits and - _ : . / # @",
+    f"{API}API_ContainerProperties.html",
+)
+LATEST = Rule(
+    "container.image.latest",
+    "warn",
+    "The tag `latest`, or none, names another image tomorrow; two tasks of one job may run different code",
+    "https://docs.docker.com/build/building/best-practices/#pin-base-image-versions",
+)
+GCR = Rule(
+    "container.image.gcr",
+    "warn",
+    "Container Registry is shut down; gcr.io names are served by Artifact Registry",
+    "https://cloud.google.com/artifact-registry/docs/transition/setup-gcr-repo",
+)
+ENV_NAME = Rule(
+    "container.env.name",
+    "reject",
+    "The name of a variable is not empty and has no =, line break or NUL",
+    "https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html",
+)
+ENV_VALUE = Rule(
+    "container.env.value",
+    "reject",
+    "The value of a variable is text without line breaks and NUL",
+    "https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html",
+)
+ENV_RESERVED = Rule(
+    "aws.env.reserved",
+    "reject",
+    "Variables that begin with AWS_BATCH are set by Batch",
+    f"{API}API_ContainerProperties.html",
+)
+VISIBLE_DEVICES = Rule(
+    "aws.env.visible-devices",
+    "translate",
+    "ECS writes the GPUs that it assigned into NVIDIA_VISIBLE_DEVICES; one of your own is dropped",
+    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-gpu-specifying.html",
+)
+VISIBLE_DEVICES_NO_GPU = Rule(
+    "aws.env.visible-devices-without-gpu",
+    "reject",
+    "NVIDIA_VISIBLE_DEVICES in a job without GPUs would show it the GPUs of other jobs",
+    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-gpu-specifying.html",
+)
+
+RULES = (IMAGE, LATEST, GCR, ENV_NAME, ENV_VALUE, ENV_RESERVED, VISIBLE_DEVICES, VISIBLE_DEVICES_NO_GPU)
+
+LOCAL = "local/"
+"""Images that are a folder of this machine, and no registry's."""
+
+IMAGE_MAX = 255
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:./#@-]*")
+_GCR_LOCATION = {"gcr.io": "us", "us.gcr.io": "us", "eu.gcr.io": "europe", "asia.gcr.io": "asia"}
+_CONTROL = re.compile(r"[\n\r\0]")
+
+
+def image(name: str, field: str = "image") -> list[Finding]:
+    """The name of a container image."""
+    if len(name) > IMAGE_MAX or not _IMAGE.fullmatch(name):
+        message = f'is "{name[:80]}" ({len(name)} characters), which is no image name'
+        return [IMAGE.finding(field, message, "write registry/repository:tag")]
+    found: list[Finding] = []
+    repository, _, digest = name.partition("@")
+    last = repository.rpartition("/")[2]
+    tag = last.partition(":")[2]
+    if not digest and tag in ("", "latest") and not name.startswith(LOCAL):
+        message = f'is "{name}", which names another image after the next push'
+        found.append(LATEST.finding(field, message, "name a version or a digest (@sha256:...)"))
+    host, _, path = repository.partition("/")
+    if host in _GCR_LOCATION and "/" in path:
+        project, _, rest = path.partition("/")
+        now = f"{_GCR_LOCATION[host]}-docker.pkg.dev/{project}/{host}/{rest}" + (f"@{digest}" if digest else "")
+        message = f'is "{name}", a Container Registry name, which Artifact Registry serves now'
+        found.append(GCR.finding(field, message, f"write {now}"))
+    return found
+
+
+def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
+    """Names and values of environment variables."""
+    found: list[Finding] = []
+    for name, value in variables.items():
+        shown = f"{field}.{_CONTROL.sub('?', name)}"
+        if not name or "=" in name or _CONTROL.search(name):
+            fix = "use letters, digits and _"
+            found.append(ENV_NAME.finding(shown, "is not the name of a variable", fix))
+        # The value is never shown: it may be a secret in the wrong place.
+        if not isinstance(value, str):
+            fix = 'write it in quotes, such as "50"'
+            found.append(ENV_VALUE.finding(shown, f"must be text, is a {type(value).__name__}", fix))
+        elif _CONTROL.search(value):
+            message = "holds a line break or NUL"
+            found.append(ENV_VALUE.finding(shown, message, "put it into a file or a secret"))
+    return found
+
+
+def aws_environment(variables: Mapping[str, object], gpus: int, field: str = "env") -> list[Finding]:
+    """environment(), and the variables that Batch and ECS keep for themselves. `gpus`: what the job
+    reserves."""
+    found = environment(variables, field)
+    for name in variables:
+        shown = f"{field}.{name}"
+        if name.startswith("AWS_BATCH"):
+            message = f'is "{name}"; names that begin with AWS_BATCH are set by Batch'
+            found.append(ENV_RESERVED.finding(shown, message, "give the variable another name"))
+        if name == "NVIDIA_VISIBLE_DEVICES" and gpus:
+            message = f"is set, and ECS sets it to the {gpus} GPU{'s' * (gpus > 1)} that it assigns"
+            found.append(VISIBLE_DEVICES.finding(shown, message, "leave it out"))
+        elif name == "NVIDIA_VISIBLE_DEVICES":
+            message = "is set in a job that reserves no GPU, which would show it the GPUs of other jobs"
+            found.append(VISIBLE_DEVICES_NO_GPU.finding(shown, message, "reserve GPUs (gpus: 1), or leave it out"))
+    return found

@@ -1,0 +1,154 @@
+"""GPUs by name and number on Google Cloud, and how the scarce ones are had."""
+
+from accel.catalog import Accelerator, AmbiguousName, NotOffered, UnknownName, accelerator
+from accel.catalog.machines import NoMachine, machines_for
+from accel.rules.finding import COMPUTE, Finding, Rule
+
+UNKNOWN = Rule(
+    "gcp.gpu.unknown",
+    "reject",
+    "An accelerator has to be in the catalogue, under any of its names",
+    f"{COMPUTE}gpus",
+)
+CONSUMER = Rule(
+    "gpu.consumer",
+    "reject",
+    "Neither AWS nor Google Cloud rents out consumer GPUs",
+    f"{COMPUTE}gpus",
+)
+NOT_HERE = Rule(
+    "gcp.gpu.not-on-google-cloud",
+    "reject",
+    "Some accelerators are AWS's alone",
+    f"{COMPUTE}gpus",
+)
+K80 = Rule(
+    "gcp.gpu.k80",
+    "reject",
+    "The K80 has reached its end of support; only the migration of old jobs reads it",
+    "https://cloud.google.com/compute/docs/eol/k80-eol",
+)
+OLD = Rule(
+    "gcp.gpu.old",
+    "warn",
+    "P4, P100 and V100 are old generations, whose support CUDA is phasing out",
+    "https://docs.nvidia.com/cuda/archive/12.8.0/cuda-toolkit-release-notes/index.html",
+)
+COUNT = Rule(
+    "gcp.gpu.count",
+    "reject",
+    "GPUs come in the numbers that a machine has",
+    f"{COMPUTE}gpus",
+)
+SMALL_A3 = Rule(
+    "gcp.gpu.small-a3",
+    "reject",
+    "A3 High machines of fewer than eight GPUs are Spot or flex-start VMs",
+    f"{COMPUTE}accelerator-optimized-machines",
+)
+SCARCE = Rule(
+    "gcp.gpu.scarce",
+    "warn",
+    "H200, B200, GB200 and GB300 are normally had by reservation, flex-start or Spot",
+    f"{COMPUTE}accelerator-optimized-machines",
+)
+
+RULES = (UNKNOWN, CONSUMER, NOT_HERE, K80, OLD, COUNT, SMALL_A3, SCARCE)
+
+OLD_GENERATIONS = ("nvidia-tesla-p4", "nvidia-tesla-p100", "nvidia-tesla-v100")
+SMALL_A3_MACHINES = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g")
+_SCARCE_SERIES = ("a3-ultragpu", "a4-", "a4x-")
+_INTERRUPTIBLE = ("spot", "flex-start")
+
+
+def known(name: str) -> Accelerator | None:
+    """The accelerator of that name; None for one that accelerator_name() reports."""
+    try:
+        return accelerator(name)
+    except (UnknownName, AmbiguousName):
+        return None
+
+
+def accelerator_name(
+    name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
+) -> list[Finding]:
+    """An accelerator's name. A consumer GPU is refused on AWS too (`cloud="aws"`); a K80 is let through in a
+    `migration`, which reads old job files."""
+    try:
+        kind = accelerator(name)
+    except NotOffered as refused:
+        if "k80" in name.lower():
+            return [] if migration else [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
+        return [CONSUMER.finding(field, f'is "{name}", which is not offered on AWS or Google Cloud', _use(refused))]
+    except UnknownName as unknown:
+        fix = _use(unknown) if unknown.nearest else "name a GPU such as nvidia-l4, or a TPU such as v5litepod-4"
+        return [UNKNOWN.finding(field, f'is "{name}", which is no known accelerator', fix)]
+    except AmbiguousName as several:
+        message = f'is "{name}", which means more than one accelerator'
+        return [UNKNOWN.finding(field, message, f"use {' or '.join(several.choices)}")]
+    if cloud == "gcp":
+        return _on_google_cloud(kind, name, field)
+    return []
+
+
+def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
+    try:
+        machines_for(kind.name, 1, "gcp")
+    except NoMachine as none:
+        if not none.counts and not kind.is_tpu:
+            message = f'is "{name}", which Google Cloud does not have'
+            return [NOT_HERE.finding(field, message, "use nvidia-l4 or nvidia-tesla-t4, or run it on AWS")]
+    if kind.name in OLD_GENERATIONS:
+        message = f'is "{name}", an old generation ({kind.architecture})'
+        return [OLD.finding(field, message, "use nvidia-l4 or nvidia-tesla-a100 unless the job needs it")]
+    return []
+
+
+def counts(name: str) -> tuple[float, ...]:
+    """The numbers of that accelerator that machines of Google Cloud have, shares of one included; none for a name
+    that is not known."""
+    kind = known(name)
+    if kind is None:
+        return ()
+    try:
+        machines_for(kind.name, -1, "gcp")
+    except NoMachine as none:
+        return none.counts
+    return ()
+
+
+def accelerator_count(name: str, count: float, field: str = "accelerator_count") -> list[Finding]:
+    """A number of GPUs on one machine, whichever it is. Unknown accelerators are not spoken of, nor are TPUs."""
+    kind = known(name)
+    offered = counts(name)
+    if kind is None or kind.is_tpu or not offered or count in offered:
+        return []
+    each = [f"{number:g}" for number in offered]
+    shown = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} or {each[-1]}"
+    message = f"is {count:g}, and no machine has that many {kind.name}; machines have {shown}"
+    return [COUNT.finding(field, message, f"use {shown}, or more than one machine")]
+
+
+def small_a3(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
+    """How a machine is had: `on-demand`, `spot`, `flex-start`, `reserved`, in the spelling of any API (SPOT,
+    FLEX_START, STANDARD); None is on demand."""
+    if machine not in SMALL_A3_MACHINES or _provisioning(provisioning) in _INTERRUPTIBLE:
+        return []
+    message = f"is {provisioning or 'on-demand'}, and {machine} is to be had as Spot or flex-start only"
+    return [SMALL_A3.finding(field, message, "use spot or flex-start, or a3-highgpu-8g or a2-ultragpu-2g")]
+
+
+def scarce(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
+    """Machines that are seldom to be had on demand."""
+    if not machine.startswith(_SCARCE_SERIES) or _provisioning(provisioning) not in ("on-demand", "standard"):
+        return []
+    message = f"is {provisioning or 'on-demand'}, and {machine} is seldom to be had so"
+    return [SCARCE.finding(field, message, "name a reservation, or use flex-start or spot")]
+
+
+def _provisioning(name: str | None) -> str:
+    return (name or "on-demand").lower().replace("_", "-")
+
+
+def _use(unknown: UnknownName) -> str:
+    return f"use {' or '.join(unknown.nearest)}"

@@ -1,0 +1,40 @@
+"""Node pools of GKE with accelerators: bounds, and what they may come to."""
+
+from accel.catalog import UnknownName
+from accel.catalog import machine as machine_named
+from accel.rules.finding import GKE, Finding, Rule
+
+BOUNDS = Rule(
+    "gcp.pool.bounds",
+    "reject",
+    "A node pool has 0 <= min_nodes <= initial_nodes <= max_nodes, and max_nodes is at least 1",
+    f"{GKE}concepts/cluster-autoscaler",
+)
+
+RULES = (BOUNDS,)
+
+
+def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> list[Finding]:
+    """The sizes of a node pool that scales by itself; None begins with the least."""
+    found: list[Finding] = []
+    if max_nodes < 1:
+        found.append(BOUNDS.finding("max_nodes", f"must be at least 1, is {max_nodes}", "raise it"))
+    if min_nodes < 0:
+        found.append(BOUNDS.finding("min_nodes", f"must be at least 0, is {min_nodes}", "write 0 to pay for none"))
+    if min_nodes > max_nodes:
+        message = f"is {min_nodes}, more than max_nodes ({max_nodes})"
+        found.append(BOUNDS.finding("min_nodes", message, "lower it, or raise max_nodes"))
+    elif initial_nodes is not None and not min_nodes <= initial_nodes <= max_nodes:
+        message = f"is {initial_nodes}, not within min_nodes and max_nodes ({min_nodes} to {max_nodes})"
+        found.append(BOUNDS.finding("initial_nodes", message, f"write {min_nodes} to {max_nodes}, or leave it out"))
+    return found
+
+
+def most_accelerators(machine_type: str, max_nodes: int, attached: int = 0) -> int:
+    """The accelerators that a pool may come to, for which it needs quota: four a2-highgpu-4g are sixteen A100.
+    `attached` are those of each N1 node. A machine that is not known has what is attached."""
+    try:
+        built_in = machine_named("gcp", machine_type).whole_accelerators
+    except UnknownName:
+        built_in = 0
+    return max_nodes * (built_in or attached)

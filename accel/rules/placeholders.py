@@ -1,0 +1,76 @@
+"""Sample values that were copied from a page and never filled in."""
+
+import re
+from collections.abc import Collection, Iterable
+
+from accel.rules.finding import Finding, Rule
+
+RESOURCE_ID = Rule(
+    "aws.placeholder.resource-id",
+    "reject",
+    "An EC2 id is its prefix, a hyphen and 8 or 17 hexadecimal digits",
+    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html",
+)
+ACCOUNT = Rule(
+    "aws.placeholder.account",
+    "reject",
+    "123456789012, 111122223333 and 444455556666 are the sample accounts of AWS's pages",
+    "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html",
+)
+VALUE = Rule(
+    "placeholder.value",
+    "reject",
+    "MY_PROJECT, YOUR_BUCKET, <region>, CHANGEME and the like stand for a value of your own",
+    "https://developers.google.com/style/placeholders",
+)
+
+RULES = (RESOURCE_ID, ACCOUNT, VALUE)
+
+SAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
+
+_VALUE = re.compile(
+    r"\b(?:MY|YOUR)[_-][A-Z][A-Z0-9_-]*\b"
+    r"|\bPROJECT_ID\b|\bACCOUNT_ID\b|\bCHANGE_?ME\b|\bREPLACE_?ME\b|\bTODO\b"
+    r"|<[A-Za-z][A-Za-z0-9_ -]*>|\bx{4,}\b|\bX{4,}\b"
+)
+
+
+def resource_id(field: str, value: str, prefix: str) -> list[Finding]:
+    """An EC2 id that has to be `prefix` (subnet, sg, vpc, ami, lt, ...) and 8 or 17 hexadecimal digits."""
+    if re.fullmatch(rf"{re.escape(prefix)}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})", value):
+        return []
+    return [
+        RESOURCE_ID.finding(
+            field,
+            f'is "{value}", which is no {prefix} id',
+            f"write {prefix}- and 8 or 17 hexadecimal digits, or let the stack create it",
+        )
+    ]
+
+
+def resource_ids(field: str, values: Iterable[str], prefix: str) -> list[Finding]:
+    """As resource_id, for each of a list."""
+    return [found for i, value in enumerate(values) for found in resource_id(f"{field}[{i}]", value, prefix)]
+
+
+def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Finding]:
+    """An account id, ARN or image name that holds a sample account. `allowed`: those that are real here (a
+    fake cloud's account)."""
+    for sample in SAMPLE_ACCOUNTS:
+        if sample not in allowed and re.search(rf"(?<!\d){sample}(?!\d)", value):
+            return [
+                ACCOUNT.finding(
+                    field,
+                    f'is "{value}"; {sample} is the sample account of AWS\'s pages',
+                    "write your own 12 digit account id (aws sts get-caller-identity)",
+                )
+            ]
+    return []
+
+
+def value(field: str, value: str) -> list[Finding]:
+    """A text that still holds a placeholder such as MY_PROJECT."""
+    found = _VALUE.search(value)
+    if not found:
+        return []
+    return [VALUE.finding(field, f'is "{value}"; "{found[0]}" is a placeholder', "write the value that it stands for")]

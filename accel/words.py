@@ -1,0 +1,112 @@
+"""What pydantic says about a value, in plain words: limits, the value if it may be shown, the nearest name."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+SHOWN_MAX = 60
+_HIDDEN = ("env", "secrets", "labels", "command")
+"""Fields whose values are never shown: people put secrets there."""
+
+_SECRET = re.compile(
+    r"AKIA|ASIA|gh[pousr]_|github_pat_|hf_|sk-|xox[bap]-|eyJ|-----BEGIN|://[^/\s]*:[^/\s]*@"
+    r"|pass(word|wd)?|secret|token|api[-_ ]?key|credential|[A-Za-z0-9+/=_-]{24,}",
+    re.IGNORECASE,
+)
+
+_PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9_-]*$": "must be letters, digits, - and _, beginning with a letter or a digit",
+    r"^[a-z][a-z0-9-]*$": "must be small letters, digits and -, beginning with a letter",
+    r"^/": "must be an absolute path, beginning with /",
+}
+
+MISSING = "is missing"
+
+
+def _at_least(limits: Mapping[str, Any]) -> str:
+    return "must not be empty" if limits["min_length"] == 1 else f"must have at least {limits['min_length']} entries"
+
+
+_WORDS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "missing": MISSING,
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
+    "int_parsing_size": "must be an integer of at most 32 bits",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text",
+    "string_unicode": "must be text that UTF-8 can hold",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+    "greater_than_equal": lambda limits: f"must be at least {limits['ge']}",
+    "greater_than": lambda limits: f"must be above {limits['gt']}",
+    "less_than_equal": lambda limits: f"must be at most {limits['le']}",
+    "less_than": lambda limits: f"must be below {limits['lt']}",
+    "literal_error": lambda limits: f"must be one of {limits['expected']}",
+    "union_tag_invalid": lambda limits: f"must be one of {limits['expected_tags']}",
+    "string_too_short": "must not be empty",
+    "string_too_long": lambda limits: f"must have at most {limits['max_length']} characters",
+    "too_short": _at_least,
+    "too_long": lambda limits: f"must have at most {limits['max_length']} entries, has {limits['actual_length']}",
+    "string_pattern_mismatch": lambda limits: _PATTERNS.get(limits["pattern"], f"must match {limits['pattern']}"),
+    "value_error": lambda limits: str(limits["error"]),
+}
+
+_OWN_VALUE = ("missing", "too_short", "too_long", "string_unicode")
+"""The words say all that there is to say of the value."""
+
+
+def explained(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], value: Any) -> str:
+    """The words for one fault of pydantic's, `, is <value>` included."""
+    known = _WORDS.get(kind, f"does not fit ({kind})")
+    words = known if isinstance(known, str) else known(limits)
+    if kind in _OWN_VALUE or (kind == "value_error" and not words.startswith("must be")) or "YAML read" in words:
+        return words
+    return f"{words}, is {shown(value, hidden=any(part in _HIDDEN for part in path))}"
+
+
+def shown(value: Any, hidden: bool = False) -> str:
+    """The value as a message may show it: short, no inside of a collection, nothing that may be a secret."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, int | float):
+        return "a number" if hidden else _short(f"{value:.17g}" if isinstance(value, float) else _digits(value))
+    if hidden or _SECRET.search(str(value)):
+        return "text"
+    return _short(repr(str(value)))
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`; did you mean a, or b?`, else what is known, else nothing."""
+    # Here, since the catalogue is needed only where a name is wrong.
+    from accel.catalog.nearest import nearest
+
+    # A name may be a megabyte of rubbish, and the distance takes the product of the lengths.
+    near = nearest(name[:SHOWN_MAX], known)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def name_shown(name: str) -> str:
+    """A name that a user wrote, on one line and not too long."""
+    return _short(name if name.isprintable() and name else repr(name))
+
+
+def _digits(value: int) -> str:
+    return str(value) if abs(value) < 10**SHOWN_MAX else "a number of many digits"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."

@@ -1,0 +1,48 @@
+"""How long the `jobs` command takes to start, against bare Python and the AWS command."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import platformdirs
+
+from .measure import PYTHON, ROOT, Failed, Line, medians_s, run
+
+JOBS = (PYTHON, "-m", "jobs")
+DRY_RUN = (*JOBS, "submit", "examples/jobs/digits.yaml", "--to", "gpu", "--dry-run")
+LIMITS = {"jobs --help": 7.5, "jobs submit --dry-run": 20}
+"""Times `python -c pass`: 150 and 400 ms on a machine where that takes 20."""
+RUNS = 9
+
+
+def measure(scratch: Path) -> Iterator[Line]:
+    """Time them; `make up` has to have exported a target."""
+    commands: list[Sequence[str | Path]] = [(PYTHON, "-c", "pass"), (*JOBS, "--help"), DRY_RUN]
+    if aws := _aws():
+        commands.append((aws, "--version"))
+    bare, helped, dry, *rest = (1000 * value for value in medians_s([(one, ROOT) for one in commands], RUNS))
+    for (name, times), value in zip(LIMITS.items(), (helped, dry), strict=True):
+        yield Line(name, value, "ms", "python -c pass", bare, times * bare)
+        for aws_ms in rest:
+            yield Line(name, value, "ms", "aws --version", aws_ms)
+
+
+def _aws() -> Path | None:
+    """Return the AWS command, in an environment of its own; None, and a line, where it cannot be had."""
+    requirements = ROOT / "benchmarks" / "requirements.txt"
+    home = Path(platformdirs.user_cache_dir("accel")) / requirements.read_text().strip().replace("==", "-")
+    command = home / "bin" / "aws"
+    if not command.exists():
+        # A half-made one has no command: pip installs scripts last.
+        shutil.rmtree(home, ignore_errors=True)
+        pip = (home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        try:
+            run((PYTHON, "-m", "venv", home))
+            run((*pip, "-r", requirements))
+        except Failed as failure:
+            sys.stderr.write(f"aws --version is missing: {failure}\n")
+            return None
+    return command

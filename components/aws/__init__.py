@@ -1,0 +1,1 @@
+"""GPU infrastructure on AWS: one component a file."""

@@ -1,0 +1,149 @@
+"""The three roles of a Batch job: of the instance, of the agent that starts the container, of the job's own code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from ..base import Component, Spec
+from . import policies
+
+INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
+"""What the ECS agent on an instance needs.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
+
+
+class BatchRolesSpec(Spec):
+    """What jobs may reach."""
+
+    read_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read")
+    write_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read and write")
+    secrets: list[str] = Field(
+        default_factory=list,
+        description="ARNs of secrets and parameters that may be put into a job's environment",
+    )
+    repositories: list[str] = Field(
+        default_factory=list, description="ARNs of further ECR repositories that jobs may pull from"
+    )
+    permissions_boundary: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchRolesArgs:
+    """The spec, and the log group, repositories and secrets of the stack that the execution role may use."""
+
+    spec: BatchRolesSpec
+    log_group_arn: pulumi.Input[str]
+    repository_arns: Sequence[pulumi.Input[str]]
+    secret_arns: Sequence[str] = ()
+
+
+class BatchRoles(Component):
+    """Instance profile, execution role and job role, each with no more than its part needs.
+
+    They outlive every environment that names them: an environment whose role has gone cannot be deleted any more.
+    """
+
+    TYPE = "accel:aws:BatchRoles"
+
+    instance_profile_arn: pulumi.Output[str]
+    execution_role_arn: pulumi.Output[str]
+    job_role_arn: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BatchRolesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        invoke = pulumi.InvokeOptions(parent=self)
+        account = aws.get_caller_identity_output(opts=invoke).account_id
+        partition = aws.get_partition_output(opts=invoke).partition
+        self.instance_profile_arn = _instance_profile(self, name, args.spec, partition)
+        self.execution_role_arn = _execution_role(self, name, args, account)
+        self.job_role_arn = _job_role(self, name, args.spec, account, partition)
+        self.finish()
+
+
+def _role(self: Component, name: str, spec: BatchRolesSpec, trust: pulumi.Input[str], what: str) -> aws.iam.Role:
+    return aws.iam.Role(
+        name,
+        assume_role_policy=trust,
+        description=what,
+        permissions_boundary=spec.permissions_boundary,
+        opts=self.child(),
+    )
+
+
+def _instance_profile(
+    self: Component, name: str, spec: BatchRolesSpec, partition: pulumi.Output[str]
+) -> pulumi.Output[str]:
+    role = _role(self, f"{name}-instance", spec, policies.assumed_by("ec2.amazonaws.com"), "Batch instances: ECS agent")
+    attached = aws.iam.RolePolicyAttachment(
+        f"{name}-instance",
+        role=role.name,
+        policy_arn=pulumi.Output.concat("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
+        opts=self.child(),
+    )
+    profile = aws.iam.InstanceProfile(f"{name}-instance", role=role.name, opts=self.child())
+    # Whoever uses the profile waits for the attachment too, and on destroy goes before it: an environment without a
+    # working role turns INVALID and cannot be deleted (https://github.com/hashicorp/terraform-provider-aws/issues/8549).
+    return pulumi.Output.all(profile.arn, attached.id).apply(lambda both: both[0])
+
+
+def _tasks_trust(account: pulumi.Output[str]) -> pulumi.Output[str]:
+    # Without the condition another account's ECS could be made to use the role (the confused deputy).
+    # Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
+    return policies.assumed_by("ecs-tasks.amazonaws.com", {"StringEquals": {"aws:SourceAccount": account}})
+
+
+def _execution_role(
+    self: Component, name: str, args: BatchRolesArgs, account: pulumi.Output[str]
+) -> pulumi.Output[str]:
+    role = _role(self, f"{name}-execution", args.spec, _tasks_trust(account), "Batch jobs: image pull, logs, secrets")
+    statements = [
+        # GetAuthorizationToken has no resource level.
+        policies.allow(["ecr:GetAuthorizationToken"], "*"),
+        policies.allow(
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+            pulumi.Output.concat(args.log_group_arn, ":log-stream:*"),
+        ),
+    ]
+    repositories = [*args.repository_arns, *args.spec.repositories]
+    if repositories:
+        pull = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+        statements.append(policies.allow(pull, repositories))
+    secrets = sorted({*args.spec.secrets, *args.secret_arns})
+    by_service = {
+        "secretsmanager:GetSecretValue": [arn for arn in secrets if ":secretsmanager:" in arn],
+        "ssm:GetParameters": [arn for arn in secrets if ":ssm:" in arn],
+    }
+    statements += [policies.allow([action], arns) for action, arns in by_service.items() if arns]
+    _policy(self, f"{name}-execution", role, statements)
+    return role.arn
+
+
+def _job_role(
+    self: Component,
+    name: str,
+    spec: BatchRolesSpec,
+    account: pulumi.Output[str],
+    partition: pulumi.Output[str],
+) -> pulumi.Output[str]:
+    role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
+    buckets: dict[str, tuple[list[str], list[str], list[str]]] = {
+        "read": (sorted({*spec.read_buckets, *spec.write_buckets}), ["s3:GetObject"], ["s3:ListBucket"]),
+        "write": (spec.write_buckets, ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], []),
+    }
+    statements: list[policies.Statement] = []
+    for names, on_objects, on_bucket in buckets.values():
+        arns = [pulumi.Output.concat("arn:", partition, ":s3:::", bucket) for bucket in names]
+        if arns:
+            statements.append(policies.allow(on_objects, [pulumi.Output.concat(arn, "/*") for arn in arns]))
+        if arns and on_bucket:
+            statements.append(policies.allow(on_bucket, arns))
+    if statements:
+        _policy(self, f"{name}-job", role, statements)
+    return role.arn
+
+
+def _policy(self: Component, name: str, role: aws.iam.Role, statements: list[policies.Statement]) -> None:
+    aws.iam.RolePolicy(name, role=role.id, policy=policies.document(*statements), opts=self.child())

@@ -1,0 +1,76 @@
+"""An ECR repository for the images of jobs."""
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from ..base import Component, Spec
+
+
+class ImageRepositorySpec(Spec):
+    """How images are kept."""
+
+    immutable_tags: bool = Field(default=True, description="a pushed tag never changes its image")
+    keep_images: int = Field(default=50, ge=1, le=1000, description="older ones are removed by ECR")
+    untagged_days: int = Field(default=14, ge=1, description="untagged images are removed after this many days")
+    kms_key_arn: str | None = None
+    protect: bool = False
+    force_delete: bool = Field(default=False, description="destroying the stack also deletes the images")
+
+
+class ImageRepository(Component):
+    """A repository that scans on push. Replacing it (another key) loses its images."""
+
+    TYPE = "accel:aws:ImageRepository"
+
+    url: pulumi.Output[str]
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, spec: ImageRepositorySpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, spec, opts)
+        repository = aws.ecr.Repository(
+            name,
+            image_tag_mutability="IMMUTABLE" if spec.immutable_tags else "MUTABLE",
+            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
+            encryption_configurations=[
+                aws.ecr.RepositoryEncryptionConfigurationArgs(
+                    encryption_type="KMS" if spec.kms_key_arn else "AES256", kms_key=spec.kms_key_arn
+                )
+            ],
+            force_delete=spec.force_delete,
+            opts=self.child(protect=spec.protect),
+        )
+        aws.ecr.LifecyclePolicy(name, repository=repository.name, policy=lifecycle(spec), opts=self.child())
+        self.url = repository.repository_url
+        self.arn = repository.arn
+        self.finish()
+
+
+def lifecycle(spec: ImageRepositorySpec) -> str:
+    """ECR's lifecycle document: untagged images by age, then all by number."""
+    rules = [
+        {
+            "rulePriority": 1,
+            "description": "untagged images by age",
+            "selection": {
+                "tagStatus": "untagged",
+                "countType": "sinceImagePushed",
+                "countUnit": "days",
+                "countNumber": spec.untagged_days,
+            },
+            "action": {"type": "expire"},
+        },
+        {
+            "rulePriority": 2,
+            "description": "the newest stay",
+            "selection": {
+                "tagStatus": "any",
+                "countType": "imageCountMoreThan",
+                "countNumber": spec.keep_images,
+            },
+            "action": {"type": "expire"},
+        },
+    ]
+    return json.dumps({"rules": rules}, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,147 @@
+"""An AWS Batch job definition for GPU containers."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from accel.rules import aws_definitions as rules
+from accel.rules.aws_retries import INFRASTRUCTURE
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+
+
+class ExitRule(Spec):
+    """What an attempt's end means. Patterns may end in *; the first rule whose patterns all match decides."""
+
+    action: Literal["RETRY", "EXIT"]
+    on_status_reason: str | None = None
+    on_reason: str | None = None
+    on_exit_code: str | None = None
+
+
+class JobDefinitionSpec(Spec):
+    """The container that jobs of this definition run, and what a job gets unless it says otherwise."""
+
+    image: str = Field(min_length=1)
+    command: list[str] = Field(default_factory=list, description="argv; without one, the image's own")
+    vcpus: int
+    memory_mib: int
+    gpus: int = Field(default=1, description="whole GPUs of one container")
+    shm_mib: int | None = Field(
+        default=2048, ge=1, description="shared memory, part of memory_mib; Docker's own default is 64"
+    )
+    env: dict[str, str] = Field(default_factory=dict)
+    secrets: dict[str, str] = Field(
+        default_factory=dict, description="variable name to the ARN of a secret or parameter"
+    )
+    attempts: int = Field(default=3, description="1 to 10, the first one included")
+    evaluate_on_exit: list[ExitRule] = Field(
+        default=[ExitRule.model_validate(rule) for rule in INFRASTRUCTURE],
+        description="by default what the cloud took away is retried, never what the program got wrong",
+    )
+    timeout_s: int | None = Field(default=86_400, description="of one attempt, at least 60")
+    propagate_tags: bool = True
+
+    def findings(self) -> list[Finding]:
+        return rules.definition(
+            image=self.image,
+            vcpus=self.vcpus,
+            memory_mib=self.memory_mib,
+            gpus=self.gpus,
+            shm_mib=self.shm_mib,
+            env=self.env,
+            attempts=self.attempts,
+            evaluate_on_exit=[rule.model_dump(exclude_none=True) for rule in self.evaluate_on_exit],
+            timeout_s=self.timeout_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobDefinitionArgs:
+    """The spec, and the log group and roles of its containers."""
+
+    spec: JobDefinitionSpec
+    region: str
+    log_group: pulumi.Input[str]
+    job_role_arn: pulumi.Input[str]
+    execution_role_arn: pulumi.Input[str]
+
+
+class JobDefinition(Component):
+    """A job definition. Every change makes a revision; the old ones stay active for whoever still names them.
+
+    `arn` has no revision: submitted with it, a job runs the latest one.
+    """
+
+    TYPE = "accel:aws:JobDefinition"
+
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, args: JobDefinitionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        definition = aws.batch.JobDefinition(
+            name,
+            type="container",
+            platform_capabilities=["EC2"],
+            container_properties=pulumi.Output.all(
+                log_group=args.log_group, job_role=args.job_role_arn, execution_role=args.execution_role_arn
+            ).apply(lambda wired: canonical(container(spec, args.region, name, **wired))),
+            retry_strategy=aws.batch.JobDefinitionRetryStrategyArgs(
+                attempts=spec.attempts,
+                evaluate_on_exits=[
+                    aws.batch.JobDefinitionRetryStrategyEvaluateOnExitArgs(**rule.model_dump())
+                    for rule in spec.evaluate_on_exit
+                ],
+            ),
+            timeout=aws.batch.JobDefinitionTimeoutArgs(attempt_duration_seconds=spec.timeout_s)
+            if spec.timeout_s
+            else None,
+            propagate_tags=spec.propagate_tags,
+            # The provider's default deregisters the old revision, under jobs that wait in the queue with it
+            # (https://github.com/pulumi/pulumi-aws/issues/3845).
+            deregister_on_new_revision=False,
+            opts=self.child(),
+        )
+        self.arn = definition.arn_prefix
+        self.finish()
+
+
+def container(
+    spec: JobDefinitionSpec, region: str, stream: str, *, log_group: str, job_role: str, execution_role: str
+) -> dict[str, Any]:
+    """`containerProperties` as the API takes it; every value of a resource requirement is text."""
+    needs = {"VCPU": spec.vcpus, "MEMORY": spec.memory_mib, "GPU": spec.gpus}
+    properties: dict[str, Any] = {
+        "image": spec.image,
+        "command": spec.command,
+        "resourceRequirements": [{"type": kind, "value": str(value)} for kind, value in needs.items() if value],
+        "environment": [{"name": key, "value": value} for key, value in sorted(spec.env.items())],
+        "secrets": [{"name": key, "valueFrom": arn} for key, arn in sorted(spec.secrets.items())],
+        "jobRoleArn": job_role,
+        "executionRoleArn": execution_role,
+        "privileged": False,
+        # An init process hands SIGTERM on: as process 1, Python without a handler ignores it, and saves nothing.
+        "linuxParameters": {"initProcessEnabled": True},
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": log_group,
+                "awslogs-region": region,
+                "awslogs-stream-prefix": stream,
+            },
+        },
+    }
+    if spec.shm_mib:
+        properties["linuxParameters"]["sharedMemorySize"] = spec.shm_mib
+    return properties
+
+
+def canonical(properties: dict[str, Any]) -> str:
+    """One spelling for one meaning: an equal definition in another order must not make a revision."""
+    return json.dumps(properties, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,36 @@
+"""The log group that every job of a stack writes to."""
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from ..base import Component, Spec
+
+
+class JobLogSpec(Spec):
+    """How long what jobs print is kept."""
+
+    retention_days: int = Field(default=90, description="one of the periods that CloudWatch Logs knows")
+    kms_key_arn: str | None = None
+    retain_on_delete: bool = Field(default=False, description="destroying the stack leaves the logs")
+
+
+class JobLog(Component):
+    """A CloudWatch log group. A job's log stream is <definition>/default/<ECS task id> in it."""
+
+    TYPE = "accel:aws:JobLog"
+
+    name: pulumi.Output[str]
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, spec: JobLogSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, spec, opts)
+        group = aws.cloudwatch.LogGroup(
+            name,
+            retention_in_days=spec.retention_days,
+            kms_key_id=spec.kms_key_arn,
+            opts=self.child(retain_on_delete=spec.retain_on_delete),
+        )
+        self.name = group.name
+        self.arn = group.arn
+        self.finish()

@@ -1,0 +1,104 @@
+"""What every instance of a compute environment starts with: encrypted disk, IMDSv2, user data."""
+
+import base64
+from dataclasses import dataclass, field
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from ..base import Component, Spec
+
+ROOT_DEVICE = "/dev/xvda"
+"""Root device of the ECS-optimised Amazon Linux 2023 images.
+Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-optimized_AMI.html"""
+
+BOUNDARY = "==accel=="
+"""Fixed, since a random boundary would make a new template version on every update."""
+
+
+class LaunchTemplateSpec(Spec):
+    """Disk, metadata service and user data of an instance."""
+
+    disk_gib: int = Field(default=200, ge=30, le=16_384, description="encrypted gp3 root volume: images and scratch")
+    disk_iops: int = Field(default=3000, ge=3000, le=16_000)
+    disk_mib_s: int = Field(default=125, ge=125, le=1000, description="throughput")
+    metadata_hop_limit: int = Field(default=1, ge=1, le=2, description="2 lets containers in bridge mode reach IMDS")
+    kms_key_arn: str | None = Field(default=None, description="for the volume; without one, the account's default key")
+    user_data: list[str] = Field(default_factory=list, description="shell scripts, run in order at first boot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchTemplateArgs:
+    """The spec, and tags for instances and volumes, which a provider's default tags do not reach."""
+
+    spec: LaunchTemplateSpec
+    tags: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class LaunchTemplate(Component):
+    """An EC2 launch template. Every change makes a version; `version` is its number, never $Latest or $Default:
+    Batch reads those once and then keeps what it read."""
+
+    TYPE = "accel:aws:LaunchTemplate"
+
+    id: pulumi.Output[str]
+    version: pulumi.Output[str]
+
+    def __init__(self, name: str, args: LaunchTemplateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        template = aws.ec2.LaunchTemplate(
+            name,
+            block_device_mappings=[_root(args.spec)],
+            metadata_options=_metadata(args.spec),
+            monitoring=aws.ec2.LaunchTemplateMonitoringArgs(enabled=False),
+            user_data=base64.b64encode(user_data(args.spec.user_data).encode()).decode(),
+            tag_specifications=_tagged(args.tags),
+            opts=self.child(),
+        )
+        self.id = template.id
+        self.version = template.latest_version.apply(str)
+        self.finish()
+
+
+def _root(spec: LaunchTemplateSpec) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
+    return aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
+        device_name=ROOT_DEVICE,
+        ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
+            volume_size=spec.disk_gib,
+            volume_type="gp3",
+            iops=spec.disk_iops,
+            throughput=spec.disk_mib_s,
+            encrypted="true",
+            kms_key_id=spec.kms_key_arn,
+            delete_on_termination="true",
+        ),
+    )
+
+
+def _metadata(spec: LaunchTemplateSpec) -> aws.ec2.LaunchTemplateMetadataOptionsArgs:
+    return aws.ec2.LaunchTemplateMetadataOptionsArgs(
+        http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=spec.metadata_hop_limit
+    )
+
+
+def _tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecificationArgs] | None:
+    if not tags:
+        return None
+    return [
+        aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags) for kind in ("instance", "volume")
+    ]
+
+
+def user_data(scripts: list[str]) -> str:
+    """MIME multipart, since Batch merges its own part into it and refuses anything else.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
+    """
+    spot_draining = "#!/bin/bash\necho ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config\n"
+    message = MIMEMultipart(boundary=BOUNDARY)
+    for script in (spot_draining, *scripts):
+        message.attach(MIMEText(script, "x-shellscript", "us-ascii" if script.isascii() else "utf-8"))
+    return message.as_string()

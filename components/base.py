@@ -1,0 +1,67 @@
+"""What every component shares: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+import pulumi
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from accel.faults import parsed, replaced, several
+from accel.rules.finding import Finding, apply
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
+"""The author's key for a resource. Short, since auto-naming appends to it and AWS stops at 63 or 64 for some names."""
+
+
+class Spec(BaseModel):
+    """The plain values of one component, as a person writes them in Pulumi.<stack>.yaml.
+
+    A spec never holds a secret: it is stored in the state as the component's inputs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def findings(self) -> Sequence[Finding]:
+        """What the cloud's rules say of these values; fields are relative to this spec."""
+        return ()
+
+    @model_validator(mode="after")
+    def _rejected(self) -> Self:
+        rejected = [finding for finding in self.findings() if finding.severity == "reject"]
+        if rejected:
+            raise several([(finding.field, finding.text) for finding in rejected])
+        return self
+
+    def settled(self) -> Self:
+        """The spec with outdated values translated to the ones that the cloud takes today."""
+        values = self.model_dump()
+        for field, value in apply(self.findings()).replacements.items():
+            values = replaced(values, parsed(field), value)
+        return type(self).model_validate(values)
+
+
+class Component(pulumi.ComponentResource):
+    """A component resource whose annotated attributes are its outputs."""
+
+    TYPE: ClassVar[str]
+
+    def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None) -> None:
+        # The spec goes into state as the component's inputs, so a preview and a policy can read it.
+        super().__init__(self.TYPE, name, {"spec": spec.model_dump(mode="json")}, opts)
+        for finding in spec.findings():
+            pulumi.log.warn(f"{finding.field}: {finding.text} [{finding.rule}]", self)
+
+    def child(self, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a resource inside this component; the only way options reach children."""
+        return pulumi.ResourceOptions(parent=self, **options)
+
+    def finish(self) -> None:
+        """Registers the outputs; the last line of every constructor."""
+        self.register_outputs({field: getattr(self, field) for field in outputs_of(type(self))})
+
+
+def outputs_of(component: type[Component]) -> list[str]:
+    """Names of the attributes that a component class declares as outputs."""
+    own = inspect.get_annotations(component)
+    return [name for name in own if name != "TYPE" and not name.startswith("_")]

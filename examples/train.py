@@ -1,0 +1,197 @@
+"""Trains a small classifier on scikit-learn's digits: a job that can be killed at any moment.
+
+Settings are environment variables (a job file gives them under `env`); SETTINGS has defaults and limits.
+
+    EPOCHS, BATCH_SIZE, LEARNING_RATE, SEED, HIDDEN (units of the hidden layer)
+    LEARNING_RATES   instead of LEARNING_RATE: "0.1,0.03,...", of which each task of a sweep takes its own
+    CHECKPOINT_DIR   where to save and from where to resume; the tasks of one job each get a folder in it
+    REQUIRE_GPU      1: fail where there is no GPU, instead of training slowly on the CPU
+    STEP_SLEEP_MS    slows each step, to have the time to kill a run
+
+A checkpoint is written after each epoch, and after the running step when SIGTERM (a cancelled job, a Spot
+reclaim) or SIGINT arrives. It holds the step, and the order of the images follows from SEED and the epoch: a
+resumed run goes on with the next batch and ends with the loss of an unbroken one. Only EPOCHS may change.
+Exit codes: 0 trained, 1 failed, 2 a bad setting, 130 stopped by SIGINT, 143 stopped by SIGTERM.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+CLASSES, PIXELS, MOMENTUM = 10, 64, 0.9
+TRAIN_IMAGES = 1437  # of 1797; the others measure the accuracy
+SETTINGS = {  # type, default, lowest, highest
+    "EPOCHS": (int, "20", 1, 10_000),
+    "BATCH_SIZE": (int, "64", 1, TRAIN_IMAGES),
+    "LEARNING_RATE": (float, "0.1", 1e-6, 10.0),
+    "SEED": (int, "0", 0, 2**32 - 1),
+    "HIDDEN": (int, "64", 1, 16_384),
+    "REQUIRE_GPU": (int, "0", 0, 1),
+    "STEP_SLEEP_MS": (int, "0", 0, 60_000),
+}
+FIXED = ("BATCH_SIZE", "LEARNING_RATE", "SEED", "HIDDEN")  # a checkpoint with others is of another run
+
+
+class SettingError(Exception):
+    pass
+
+
+def number(name, text, kind, lowest, highest):
+    with contextlib.suppress(ValueError):
+        value = kind(text)
+        if lowest <= value <= highest:  # nan never is
+            return value
+    what = "a whole number" if kind is int else "a number"
+    raise SettingError(f"{name}: must be {what} from {lowest} to {highest}, is {text!r}")
+
+
+def read_settings(env):
+    def task(count):  # some platforms number tasks in a variable of their own; the job is told in which
+        name = env.get("ACCEL_TASK_INDEX_FROM", "ACCEL_TASK_INDEX")
+        return number(name, env.get(name, ""), int, 0, count - 1)
+
+    texts = {name: env.get(name, default) for name, (_, default, *_) in SETTINGS.items()}
+    if "LEARNING_RATES" in env:
+        if "LEARNING_RATE" in env:
+            raise SettingError("LEARNING_RATE: is set besides LEARNING_RATES; keep one")
+        rates = env["LEARNING_RATES"].split(",")
+        texts["LEARNING_RATE"] = rates[task(len(rates))].strip()
+    settings = {name: number(name, texts[name], kind, *rest) for name, (kind, _, *rest) in SETTINGS.items()}
+    folder = env.get("CHECKPOINT_DIR")
+    tasks = number("ACCEL_TASK_COUNT", env.get("ACCEL_TASK_COUNT", "1"), int, 1, 1_000_000)
+    if folder == "":
+        raise SettingError("CHECKPOINT_DIR: is empty; name a folder or leave it out")
+    if folder and tasks > 1:
+        folder = f"{folder}/task-{task(tasks)}"
+    return settings | {"CHECKPOINT_DIR": Path(folder) if folder else None}
+
+
+def checksum(content):
+    return hashlib.sha256(content).digest()
+
+
+def save(folder, arrays):
+    """Writes a checkpoint so that a kill leaves the whole new file or none; keeps the last two."""
+    path, temporary, content = folder / f"step-{arrays['step']:08d}.npz", folder / "step.tmp", io.BytesIO()
+    np.savez(content, **arrays)
+    with temporary.open("wb") as file:
+        file.write(content.getvalue() + checksum(content.getvalue()))  # np.load reads over what follows a zip
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(folder, os.O_RDONLY)
+    os.fsync(directory)  # else a power cut can undo the rename
+    os.close(directory)
+    # Only among the older ones: a damaged file of a later step must not push out a good one.
+    for old in sorted(other for other in folder.glob("step-*.npz") if other.name < path.name)[:-1]:
+        old.unlink()
+
+
+def newest(folder):
+    """Path and arrays of the newest complete checkpoint; None and nothing where there is none."""
+    for path in sorted(folder.glob("step-*.npz"), reverse=True):
+        content = path.read_bytes()
+        if checksum(content[:-32]) == content[-32:]:
+            with np.load(io.BytesIO(content)) as file:
+                return path, {name: file[name] for name in file.files}
+        print(f"checkpoint {path} is truncated or corrupt: skipped")
+    return None, {}
+
+
+def begin(settings):
+    """The step to go on after, and the parameters with the optimiser's velocities: saved ones or new ones."""
+    if folder := settings["CHECKPOINT_DIR"]:
+        folder.mkdir(parents=True, exist_ok=True)
+        path, arrays = newest(folder)
+        if path:
+            step, epoch = int(arrays.pop("step")), arrays.pop("epoch")
+            for name in FIXED:
+                if (then := arrays.pop(name)) != settings[name]:
+                    raise SettingError(f"{name}: is {settings[name]}, but was {then} for {path}")
+            print(f"resumed from {path}: {epoch} epochs, {step} steps")
+            return step, arrays
+    random, hidden, arrays = np.random.default_rng(settings["SEED"]), settings["HIDDEN"], {}
+    for layer, (inputs, outputs) in enumerate([(PIXELS, hidden), (hidden, CLASSES)]):
+        weights = random.normal(0, (2 / inputs) ** 0.5, (inputs, outputs)).astype(np.float32)
+        for name, start in (f"weights{layer}", weights), (f"bias{layer}", np.zeros(outputs, np.float32)):
+            arrays |= {name: start, f"velocity-{name}": np.zeros_like(start)}
+    return 0, arrays
+
+
+def train(settings, signals):
+    step, arrays = begin(settings)
+    import jax  # takes seconds: only now, when the settings are known to be good
+    from jax import numpy as jnp
+    from sklearn.datasets import load_digits
+
+    device = jax.devices()[0]
+    print(f"device {device.platform} ({device.device_kind})")
+    print("settings", *(f"{name}={value}" for name, value in settings.items()))
+    if settings["REQUIRE_GPU"] and device.platform != "gpu":
+        sys.exit(f"error: REQUIRE_GPU: is 1, but JAX sees no GPU, only {device.platform}")
+    images, labels = load_digits(return_X_y=True)
+    mixed = np.random.default_rng(0).permutation(len(labels))  # the same split whatever the SEED
+    images, labels = jnp.asarray(images[mixed] / 16, jnp.float32), jnp.asarray(labels[mixed])
+
+    def scores(model, images):
+        hidden = jax.nn.relu(images @ model["weights0"] + model["bias0"])
+        return hidden @ model["weights1"] + model["bias1"]
+
+    def loss(model, images, labels):
+        chances = jax.nn.log_softmax(scores(model, images))
+        return -jnp.take_along_axis(chances, labels[:, None], axis=1).mean()
+
+    @jax.jit
+    def update(arrays, batch):
+        model = {name: arrays[name] for name in ("weights0", "bias0", "weights1", "bias1")}
+        for name, slope in jax.grad(loss)(model, images[batch], labels[batch]).items():
+            velocity = MOMENTUM * arrays[f"velocity-{name}"] - settings["LEARNING_RATE"] * slope
+            arrays = arrays | {name: model[name] + velocity, f"velocity-{name}": velocity}
+        return arrays
+
+    @jax.jit
+    def measure(arrays):
+        right = scores(arrays, images[TRAIN_IMAGES:]).argmax(axis=1) == labels[TRAIN_IMAGES:]
+        return loss(arrays, images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES]), right.mean()
+
+    size, epochs, folder = (settings[name] for name in ("BATCH_SIZE", "EPOCHS", "CHECKPOINT_DIR"))
+    per_epoch, begun, stop = TRAIN_IMAGES // size, time.monotonic(), None
+    while step < epochs * per_epoch and not stop:
+        epoch, batch = divmod(step, per_epoch)
+        order = np.random.default_rng([settings["SEED"], epoch + 1]).permutation(TRAIN_IMAGES)
+        arrays = update(arrays, order[batch * size : (batch + 1) * size])
+        time.sleep(settings["STEP_SLEEP_MS"] / 1000)
+        step += 1
+        if step % per_epoch == 0:
+            now, accuracy = map(float, measure(arrays))
+            seconds = time.monotonic() - begun
+            print(f"epoch {epoch + 1}/{epochs} loss {now:.4f} accuracy {accuracy:.4f} seconds {seconds:.2f}")
+        stop = signals[0] if signals else None
+        if folder and (stop or step % per_epoch == 0):
+            fixed = {name: settings[name] for name in FIXED}
+            save(folder, fixed | arrays | {"step": step, "epoch": step // per_epoch})
+    if stop and step < epochs * per_epoch:
+        kept = f"saved in {folder}" if folder else "nothing saved, since CHECKPOINT_DIR is not set"
+        print(f"stopped by {signal.Signals(stop).name} after {step} steps: {kept}")
+        return 128 + stop
+    print("trained: loss {:.6f} accuracy {:.4f}".format(*map(float, measure(arrays))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # into a pipe, lines would come late, or never after a kill
+    signals = []
+    for stop in (signal.SIGTERM, signal.SIGINT):  # a container's first process ignores them if unhandled
+        signal.signal(stop, lambda received, frame: signals.append(received))
+    try:
+        sys.exit(train(read_settings(os.environ), signals))
+    except (SettingError, OSError) as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        sys.exit(2 if isinstance(fault, SettingError) else 1)

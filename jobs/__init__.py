@@ -1,0 +1,1 @@
+"""Submits workloads to what a stack created, and to this machine."""

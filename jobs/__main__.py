@@ -1,0 +1,20 @@
+"""The command line: `jobs` in a checkout, `accel-jobs` where the wheel is installed."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Runs the command and exits with its code; errors.py lists the codes."""
+    # Looking for pydantic's plugins reads the metadata of every installed package: a tenth of a start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    try:
+        from .cli.group import jobs
+
+        jobs.main()
+    except KeyboardInterrupt:  # during the imports; later ones are handled inside
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

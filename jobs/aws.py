@@ -1,0 +1,13 @@
+"""An AWS client for a call or two of the command line's own; the backend has its own clients."""
+
+from importlib import import_module
+from typing import Any
+
+
+def client(service: str, region: str, *, connect_s: float, read_s: float, attempts: int) -> Any:
+    """Untyped: its methods are made at run time. Raises what botocore raises."""
+    from botocore.config import Config
+
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    config = Config(connect_timeout=connect_s, read_timeout=read_s, retries=retries)
+    return import_module("boto3").client(service, region_name=region, config=config)

@@ -1,0 +1,159 @@
+"""What a backend must do, what it may do besides, and the values between it and the command line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from .errors import BadInput
+from .job import Job
+
+
+@dataclass(frozen=True)
+class JobRef:
+    """Names one job anywhere: `aws-batch:us-east-1/0f3c...`, `local:/digits-1a2b3c4d`."""
+
+    kind: str
+    scope: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.scope}/{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "JobRef":
+        """Raises BadInput unless the text is <kind>:<scope>/<id>."""
+        kind, colon, rest = text.partition(":")
+        scope, slash, name = rest.partition("/")
+        if not (kind and colon and slash and name):
+            shown = repr(text) if len(text) <= 60 else repr(text[:57] + "...")
+            raise BadInput(f"job reference {shown}: expected <kind>:<scope>/<id>, as submit and ls print it")
+        return cls(kind, scope, name)
+
+
+class Phase(StrEnum):
+    """One state over all platforms."""
+
+    QUEUED = "QUEUED"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+    @property
+    def ended(self) -> bool:
+        return self in (Phase.SUCCEEDED, Phase.FAILED)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What will be sent, whole: the golden files, the laws and `--dry-run` all read this."""
+
+    kind: str
+    target: str
+    name: str
+    key: str
+    body: dict[str, Any]
+    """Plain JSON values, in the service's own field names."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    """A job as its platform sees it now."""
+
+    ref: JobRef
+    name: str
+    phase: Phase
+    native: str
+    """The platform's own word for the state."""
+    reason: str | None = None
+    exit_code: int | None = None
+    attempts: int = 0
+    tasks: dict[str, int] = field(default_factory=dict[str, int])
+    """Of an array: how many tasks are in which native state."""
+    created: datetime | None = None
+    started: datetime | None = None
+    stopped: datetime | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line of a job's output."""
+
+    at: datetime
+    text: str
+    source: str = ""
+    """Task and attempt, where there is more than one."""
+
+
+@dataclass(frozen=True)
+class QuotaAnswer:
+    """What the account's quotas say of a job: where it cannot start, and what could not be read."""
+
+    over: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+class Backend(Protocol):
+    """The required part. Every call may raise the errors of errors.py and no others on purpose."""
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The request for this job on the backend's target. Pure: no clock, no network, no file.
+
+        Raises BadInput (BadInputs for several) for each field that cannot be honoured, with the reason.
+        """
+        ...
+
+    def submit(self, request: Request) -> JobRef:
+        """Makes the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash
+        between the request and its answer, and for two clients at once. The same key with another body is
+        BadInput.
+        """
+        ...
+
+    def status(self, ref: JobRef) -> Status:
+        """Reads only. NotFound when the platform positively says so, CloudSilent when it cannot be seen."""
+        ...
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """Asks the job to stop. Idempotent: cancelling an ended job does nothing."""
+        ...
+
+
+@runtime_checkable
+class Logs(Protocol):
+    """A backend that keeps what jobs print."""
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        """Lines so far, in order, each once; with follow, until the job has ended and its log is drained."""
+        ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A backend that knows its jobs."""
+
+    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
+        """Newest first."""
+        ...
+
+
+@runtime_checkable
+class Again(Protocol):
+    """A backend that can run a job once more."""
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """The request that runs the job of `ref` once more, under a new key."""
+        ...
+
+
+@runtime_checkable
+class Quotas(Protocol):
+    """A backend that can tell whether the account's quotas let a job start."""
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Reads only, at most one call for each quota and hour. Raises nothing for what it cannot read."""
+        ...

@@ -1,0 +1,1 @@
+"""One module a backend, imported by registry.py when a target of its kind is used."""

@@ -1,0 +1,103 @@
+"""Jobs on an AWS Batch queue."""
+
+from collections.abc import Iterator
+
+from accel.contract.targets import AwsBatchTarget
+
+from ...backend import JobRef, LogLine, QuotaAnswer, Request, Status
+from ...errors import BadInput
+from ...job import Job
+from .clients import Clients, Timing
+from .render import KIND, render
+
+__all__ = ["KIND", "AwsBatchBackend", "Timing"]
+
+
+class AwsBatchBackend:
+    """A Backend with Logs, Listing, Again and Quotas.
+
+    A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`.
+    """
+
+    def __init__(self, target_name: str, target: AwsBatchTarget, *, timing: Timing | None = None) -> None:
+        self._target_name: str | None = target_name
+        self._target: AwsBatchTarget | None = target
+        self._clients = Clients(target.region, timing or Timing())
+
+    @classmethod
+    def of_region(cls, region: str, *, timing: Timing | None = None) -> "AwsBatchBackend":
+        """For what a job reference alone is enough: status, cancel, logs and again."""
+        backend = cls.__new__(cls)
+        backend._target_name = backend._target = None
+        backend._clients = Clients(region, timing or Timing())
+        return backend
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The RegisterJobDefinition (or null) and SubmitJob inputs for a job. See render.render."""
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
+
+    def submit(self, request: Request) -> JobRef:
+        """The one job of request.key. See submit.py for how, and for what it does not cover."""
+        from .claims import FileClaims, TableClaims
+        from .submit import submit
+
+        table = self._target.claim_table if self._target else None
+        if table is None:
+            return submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
+        return submit(request, self._clients, TableClaims(self._clients.dynamodb, table))
+
+    def status(self, ref: JobRef) -> Status:
+        """From DescribeJobs. Raises NotFound where Batch does not know the job."""
+        from .observe import status
+
+        return status(self._clients, self._checked(ref), self._queue_name)
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
+        from .observe import cancel
+
+        cancel(self._clients, self._checked(ref), reason)
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        """Every attempt's lines in order; the tasks of an array side by side, unless one is named."""
+        from .logs import logs
+
+        group = self._target.log_group if self._target else None
+        return logs(self._clients, self._checked(ref), group, task=task, follow=follow)
+
+    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
+        """The queue's jobs, newest first; array tasks are part of their job."""
+        from .observe import listed
+
+        target_name, target = self._needed("list")
+        return listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended)
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """The same definition, size, command and environment as the job of `ref` had."""
+        from .again import again
+
+        return again(self._clients, self._checked(ref), key, self._queue_name, self._target)
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""
+        from .definition import choose
+        from .quota import check
+
+        _, target = self._needed("quota")
+        choice = choose(job, target, [])
+        return check(choice.size, target) if choice else QuotaAnswer()
+
+    def _needed(self, verb: str) -> tuple[str, AwsBatchTarget]:
+        if self._target is None or self._target_name is None:
+            raise BadInput(f"{verb}: needs a target; a region alone does not say which queue")
+        return self._target_name, self._target
+
+    def _checked(self, ref: JobRef) -> JobRef:
+        if (ref.kind, ref.scope) != (KIND, self._clients.region):
+            raise BadInput(f"{ref} is not a job of {KIND}:{self._clients.region}")
+        return ref
+
+    def _queue_name(self, queue_arn: str) -> str | None:
+        """The target's name, where the queue is the target's."""
+        return self._target_name if self._target and self._target.queue_arn == queue_arn else None

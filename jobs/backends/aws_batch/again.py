@@ -1,0 +1,90 @@
+"""A job once more, from what Batch says of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from accel.contract.targets import AwsBatchTarget
+from accel.contract.variables import RESERVED_PREFIXES
+
+from ...backend import JobRef, Request
+from ...errors import BadInput, NotFound
+from ...keys import NAMED_DIGITS, platform_name
+from . import tags
+from .clients import Clients
+from .errors import asking
+from .found import part, parts
+from .observe import detail
+from .render import KIND, ONE_MACHINE_ONLY, spec_hash
+
+COPIED = ("arrayProperties", "parameters", "propagateTags", "retryStrategy", "shareIdentifier", "timeout")
+"""What DescribeJobs says in the words of SubmitJob."""
+
+
+def again(
+    clients: Clients,
+    ref: JobRef,
+    key: str,
+    target_of: Callable[[str], str | None],
+    target: AwsBatchTarget | None,
+) -> Request:
+    """The request for the same job under a new key.
+
+    Raises NotFound where Batch has forgotten the job or its definition, BadInput for a task of an array.
+    """
+    if ":" in ref.id:
+        raise BadInput(f"{ref}: is a task of an array; give the array, {ref.id.partition(':')[0]}")
+    job = detail(clients, ref)
+    old_tags = part(job, "tags")
+    job_name = old_tags.get(tags.JOB) or job["jobName"][: 128 - NAMED_DIGITS - 1]
+    name = platform_name(job_name, key)
+    definition, warnings = _definition(clients, job["jobDefinition"])
+    submit: dict[str, Any] = {field: job[field] for field in COPIED if job.get(field)}
+    if "arrayProperties" in submit:
+        submit["arrayProperties"] = {"size": submit["arrayProperties"]["size"]}
+    if job.get("schedulingPriority") is not None and "shareIdentifier" in submit:
+        submit["schedulingPriorityOverride"] = job["schedulingPriority"]
+    if job.get("dependsOn"):
+        warnings.append("the jobs that it waited for are left out")
+    submit |= {
+        "containerOverrides": _overrides(part(job, "container")),
+        "jobDefinition": definition,
+        "jobName": name,
+        "jobQueue": job["jobQueue"],
+        "tags": dict(sorted({**old_tags, tags.JOB: job_name, tags.KEY: key, tags.SPEC: ""}.items())),
+    }
+    body: dict[str, Any] = {"register": None, "submit": dict(sorted(submit.items()))}
+    body["submit"]["tags"][tags.SPEC] = spec_hash(body)
+    if target is None or target.claim_table is None:
+        warnings.append(ONE_MACHINE_ONLY)
+    return Request(KIND, target_of(job["jobQueue"]) or job["jobQueue"], name, key, body, tuple(warnings))
+
+
+def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
+    """The same revision while it is active, else the latest of its name."""
+    family = arn.rpartition(":")[0]
+    name = family.rpartition("/")[2]
+    with asking(f"DescribeJobDefinitions {name}"):
+        answer = clients.batch.describe_job_definitions(jobDefinitionName=name, status="ACTIVE")
+    active = [each["jobDefinitionArn"] for each in parts(answer, "jobDefinitions")]
+    if arn in active:
+        return arn, []
+    if not active:
+        raise NotFound(f"job definition {name}: no revision is active any more", "submit the job file again")
+    latest = max(active, key=lambda each: int(each.rpartition(":")[2]))
+    return latest, [f"revision {arn.rpartition(':')[2]} of {name} is gone; {latest.rpartition(':')[2]} is used"]
+
+
+def _overrides(container: dict[str, Any]) -> dict[str, Any]:
+    overrides: dict[str, Any] = {}
+    environment = [
+        each
+        for each in parts(container, "environment")
+        if each["name"].startswith(RESERVED_PREFIXES[0]) or not each["name"].startswith(RESERVED_PREFIXES)
+    ]
+    if environment:
+        overrides["environment"] = sorted(environment, key=lambda each: each["name"])
+    if container.get("resourceRequirements"):
+        overrides["resourceRequirements"] = sorted(container["resourceRequirements"], key=lambda each: each["type"])
+    if container.get("command"):
+        overrides["command"] = container["command"]
+    return overrides

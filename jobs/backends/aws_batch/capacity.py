@@ -1,0 +1,133 @@
+"""What the instances behind a queue can hold: a job that none of them can would wait for ever."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, expand, holding
+from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.rules import aws_fit
+
+from ...job import Job
+
+FIELDS = {
+    "gpus": "accelerator.count",
+    "vcpus": "cpus",
+    "array_size": "tasks",
+    "depends_on": "aws_batch.depends_on",
+}
+"""What a job file calls the fields of the rules."""
+
+SHOWN = 6
+"""Instance types named in one message."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What one task will ask for, after the definition's defaults."""
+
+    vcpus: int
+    memory_mib: int
+    gpus: int
+
+    def __str__(self) -> str:
+        return f"{self.gpus} GPUs, {self.vcpus} vCPUs and {self.memory_mib} MiB"
+
+
+@dataclass
+class Verdict:
+    """What is wrong, and what may be."""
+
+    faults: list[str] = field(default_factory=list[str])
+    warnings: list[str] = field(default_factory=list[str])
+
+
+def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
+    """Whether the target's queue can run the job as it asks: size, accelerator, Spot and disk."""
+    verdict = Verdict()
+    _spot(job, target, verdict)
+    _disk(job, target, verdict)
+    machines, unknown = _machines(target.environments)
+    wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
+    if not wide:
+        most = max(each.max_vcpus for each in target.environments)
+        verdict.faults.append(f"cpus: {size.vcpus} is above the queue's max_vcpus {most}")
+        return verdict
+    held = holding(_machines(wide)[0], size.vcpus, size.memory_mib, size.gpus)
+    _size(wide, size, held, unknown, verdict)
+    _accelerator(job, held, machines, unknown, verdict)
+    return verdict
+
+
+def _machines(environments: Iterable[AwsBatchEnvironment]) -> tuple[tuple[Machine, ...], list[str]]:
+    """The instance types, and the names that the catalogue does not have."""
+    found: dict[str, Machine] = {}
+    unknown: dict[str, None] = {}
+    for name in (name for environment in environments for name in environment.instance_types):
+        try:
+            found.update((machine.name, machine) for machine in expand("aws", [name]))
+        except UnknownName:
+            unknown[name] = None
+    return tuple(found.values()), list(unknown)
+
+
+def _spot(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
+    if job.spot is None:
+        return
+    wanted = "spot" if job.spot else "on-demand"
+    others = [f"{each.name} ({each.capacity})" for each in target.environments if each.capacity != wanted]
+    if others:
+        verdict.faults.append(
+            f"spot: {str(job.spot).lower()} asks for {wanted} only, and the queue also has "
+            f"{', '.join(others)}; Batch chooses the environment: use a target with one kind of "
+            "capacity, or leave spot out"
+        )
+
+
+def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
+    if job.disk_gib is None:
+        return
+    small = [f"{each.name} has {each.disk_gib}" for each in target.environments if each.disk_gib < job.disk_gib]
+    if len(small) == len(target.environments):
+        verdict.faults.append(f"disk_gib: {job.disk_gib} is above the disk of every instance: {', '.join(small)} GiB")
+    elif small:
+        verdict.warnings.append(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
+
+
+def _size(wide: list[AwsBatchEnvironment], size: Size, held: Holding, unknown: list[str], verdict: Verdict) -> None:
+    types = [name for environment in wide for name in environment.instance_types]
+    for finding in aws_fit.fit(size.vcpus, size.memory_mib, size.gpus, types):
+        text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
+        if finding.severity != "reject":
+            verdict.warnings.append(text)
+        elif not unknown:
+            verdict.faults.append(text)
+    if unknown and not held.fits:
+        verdict.warnings.append(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
+
+
+def _accelerator(job: Job, held: Holding, machines: tuple[Machine, ...], unknown: list[str], verdict: Verdict) -> None:
+    if job.accelerator is None or job.accelerator.type is None:
+        return
+    try:
+        wanted = accelerator(job.accelerator.type).name
+    except (UnknownName, AmbiguousName) as error:
+        offered = ", ".join(sorted({machine.accelerator for machine in machines if machine.accelerator}))
+        verdict.faults.append(f"accelerator.type: {error}; this queue has {offered or 'none'}")
+        return
+    places = (*held.fits, *held.tight)
+    others = [machine for machine in places if machine.accelerator != wanted]
+    if not places and unknown:
+        return  # the size check has warned
+    if not any(machine.accelerator == wanted for machine in machines) and not unknown:
+        shown = _listed(sorted({f"{machine.name} ({machine.accelerator})" for machine in places or machines}))
+        verdict.faults.append(f"accelerator.type: {job.accelerator.type} is on no instance of the queue: {shown}")
+    elif others:
+        shown = _listed([f"{machine.name} ({machine.accelerator})" for machine in others])
+        verdict.faults.append(
+            f"accelerator.type: Batch chooses the instance, and could place the job without "
+            f"{job.accelerator.type} on {shown}; use a queue with one accelerator type, or leave type out"
+        )
+
+
+def _listed(items: list[str]) -> str:
+    return ", ".join(items[:SHOWN]) + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")

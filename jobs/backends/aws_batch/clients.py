@@ -1,0 +1,66 @@
+"""AWS clients, made when first needed, and how long they wait."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+Client = Any
+"""A boto3 client: its methods are made at run time and have no types."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds. A claim's lease has to outlive a call (connect + read), the quiet period and another call."""
+
+    connect_s: float = 5
+    read_s: float = 20
+    lease_s: float = 90
+    quiet_s: float = 15
+    """ListJobs may lag behind SubmitJob; AWS gives no figure. A job not listed for this long was not made."""
+    poll_s: float = 2
+    """Between two looks at a log or at another client's claim."""
+    settle_s: float = 5
+    """Lines may arrive after the state: a log is whole once nothing came for so long after the job's end."""
+    silence_s: float = 300
+    """A followed log outlives an API that cannot be reached for this long."""
+
+    @property
+    def call_s(self) -> float:
+        """The longest that one call without retries can take."""
+        return self.connect_s + self.read_s
+
+
+class Clients:
+    """The clients of one region. They are made once; boto3 clients may be shared by threads."""
+
+    def __init__(self, region: str, timing: Timing) -> None:
+        self.region = region
+        self.timing = timing
+
+    @cached_property
+    def batch(self) -> Client:
+        """For calls that may be made twice."""
+        return self._client("batch", attempts=4)
+
+    @cached_property
+    def batch_once(self) -> Client:
+        """For calls that make something: by default boto3 sends SubmitJob again after the server took it, and
+        SubmitJob has no token by which the server would know (https://github.com/aws/containers-roadmap/issues/2798).
+        """
+        return self._client("batch", attempts=1)
+
+    @cached_property
+    def dynamodb(self) -> Client:
+        return self._client("dynamodb", attempts=4)
+
+    @cached_property
+    def logs(self) -> Client:
+        return self._client("logs", attempts=4)
+
+    def _client(self, service: str, attempts: int) -> Client:
+        from ...aws import client
+        from .errors import asking
+
+        timing = self.timing
+        with asking(f"{service} in {self.region}"):
+            return client(service, self.region, connect_s=timing.connect_s, read_s=timing.read_s, attempts=attempts)

@@ -1,0 +1,197 @@
+"""Which job definition a job runs with: one of the stack's, or one of the job's own."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from accel.catalog import nearest
+from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
+from accel.rules import aws_definitions, names
+
+from ...job import Job, Mount
+from ...keys import content_hash
+from .capacity import Size
+from .retries import DEFAULT_ATTEMPTS, infrastructure_only
+
+OWNER_TAG = {"accel:owner": "jobs"}
+"""Tells the stack's definitions from those that jobs registered."""
+
+_SECRET = re.compile(r"arn:aws[a-z-]*:(secretsmanager|ssm):[a-z0-9-]+:\d{12}:\S+|/[A-Za-z0-9_./-]+")
+_EFS = re.compile(r"efs://(?P<id>fs-[0-9a-f]{8}(?:[0-9a-f]{9})?)(?P<root>/\S*)?")
+_HOST = re.compile(r"host://(?P<path>/\S*)")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A definition, what a task asks for, and the RegisterJobDefinition input if it is the job's own."""
+
+    job_definition: str
+    size: Size
+    shm_mib: int | None
+    attempts: int | None = None
+    """Of the definition; None: the target does not tell."""
+    timeout_s: int | None = None
+    register: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None:
+    """The definition for a job, or None with the reasons added to `faults`.
+
+    The base is the one that the job names, else the stack's only one with the same image, else (for a job
+    without image) the stack's only one. It is used as it is if all that SubmitJob cannot override agrees.
+    """
+    found = len(faults)
+    base = _base(job, target, faults)
+    _references(job, faults)
+    if len(faults) > found:
+        return None
+    size = _size(job, base, faults)
+    if size is None:
+        return None
+    differences = _differences(job, base[1]) if base else []
+    if base and not differences:
+        return Choice(base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s)
+    return _own(job, target, base, differences, size)
+
+
+def _base(job: Job, target: AwsBatchTarget, faults: list[str]) -> tuple[str, AwsBatchDefinition] | None:
+    named = job.aws_batch.definition if job.aws_batch else None
+    known = target.definitions
+    if named is not None:
+        if named in known:
+            return named, known[named]
+        near = nearest(named, known)
+        hint = f"nearest: {', '.join(near)}" if near else f"the target has {', '.join(sorted(known)) or 'none'}"
+        faults.append(f'aws_batch.definition: unknown definition "{named}"; {hint}')
+        return None
+    fitting = [(name, each) for name, each in sorted(known.items()) if job.image in (None, each.image)]
+    if len(fitting) > 1 and job.accelerator:
+        fitting = [each for each in fitting if each[1].gpus == job.accelerator.count] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(name for name, _ in fitting)
+    if fitting:
+        faults.append(f"aws_batch.definition: say which of the target's definitions to use: {names}")
+    elif job.image is None:
+        faults.append("image: is missing, and the target has no definition that would name one")
+    return None
+
+
+def _size(job: Job, base: tuple[str, AwsBatchDefinition] | None, faults: list[str]) -> Size | None:
+    vcpus = job.cpus or (base[1].vcpus if base else None)
+    memory_mib = job.memory_mib or (base[1].memory_mib if base else None)
+    gpus = job.accelerator.count if job.accelerator else base[1].gpus if base else 0
+    for name, value in (("cpus", vcpus), ("memory_mib", memory_mib)):
+        if value is None:
+            faults.append(f"{name}: is missing, and no definition of the target has the image {job.image}")
+    return Size(vcpus, memory_mib, gpus) if vcpus and memory_mib else None
+
+
+def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
+    """The fields on which job and definition disagree and which SubmitJob cannot override."""
+    disagrees = {
+        "image": job.image not in (None, base.image),
+        "shm_mib": job.shm_mib not in (None, base.shm_mib),
+        "secrets": not job.secrets.items() <= base.secrets.items(),
+        "mounts": bool(job.mounts),
+    }
+    return [name for name, differs in disagrees.items() if differs]
+
+
+def _references(job: Job, faults: list[str]) -> None:
+    for name, reference in sorted(job.secrets.items()):
+        if not _SECRET.fullmatch(reference):
+            # The text is not shown: it may be the secret itself.
+            faults.append(
+                f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
+                "parameter's name with a leading /"
+            )
+    for i, mount in enumerate(job.mounts):
+        if not (_EFS.fullmatch(mount.source) or _HOST.fullmatch(mount.source)):
+            faults.append(
+                f'mounts[{i}].source: "{mount.source}" is neither efs://fs-<8 or 17 hexadecimal '
+                "digits>[/folder] nor host:///folder"
+            )
+
+
+def _own(
+    job: Job,
+    target: AwsBatchTarget,
+    base: tuple[str, AwsBatchDefinition] | None,
+    differences: list[str],
+    size: Size,
+) -> Choice:
+    shm_mib = job.shm_mib or (base[1].shm_mib if base else None)
+    if shm_mib is None and size.gpus:
+        shm_mib = min(aws_definitions.MIN_SHM_MIB, size.memory_mib)
+    image = job.image or (base[1].image if base else "")
+    secrets = (base[1].secrets if base else {}) | job.secrets
+    content: dict[str, Any] = {
+        "type": "container",
+        "platformCapabilities": ["EC2"],
+        "containerProperties": _container(job, target, image, size, shm_mib, secrets),
+        "retryStrategy": infrastructure_only(),
+        "tags": OWNER_TAG,
+    }
+    digest = content_hash(content)[:12]
+    name = f"{target.definition_prefix[: names.NAME_MAX - 13]}-{digest}"
+    warnings: tuple[str, ...] = ()
+    if base:
+        warnings = (
+            f"definition {base[0]} cannot take this job's {' and '.join(differences)}, so the job registers "
+            f"its own, {name}: command, environment, mounts, retries and timeout of {base[0]} do not apply",
+        )
+    registered = {"jobDefinitionName": name, **content}
+    return Choice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, warnings)
+
+
+def _container(
+    job: Job, target: AwsBatchTarget, image: str, size: Size, shm_mib: int | None, secrets: dict[str, str]
+) -> dict[str, Any]:
+    # An init process hands SIGTERM on: as process 1, a shell or Python that sets no handler ignores it.
+    linux: dict[str, Any] = {"initProcessEnabled": True}
+    if shm_mib is not None:
+        linux["sharedMemorySize"] = shm_mib
+    container: dict[str, Any] = {
+        "executionRoleArn": target.execution_role_arn,
+        "image": image,
+        "jobRoleArn": target.job_role_arn,
+        "linuxParameters": linux,
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": target.log_group,
+                "awslogs-region": target.region,
+                "awslogs-stream-prefix": target.definition_prefix,
+            },
+        },
+        "resourceRequirements": requirements(size),
+    }
+    if secrets:
+        container["secrets"] = [{"name": name, "valueFrom": secrets[name]} for name in sorted(secrets)]
+    if job.mounts:
+        container["volumes"] = [_volume(f"mount-{i}", mount) for i, mount in enumerate(job.mounts)]
+        container["mountPoints"] = [
+            {"containerPath": mount.path, "readOnly": mount.read_only, "sourceVolume": f"mount-{i}"}
+            for i, mount in enumerate(job.mounts)
+        ]
+    return container
+
+
+def _volume(name: str, mount: Mount) -> dict[str, Any]:
+    efs = _EFS.fullmatch(mount.source)
+    if efs is None:
+        return {"host": {"sourcePath": mount.source.removeprefix("host://")}, "name": name}
+    configuration = {
+        "fileSystemId": efs["id"],
+        "rootDirectory": efs["root"] or "/",
+        "transitEncryption": "ENABLED",
+    }
+    return {"efsVolumeConfiguration": configuration, "name": name}
+
+
+def requirements(size: Size) -> list[dict[str, str]]:
+    """The resourceRequirements of a size, in the order of their type."""
+    amounts = {"GPU": size.gpus, "MEMORY": size.memory_mib, "VCPU": size.vcpus}
+    return [{"type": kind, "value": str(amount)} for kind, amount in amounts.items() if amount]

@@ -1,0 +1,91 @@
+"""What botocore raises, as the errors of this package.
+
+NoCredentials   nothing was accepted: the cloud does not know the caller
+CloudRefused    nothing was accepted: the cloud understood and said no
+Throttled       nothing was accepted: the same call may be made again
+CloudSilent     nobody knows whether the call was accepted
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials
+
+WHO_AM_I = "`aws sts get-caller-identity` shows who you are; then `aws sso login`, AWS_PROFILE or new keys"
+PERMISSION = "the message names the action; ask whoever owns the account for it, or use another AWS_PROFILE"
+REACH = "the network, the region's name, and AWS_ENDPOINT_URL if it is set, decide whether AWS can be reached"
+
+UNKNOWN_CALLER = frozenset({
+    "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "IncompleteSignatureException",
+    "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException", "InvalidToken",
+    "MissingAuthenticationToken", "MissingAuthenticationTokenException", "NotAuthorized", "RequestExpired",
+    "SignatureDoesNotMatch", "UnrecognizedClientException",
+})  # fmt: skip
+FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "OptInRequired", "UnauthorizedOperation"})
+THROTTLES = frozenset({
+    "LimitExceededException", "PriorRequestNotComplete", "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
+    "ThrottlingException", "ThrottledException", "TooManyRequests", "TooManyRequestsException",
+})  # fmt: skip
+# A proxy answers these for a request that it may have passed on.
+UNDECIDED_STATUSES = frozenset({408, 425, 499})
+CREDENTIAL_ERRORS = (
+    "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound",
+    "TokenRetrievalError", "SSOError", "UnauthorizedSSOTokenError", "LoginError", "NoAuthTokenError",
+)  # fmt: skip
+INPUT_ERRORS = (
+    "ParamValidationError",
+    "NoRegionError",
+    "InvalidRegionError",
+    "InvalidEndpointConfigurationError",
+)
+
+
+class Throttled(CloudSilent):
+    """Definitely not accepted; too many calls."""
+
+
+@contextmanager
+def asking(doing: str) -> Generator[None]:
+    """Turns botocore's errors into ours. `doing` begins the message: "SubmitJob digits-1a2b3c4d"."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    try:
+        yield
+    except ClientError as error:
+        raise of_answer(doing, error.response) from error
+    except (BotoCoreError, ResponseParserError) as error:
+        raise of_client(doing, error) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        # botocore's parsers take it for granted that a body is a JSON object; a proxy's may be anything.
+        raise CloudSilent(f"{doing}: the answer is not AWS's: {error}", REACH) from error
+
+
+def of_answer(doing: str, response: Any) -> JobsError:
+    """What an error answer of the service means."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    text = " ".join(str(response.get("Error", {}).get("Message", "")).split())[:500]
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    message = f"{doing}: {code}: {text}" if text else f"{doing}: {code or 'an error without a code'} (HTTP {status})"
+    if code in THROTTLES or status == 429:
+        return Throttled(message, "AWS takes no more calls just now; try again in a minute")
+    if code in UNKNOWN_CALLER or status == 401:
+        return NoCredentials(message, WHO_AM_I)
+    if code in FORBIDDEN or status == 403:
+        return CloudRefused(message, PERMISSION)
+    if 400 <= status < 500 and status not in UNDECIDED_STATUSES:
+        return CloudRefused(message)
+    return CloudSilent(message, REACH)
+
+
+def of_client(doing: str, error: Exception) -> JobsError:
+    """What it means that botocore has no answer: not sent, for want of credentials or sense; else unknown."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    message = f"{doing}: {' '.join(str(error).split())[:500]}"
+    if kinds.intersection(CREDENTIAL_ERRORS):
+        return NoCredentials(message, WHO_AM_I)
+    if kinds.intersection(INPUT_ERRORS):
+        return BadInput(message)
+    return CloudSilent(message, REACH)

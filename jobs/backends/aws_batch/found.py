@@ -1,0 +1,76 @@
+"""Jobs looked for by name, by id and by queue."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import CloudSilent
+from . import tags
+from .clients import Client
+from .errors import asking
+
+DESCRIBED_AT_ONCE = 100
+
+
+class Found(NamedTuple):
+    """A job of a key. The older comes first."""
+
+    created_ms: int
+    id: str
+    spec: str
+
+
+def named(batch: Client, queue: str, name: str, key: str) -> list[Found]:
+    """The jobs of a queue with this name (ListJobs compares without case) and this key in their tags."""
+    filters = [{"name": "JOB_NAME", "values": [name]}]
+    summaries = (job for page in pages(batch, jobQueue=queue, filters=filters) for job in page)
+    ids = [job["jobId"] for job in summaries if job.get("jobName") == name]
+    details = describe(batch, ids) if ids else []
+    return [
+        Found(int(job.get("createdAt", 0)), job["jobId"], part(job, "tags").get(tags.SPEC, ""))
+        for job in details
+        if part(job, "tags").get(tags.KEY) == key
+    ]
+
+
+def pages(batch: Client, **arguments: Any) -> Iterator[list[dict[str, Any]]]:
+    """The JobSummaries of ListJobs, page by page."""
+    token: dict[str, str] = {}
+    while True:
+        with asking("ListJobs"):
+            answer = batch.list_jobs(**arguments, **token)
+        if "jobSummaryList" not in answer:
+            raise CloudSilent("ListJobs: the answer has no list of jobs")
+        yield answer["jobSummaryList"]
+        if not answer.get("nextToken"):
+            return
+        token = {"nextToken": answer["nextToken"]}
+
+
+def describe(batch: Client, ids: Iterable[str]) -> list[dict[str, Any]]:
+    """The JobDetail of each job that Batch still knows, in the order of the ids."""
+    wanted = list(ids)
+    found: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(wanted), DESCRIBED_AT_ONCE):
+        with asking("DescribeJobs"):
+            answer = batch.describe_jobs(jobs=wanted[start : start + DESCRIBED_AT_ONCE])
+        if "jobs" not in answer:
+            raise CloudSilent("DescribeJobs: the answer has no list of jobs")
+        found.update((job["jobId"], job) for job in answer["jobs"])
+    return [found[job_id] for job_id in wanted if job_id in found]
+
+
+def part(job: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A structure of an answer; empty where it is left out."""
+    return job.get(name) or {}
+
+
+def parts(job: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """A list of structures of an answer; empty where it is left out."""
+    return job.get(name) or []
+
+
+def terminate(batch: Client, job_id: str, reason: str) -> None:
+    """Stops a job in any state: TerminateJob cancels those that have not started.
+    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html"""
+    with asking(f"TerminateJob {job_id}"):
+        batch.terminate_job(jobId=job_id, reason=reason[:1024])

@@ -1,0 +1,184 @@
+"""A job's lines from CloudWatch Logs: each once, in order, until the job has ended and its log is drained.
+
+GetLogEvents with its tokens loses nothing; Live Tail samples above 500 events a second
+(https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartLiveTail.html).
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ...backend import JobRef, LogLine
+from ...errors import BadInput, CloudSilent, NotFound
+from .clients import Clients
+from .errors import asking
+from .found import describe, part
+from .observe import PHASES, detail, streams
+from .patience import LONGEST_PAUSE_S, pause
+
+BATCH_GROUP = "/aws/batch/job"
+"""Where Batch logs without a log configuration."""
+LOOKED_AT_ONCE = 500
+"""Tasks of an array whose state is asked for in one round: five calls."""
+
+
+@dataclass
+class _Stream:
+    """The log of one attempt, read up to a token."""
+
+    group: str
+    name: str | None
+    token: str | None = None
+    empty_since: float | None = None
+    """Since when, after the attempt's end, nothing came."""
+
+
+@dataclass
+class _Tail:
+    """The log of one job or task: its attempts one after the other."""
+
+    id: str
+    label: str
+    present: int = 0
+    streams: list[_Stream] = field(default_factory=list[_Stream])
+    ended: bool = False
+    looked: float = 0
+
+    def update(self, job: dict[str, Any], group: str | None) -> None:
+        """Takes in what DescribeJobs says now."""
+        options = part(part(part(job, "container"), "logConfiguration"), "options")
+        in_group = options.get("awslogs-group") or group or BATCH_GROUP
+        for i, name in enumerate(streams(job)):
+            if i == len(self.streams):
+                self.streams.append(_Stream(in_group, name))
+            self.streams[i].name = self.streams[i].name or name
+        self.ended = PHASES[job["status"]].ended
+
+    @property
+    def source(self) -> str:
+        """Task and attempt, where there is more than one."""
+        attempt = f"attempt {self.present + 1}" if len(self.streams) > 1 else ""
+        return f"{self.label} {attempt}".strip()
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing more can come."""
+        return self.ended and self.present >= len(self.streams)
+
+
+def logs(clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+    """The lines of a job, of one task of an array, or of all its tasks side by side.
+
+    `group`: where to look if the job does not say. Raises NotFound, BadInput for a task that there is not.
+    """
+    size = part(detail(clients, ref), "arrayProperties").get("size")
+    if task is not None and not (size and 0 <= task < size):
+        has = f"tasks 0 to {size - 1}" if size else "no tasks"
+        raise BadInput(f"task: {ref} has {has}, not {task}")
+    wanted = [task] if task is not None else range(size or 0)
+    tails = [_Tail(f"{ref.id}:{i}", f"task {i}" if task is None else "") for i in wanted]
+    return _Reader(clients, ref.id, tails or [_Tail(ref.id, "")], group, follow).lines()
+
+
+class _Reader:
+    """Reads the tails in rounds, a page of each."""
+
+    def __init__(self, clients: Clients, job_id: str, tails: list[_Tail], group: str | None, follow: bool) -> None:
+        self._clients = clients
+        self._timing = clients.timing
+        self._job_id = job_id
+        self._open = tails
+        self._group = group
+        self._follow = follow
+        self._buffer: list[LogLine] = []
+
+    def lines(self) -> Iterator[LogLine]:
+        blind_since: float | None = None
+        wait_s = self._timing.poll_s
+        if not self._follow:
+            self._update(self._open)
+        while True:
+            busy, silent = False, None
+            try:
+                if self._follow:
+                    self._update(sorted(self._open, key=lambda tail: tail.looked)[:LOOKED_AT_ONCE])
+                # Each tail is read, whatever the first ones gave.
+                busy = sum(self._read(tail) for tail in self._open) > 0
+                blind_since, wait_s = None, self._timing.poll_s
+            except CloudSilent as error:
+                silent = error
+            # Also after an error: these lines are behind the tokens already.
+            if len(self._open) > 1:
+                self._buffer.sort(key=lambda line: line.at)
+            lines, self._buffer = self._buffer, []
+            yield from lines
+            self._open = [tail for tail in self._open if not tail.whole]
+            if silent:
+                blind_since = blind_since or time.monotonic()
+                if not self._follow or time.monotonic() - blind_since > self._timing.silence_s:
+                    raise silent
+                wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+            elif not self._open or not (busy or self._follow):
+                return
+            if not busy:
+                pause(wait_s)
+
+    def _update(self, tails: list[_Tail]) -> None:
+        jobs = {
+            job["jobId"]: job for job in describe(self._clients.batch, [self._job_id, *(tail.id for tail in tails)])
+        }
+        parent = jobs.get(self._job_id)
+        over = parent is not None and PHASES[parent["status"]].ended
+        for tail in tails:
+            tail.looked = time.monotonic()
+            if tail.id in jobs:
+                tail.update(jobs[tail.id], self._group)
+            elif over:
+                tail.ended = True  # a task that was never made
+
+    def _read(self, tail: _Tail) -> bool:
+        """Reads a page of the tail's present attempt. Whether there may be more at once."""
+        if tail.present >= len(tail.streams):
+            return False
+        stream = tail.streams[tail.present]
+        before = stream.token
+        events = self._page(stream)
+        source = tail.source
+        self._buffer += [LogLine(_at(event["timestamp"]), event["message"], source) for event in events]
+        if events or stream.token != before:
+            stream.empty_since = None
+            return True
+        attempt_over = tail.ended or tail.present + 1 < len(tail.streams)
+        if not attempt_over:
+            return False
+        now = time.monotonic()
+        stream.empty_since = stream.empty_since or now
+        if self._follow and now - stream.empty_since < self._timing.settle_s:
+            return False
+        tail.present += 1
+        return not tail.whole
+
+    def _page(self, stream: _Stream) -> list[dict[str, Any]]:
+        """The next events, at most a page (10,000 or 1 MiB). At the end the token stays the same."""
+        if stream.name is None:
+            return []
+        token = {"nextToken": stream.token} if stream.token else {}
+        with asking(f"GetLogEvents {stream.name}"):
+            try:
+                answer = self._clients.logs.get_log_events(
+                    logGroupName=stream.group, logStreamName=stream.name, startFromHead=True, **token
+                )
+            except self._clients.logs.exceptions.ResourceNotFoundException as error:
+                if "log group" in str(error):
+                    raise NotFound(f"log group {stream.group}: does not exist, though jobs write to it") from error
+                return []  # the stream appears with its first line
+        if "nextForwardToken" not in answer:
+            raise CloudSilent(f"GetLogEvents {stream.name}: the answer has no token")
+        stream.token = answer["nextForwardToken"]
+        return answer.get("events", [])
+
+
+def _at(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,0 +1,187 @@
+"""Whether the account's EC2 quotas let any instance start that holds a job: a limit of 0 is the usual one, and a job
+above it waits in RUNNABLE without a word."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.catalog import Machine, UnknownName, expand, holding
+from accel.catalog.quotas import Quota, quota_for
+from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+
+from ...backend import QuotaAnswer
+from ...errors import CloudRefused, JobsError
+from ...folders import cache, write_json
+from .capacity import Size
+from .clients import Client
+from .errors import asking
+
+SERVICE = "ec2"
+MAX_AGE_S = 3600.0
+DOUBTED_S = 60.0
+"""A limit that is too small is asked for again after this: it may have been raised since."""
+
+_IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SERVICE_QUOTAS")
+"""What decides whose limits are read: one account's must not be taken for another's."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit in the quota's unit, or None and the reason why it is not known."""
+
+    value: float | None
+    why: str = ""
+
+
+def client(region: str, *, attempts: int = 5) -> Client:
+    """Service Quotas of a region; it throttles early, so a call is tried a few times."""
+    from ...aws import client as made
+
+    with asking(f"service-quotas in {region}"):
+        return made("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)
+
+
+def read(quotas: Client, code: str) -> Limit:
+    """The limit that applies to the account, else AWS's default; None where neither may be read.
+
+    Raises NoCredentials and CloudSilent. Source:
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+    """
+    missing = quotas.exceptions.NoSuchResourceException
+    for operation in (quotas.get_service_quota, quotas.get_aws_default_service_quota):
+        try:
+            with asking(f"GetServiceQuota {code}"):
+                try:
+                    answer: dict[str, Any] = operation(ServiceCode=SERVICE, QuotaCode=code)
+                except missing:
+                    continue
+        except CloudRefused as refused:
+            return Limit(None, refused.message)
+        quota: dict[str, Any] = answer.get("Quota") or {}
+        value = quota.get("Value")
+        # Service Quotas answers without a value, and with an ErrorReason, where it could not ask EC2.
+        if isinstance(value, int | float):
+            return Limit(float(value))
+    return Limit(None, f"Service Quotas has no {code}")
+
+
+def limits(
+    region: str, codes: Iterable[str], *, max_age_s: float = MAX_AGE_S, now: float | None = None
+) -> dict[str, Limit]:
+    """The limits of a region: from this machine's copy where it is young enough, else asked, one call each.
+
+    Raises NoCredentials and CloudSilent.
+    """
+    now = time.time() if now is None else now
+    wanted = list(dict.fromkeys(codes))
+    identity = "\n".join([region, *(os.environ.get(name, "") for name in _IDENTITY)])
+    path = cache() / f"quotas-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    kept = _kept(path, now)
+    found = {code: kept[code] for code in wanted if code in kept and now - kept[code][0] < max_age_s}
+    if len(found) < len(wanted):
+        asked = client(region, attempts=2)
+        fresh = {code: (now, read(asked, code)) for code in wanted if code not in found}
+        _keep(path, {**kept, **fresh})
+        found |= fresh
+    return {code: limit for code, (_, limit) in found.items()}
+
+
+def _kept(path: Path, now: float) -> dict[str, tuple[float, Limit]]:
+    """What this machine's copy holds that is young enough, each with its time. A time in the future says nothing: the
+    clock was set back. A copy that cannot be read is no copy."""
+    try:
+        rows: dict[str, Any] = dict(json.loads(path.read_text()))
+        kept = {code: (float(row["at"]), Limit(_number(row["value"]), str(row["why"]))) for code, row in rows.items()}
+        return {code: row for code, row in kept.items() if 0 <= now - row[0] < MAX_AGE_S}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _keep(path: Path, rows: Mapping[str, tuple[float, Limit]]) -> None:
+    document = {code: {"at": at, "value": limit.value, "why": limit.why} for code, (at, limit) in rows.items()}
+    # Without a copy the next command asks again, which costs a call and nothing else.
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(path, document)
+
+
+@dataclass(frozen=True)
+class _Option:
+    """The smallest type of an environment that holds the job under one quota."""
+
+    quota: Quota | None
+    machine: Machine
+
+
+def check(size: Size, target: AwsBatchTarget) -> QuotaAnswer:
+    """What the quotas say of a task of that size on each environment of the target. A limit that cannot be read is
+    reported and is no error: submitting does not depend on it."""
+    places = {each.name: _options(size, each) for each in target.environments if each.max_vcpus >= size.vcpus}
+    codes = [option.quota.code for options, _ in places.values() for option in options if option.quota]
+    answer = QuotaAnswer()
+    for max_age_s in (MAX_AGE_S, DOUBTED_S):
+        try:
+            answer = _judged(places, limits(target.region, codes, max_age_s=max_age_s), target.region)
+        except JobsError as error:
+            return QuotaAnswer((), (error.message,))
+        if answer == QuotaAnswer():
+            break
+    return answer
+
+
+def _judged(
+    places: Mapping[str, tuple[list[_Option], list[str]]], known: Mapping[str, Limit], region: str
+) -> QuotaAnswer:
+    over: list[str] = []
+    unknown: dict[str, None] = {}
+    for name, (options, unsized) in places.items():
+        values = [known[option.quota.code].value if option.quota else None for option in options]
+        pairs = list(zip(options, values, strict=True))
+        if any(value is not None and option.machine.vcpus <= value for option, value in pairs):
+            continue
+        unread = [_unread(option, known) for option, value in pairs if value is None]
+        unknown.update(dict.fromkeys([*unread, *(f"{each}: not in the catalogue" for each in unsized)]))
+        if pairs and not unread and not unsized:
+            over.append(f"{name}: {'; '.join(_over(option, value or 0, region) for option, value in pairs)}")
+    return QuotaAnswer(tuple(over), tuple(unknown))
+
+
+def _options(size: Size, environment: AwsBatchEnvironment) -> tuple[list[_Option], list[str]]:
+    """The smallest type that holds the task under each quota of an environment, and the names that the catalogue does
+    not have: whether those hold it is not known."""
+    machines: dict[str, Machine] = {}
+    unsized: list[str] = []
+    for name in environment.instance_types:
+        try:
+            machines.update((machine.name, machine) for machine in expand("aws", [name]))
+        except UnknownName:
+            unsized.append(name)
+    held = holding(machines.values(), size.vcpus, size.memory_mib, size.gpus)
+    spot = environment.capacity == "spot"
+    smallest: dict[Quota | None, Machine] = {}
+    for machine in sorted((*held.fits, *held.tight), key=lambda machine: machine.vcpus):
+        smallest.setdefault(quota_for("aws", machine.name, spot), machine)
+    return [_Option(quota, machine) for quota, machine in smallest.items()], unsized
+
+
+def _unread(option: _Option, known: Mapping[str, Limit]) -> str:
+    if option.quota is None:
+        return f"none is known that holds {option.machine.family} with this purchase option"
+    return f"{option.quota}: {known[option.quota.code].why}"
+
+
+def _over(option: _Option, limit: float, region: str) -> str:
+    return (
+        f"{option.machine.name} is the smallest type that holds the job and has {option.machine.vcpus} vCPUs; the "
+        f"limit of {option.quota} in {region} is {limit:g}"
+    )

@@ -1,0 +1,59 @@
+"""Where on a queue a job could run, and for how many attempts: what an estimate of its cost needs."""
+
+from dataclasses import dataclass
+
+from accel.catalog import Machine, UnknownName, expand, holding
+from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+
+from ...errors import BadInputs
+from ...job import Job
+from . import definition
+from .capacity import Size
+from .retries import DEFAULT_ATTEMPTS
+
+
+@dataclass(frozen=True)
+class Place:
+    """A compute environment, in the order in which Batch tries them, and the instance types that hold one task."""
+
+    environment: str
+    capacity: str
+    machines: tuple[Machine, ...]
+    unknown: tuple[str, ...] = ()
+    """Names of the environment that the catalogue does not have."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Size, attempts and timeout (seconds of one attempt, None: none) of a task. `assumed`: a definition of the stack
+    says how many attempts, and the target, of an older stack, does not tell."""
+
+    size: Size
+    attempts: int
+    timeout_s: int | None
+    assumed: bool
+    places: tuple[Place, ...]
+
+
+def demand(job: Job, target: AwsBatchTarget) -> Demand:
+    """Raises BadInputs where the job fits no definition."""
+    faults: list[str] = []
+    choice = definition.choose(job, target, faults)
+    if choice is None:
+        raise BadInputs(faults)
+    places = tuple(_place(each, choice.size) for each in target.environments)
+    assumed = job.retries is None and choice.attempts is None
+    attempts = (choice.attempts or DEFAULT_ATTEMPTS) if job.retries is None else job.retries + 1
+    return Demand(choice.size, attempts, job.timeout_s or choice.timeout_s, assumed, places)
+
+
+def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
+    machines: dict[str, Machine] = {}
+    unknown: list[str] = []
+    for name in environment.instance_types if environment.max_vcpus >= size.vcpus else ():
+        try:
+            machines.update((machine.name, machine) for machine in expand("aws", [name]))
+        except UnknownName:
+            unknown.append(name)
+    held = holding(machines.values(), size.vcpus, size.memory_mib, size.gpus)
+    return Place(environment.name, environment.capacity, held.fits or held.tight, tuple(unknown))

@@ -1,0 +1,188 @@
+"""A job as the requests that AWS Batch will get. Pure; nothing here knows boto3."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accel.contract import variables
+from accel.contract.targets import AwsBatchTarget
+from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, containers
+
+from ...backend import JobRef, Request
+from ...errors import BadInput, BadInputs
+from ...job import Job
+from ...keys import content_hash
+from . import capacity, definition, retries, tags
+from .capacity import FIELDS
+from .definition import Choice
+
+KIND = "aws-batch"
+ONE_MACHINE_ONLY = (
+    "the target has no claim table: submitting the same key again is safe on this machine only; from "
+    "another one it may make a second job"
+)
+
+_JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
+_SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?")
+
+
+def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
+    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
+    faults = [*tags.faults(job.labels, key), *_unsupported(job)]
+    warnings: list[str] = []
+    depends_on = _dependencies(job, target.region, faults)
+    choice = definition.choose(job, target, faults)
+    environment = dict(job.env)
+    if choice:
+        verdict = capacity.check(job, choice.size, target)
+        faults += verdict.faults
+        warnings += [*choice.warnings, *verdict.warnings]
+        environment = _sort(_container_findings(job, choice), faults, warnings, environment)
+    array_size = job.tasks if job.tasks > 1 else None
+    found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key))
+    if choice:
+        submit = _submit(job, name, key, target, choice, environment, depends_on)
+        found += aws_jobs.request_size(submit)
+        body: dict[str, Any] = {"register": choice.register, "submit": submit}
+    else:
+        submit, body = {}, {}
+    _sort(found, faults, warnings, {})
+    if faults:
+        raise BadInputs(faults)
+    if target.claim_table is None:
+        warnings.append(ONE_MACHINE_ONLY)
+    submit["tags"][tags.SPEC] = spec_hash(body)
+    return Request(KIND, target_name, name, key, body, tuple(warnings))
+
+
+def spec_hash(body: Mapping[str, Any]) -> str:
+    """SHA-256 of what will be sent, without its own place in the tags."""
+    submit = dict(body["submit"])
+    submit["tags"] = {name: value for name, value in submit["tags"].items() if name != tags.SPEC}
+    return content_hash({**body, "submit": submit})
+
+
+def _unsupported(job: Job) -> list[str]:
+    """Fields that Batch cannot honour, with the reason."""
+    faults: list[str] = []
+    if job.nodes > 1:
+        faults.append(
+            f"nodes: {job.nodes}: this target runs jobs of one node; ask for more GPUs of one instance, or "
+            "for independent tasks"
+        )
+    if job.parallelism is not None and job.parallelism < job.tasks:
+        faults.append(
+            f"parallelism: {job.parallelism} of {job.tasks} tasks: AWS Batch cannot cap an array; use a "
+            "queue whose environments have a lower max_vcpus"
+        )
+    if job.retries is not None and job.retries >= aws_retries.MAX_ATTEMPTS:
+        most = aws_retries.MAX_ATTEMPTS
+        faults.append(f"retries: must be 0 to {most - 1}, is {job.retries}; AWS Batch makes at most {most} attempts")
+    faults += [f"timeout_s: {finding.text}" for finding in aws_retries.timeout(job.timeout_s)]
+    faults += [f"command[{i}]: is empty, which AWS Batch does not take" for i, arg in enumerate(job.command) if not arg]
+    share = job.aws_batch.share_identifier if job.aws_batch else None
+    if share is not None and not _SHARE.fullmatch(share):
+        faults.append(f'aws_batch.share_identifier: "{share}" must be at most 255 letters and digits')
+    return faults
+
+
+def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, str]]:
+    """References of the same region, and raw Batch job ids."""
+    found: list[dict[str, str]] = []
+    for i, text in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
+        field, job_id = f"aws_batch.depends_on[{i}]", text
+        if ":" in text and "/" in text:
+            try:
+                ref = JobRef.parse(text)
+            except BadInput as fault:
+                faults.append(f"{field}: {fault.message}")
+                continue
+            if (ref.kind, ref.scope) != (KIND, region):
+                faults.append(f"{field}: {text} is not a job of {KIND}:{region}, and Batch waits only for those")
+                continue
+            job_id = ref.id
+        if not _JOB_ID.fullmatch(job_id):
+            faults.append(f'{field}: "{text}" is neither a job reference nor a Batch job id')
+        found.append({"jobId": job_id})
+    return found
+
+
+def _container_findings(job: Job, choice: Choice) -> list[Finding]:
+    size = choice.size
+    found = aws_definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
+    found += containers.aws_environment(job.env, size.gpus)
+    # A local image is a folder, which no push changes.
+    if job.image and not job.image.startswith("local/"):
+        found += containers.image(job.image)
+    return found
+
+
+def _sort(
+    findings: Iterable[Finding], faults: list[str], warnings: list[str], environment: dict[str, str]
+) -> dict[str, str]:
+    """Puts findings where they belong; the environment without the variables that a rule leaves out."""
+    kept = dict(environment)
+    for finding in findings:
+        head, bracket, rest = finding.field.partition("[")
+        text = f"{FIELDS.get(head, head)}{bracket}{rest}: {finding.text}"
+        (faults if finding.severity == "reject" else warnings).append(text)
+        if finding.severity == "translate" and finding.field.startswith("env."):
+            kept.pop(finding.field.removeprefix("env."))
+    return kept
+
+
+def _tags(job: Job, key: str) -> dict[str, str]:
+    # As long as the hash that takes its place, so that the request's size is known.
+    return dict(sorted({**job.labels, tags.JOB: job.name, tags.KEY: key, tags.SPEC: "0" * 64}.items()))
+
+
+def _submit(
+    job: Job,
+    name: str,
+    key: str,
+    target: AwsBatchTarget,
+    choice: Choice,
+    environment: dict[str, str],
+    depends_on: list[dict[str, str]],
+) -> dict[str, Any]:
+    submit: dict[str, Any] = {
+        "containerOverrides": _overrides(job, choice, environment),
+        "jobDefinition": choice.job_definition,
+        "jobName": name,
+        "jobQueue": target.queue_arn,
+        "tags": _tags(job, key),
+    }
+    if job.tasks > 1:
+        submit["arrayProperties"] = {"size": job.tasks}
+    if depends_on:
+        submit["dependsOn"] = depends_on
+    if job.retries is not None:
+        submit["retryStrategy"] = retries.any_failure(job.retries)
+    if job.timeout_s is not None:
+        submit["timeout"] = {"attemptDurationSeconds": job.timeout_s}
+    if job.aws_batch and job.aws_batch.share_identifier is not None:
+        submit["shareIdentifier"] = job.aws_batch.share_identifier
+    if job.aws_batch and job.aws_batch.scheduling_priority is not None:
+        submit["schedulingPriorityOverride"] = job.aws_batch.scheduling_priority
+    return submit
+
+
+def _overrides(job: Job, choice: Choice, environment: dict[str, str]) -> dict[str, Any]:
+    """Command, environment and size; the size also where it is the definition's, so that a request has it."""
+    # Batch sets the index variable in the tasks of an array only.
+    index_from = variables.INDEX_VARIABLE[KIND] if job.tasks > 1 else variables.TASK_INDEX
+    ours = {
+        variables.JOB_NAME: job.name,
+        variables.TASK_COUNT: str(job.tasks),
+        variables.INDEX_FROM: index_from,
+    }
+    if job.tasks == 1:
+        ours[variables.TASK_INDEX] = "0"
+    merged = environment | ours
+    overrides: dict[str, Any] = {
+        "environment": [{"name": name, "value": merged[name]} for name in sorted(merged)],
+        "resourceRequirements": definition.requirements(choice.size),
+    }
+    if job.command:
+        overrides["command"] = list(job.command)
+    return overrides

@@ -1,0 +1,33 @@
+"""Which failures are tried again.
+
+Batch looks at the rules in order and, when none matches, tries again; the last rule therefore says EXIT where only some
+failures shall be tried again. A cancelled or terminated job and a timed-out attempt are never tried again.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+"""
+
+from typing import Any
+
+from accel.rules.aws_retries import INFRASTRUCTURE
+
+DEFAULT_ATTEMPTS = 3
+"""Of a definition of the job's own. Lost hosts and failed pulls cost no result, so two more are worth it."""
+
+# By POSIX, a shell that could not run the command, or not find it, exits so: another attempt ends in the same way.
+# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
+NOT_EXECUTABLE = {"action": "EXIT", "onExitCode": "126"}
+NOT_FOUND = {"action": "EXIT", "onExitCode": "127"}
+
+_API = {"on_status_reason": "onStatusReason", "on_reason": "onReason", "on_exit_code": "onExitCode"}
+
+
+def infrastructure_only(attempts: int = DEFAULT_ATTEMPTS) -> dict[str, Any]:
+    """A lost host, a failed pull and a failed agent are tried again; whatever the command does is final."""
+    rules = [{_API.get(key, key): value for key, value in rule.items()} for rule in INFRASTRUCTURE]
+    return {"attempts": attempts, "evaluateOnExit": rules}
+
+
+def any_failure(retries: int) -> dict[str, Any]:
+    """`retries: n` of a job file: n more attempts after whatever failure, except a command that cannot be run."""
+    if retries == 0:
+        return {"attempts": 1}
+    return {"attempts": 1 + retries, "evaluateOnExit": [NOT_EXECUTABLE, NOT_FOUND]}

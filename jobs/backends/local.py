@@ -1,0 +1,284 @@
+"""The `local` backend: jobs that really run on this machine and outlive the command line.
+
+A job lives in $XDG_STATE_HOME/accel/local/<id>/ (see supervisor.py). `cpus`, `memory_mib`, `shm_mib`,
+`disk_gib` and `accelerator` are requests that the machine meets when it has that much for one task: looked
+at when the job is submitted, not reserved and not enforced. GPUs are shared out among the tasks of one job,
+not between jobs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from accel.contract.targets import LocalTarget
+
+from .. import keys, machine
+from ..backend import JobRef, LogLine, Phase, Request, Status
+from ..errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
+from ..folders import state
+from ..job import Job
+from ..process import presence
+from .local_logs import lines
+
+KIND = "local"
+IMAGES = "local/"
+GRACE_S = 30
+"""Between SIGTERM and SIGKILL, as AWS Batch and Kubernetes have it."""
+
+_PACKAGE = __name__.rpartition(".backends.")[0]
+_ROOT = Path(__file__).parents[_PACKAGE.count(".") + 2]
+
+
+class LocalBackend:
+    """Runs jobs as processes of this user."""
+
+    def __init__(self, name: str, target: LocalTarget) -> None:
+        self.name = name
+        self.root = PurePosixPath(Path(target.root).absolute())
+
+    @classmethod
+    def anywhere(cls) -> "LocalBackend":
+        """For jobs that exist: needs no target."""
+        return cls("local", LocalTarget())
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The processes of the job. Pure; raises BadInputs for each field that this machine cannot honour."""
+        faults = _cannot(job)
+        try:
+            folder = self._folder(job.image)
+        except BadInput as fault:
+            faults.append(fault.message)
+            folder = self.root
+        if faults:
+            raise BadInputs([f"target {self.name}: {fault}" for fault in faults])
+        body: dict[str, Any] = {
+            "job": job.name,
+            "command": job.command,
+            "env": job.env,
+            "folder": str(folder),
+            "tasks": job.tasks,
+            "parallelism": job.parallelism,
+            "retries": job.retries or 0,
+            "timeout_s": job.timeout_s,
+            "grace_s": GRACE_S,
+            "cpus": job.cpus,
+            "memory_mib": job.memory_mib,
+            "shm_mib": job.shm_mib,
+            "disk_gib": job.disk_gib,
+            "accelerator": job.accelerator.model_dump() if job.accelerator else None,
+            "labels": job.labels,
+        }
+        unused = ("aws_batch: is for targets of kind aws-batch and does nothing here",) if job.aws_batch else ()
+        return Request(KIND, self.name, name, key, body, unused)
+
+    def submit(self, request: Request) -> JobRef:
+        """Starts the job, or finds the one that this key started: one run, whatever crashes in between.
+
+        Raises BadInput where the machine has less than the job asks for, or the key belongs to another job.
+        """
+        devices, kinds = machine.gpus() if request.body["accelerator"] else ([], [])
+        folder = _folder_of(request.name)
+        if not (folder / "request.json").exists():
+            _check(request, devices, kinds)
+        try:
+            self._claim(request, folder, devices)
+        except OSError as error:
+            hint = "XDG_STATE_HOME names another folder; its file system must have hard links"
+            raise JobsError(f"the job cannot be kept in {folder}: {error.strerror}", hint) from error
+        _supervise(folder)
+        return JobRef(KIND, "", request.name)
+
+    def _claim(self, request: Request, folder: Path, devices: "list[str]") -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        claim = {
+            "key": request.key,
+            "spec_hash": keys.content_hash(request.body),
+            "name": request.name,
+            "target": self.name,
+            "devices": devices,
+            "created": datetime.now().astimezone().isoformat(),
+            "body": request.body,
+        }
+        if not _put_if_absent(folder / "request.json", claim):
+            held = _read(folder / "request.json")
+            if (held["key"], held["spec_hash"]) != (claim["key"], claim["spec_hash"]):
+                raise BadInput(
+                    f"key: job {request.name} exists with another content under the same key",
+                    "use another --key, or the job file as it was",
+                )
+
+    def status(self, ref: JobRef) -> Status:
+        folder = _existing(ref)
+        request = _read(folder / "request.json")
+        seen = _state(folder)
+        return Status(
+            ref=ref,
+            name=request["name"],
+            phase=Phase[seen["phase"].upper()],
+            native=seen["phase"],
+            reason=seen.get("reason"),
+            exit_code=seen.get("exit_code"),
+            attempts=seen.get("attempts", 0),
+            tasks=seen.get("tasks", {}) if request["body"]["tasks"] > 1 else {},
+            created=_time(request["created"]),
+            started=_time(seen.get("started")),
+            stopped=_time(seen.get("stopped")),
+            target=request["target"],
+        )
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        folder = _existing(ref)
+        if self.status(ref).phase.ended:
+            return
+        _put_if_absent(folder / "cancel.json", {"reason": reason})
+        supervisor = _read_if_there(folder / "supervisor.json")
+        if supervisor and presence(supervisor) == "there":
+            os.kill(supervisor["pid"], 15)
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        folder = _existing(ref)
+        tasks: int = _read(folder / "request.json")["body"]["tasks"]
+        if task is not None and not 0 <= task < tasks:
+            raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
+        return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended)
+
+    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
+        """Newest first. A folder whose submit never got as far as a request is no job."""
+        claimed: list[tuple[int, str]] = []
+        if _jobs().exists():
+            for entry in os.scandir(_jobs()):
+                request = Path(entry.path, "request.json")
+                if request.exists():
+                    claimed.append((request.stat().st_mtime_ns, entry.name))
+        for _, name in sorted(claimed, reverse=True):
+            if limit <= 0:
+                return
+            status = self.status(JobRef(KIND, "", name))
+            if ended or not status.phase.ended:
+                limit -= 1
+                yield status
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        request = _read(_existing(ref) / "request.json")
+        name = keys.platform_name(request["body"]["job"], key)
+        return Request(KIND, request["target"], name, key, request["body"])
+
+    def _folder(self, image: str | None) -> PurePosixPath:
+        if image is None:
+            return self.root
+        inside = PurePosixPath(image.removeprefix(IMAGES))
+        if not image.startswith(IMAGES):
+            raise BadInput(
+                f"image: {image}: no container runtime here; local/<folder>, or no image, runs in {self.root}"
+            )
+        if inside.is_absolute() or ".." in inside.parts or "\0" in image or not inside.parts:
+            raise BadInput(f"image: {image!r}: must be local/<folder>, a folder below {self.root}")
+        return self.root / inside
+
+
+def _check(request: Request, devices: list[str], kinds: list[str]) -> None:
+    faults = machine.shortfalls(request.body, devices, kinds)
+    if not Path(request.body["folder"]).is_dir():
+        faults.append(f"image: the folder {request.body['folder']} does not exist")
+    if faults:
+        raise BadInputs([f"target {request.target}: {fault}" for fault in faults])
+
+
+def _cannot(job: Job) -> list[str]:
+    refusals = {
+        "command: is missing; a folder has no command of its own": not job.command,
+        "nodes: this machine is one node": job.nodes > 1,
+        "spot: this machine is not Spot capacity": job.spot is True,
+        "mounts: nothing is mounted here; the job sees this machine's files": bool(job.mounts),
+        "secrets: references are resolved by the cloud only; give the value with --env": bool(job.secrets),
+        "aws_batch.depends_on: jobs on AWS Batch cannot be waited for here": bool(
+            job.aws_batch and job.aws_batch.depends_on
+        ),
+    }
+    return [fault for fault, applies in refusals.items() if applies]
+
+
+def _supervise(folder: Path) -> None:
+    """Starts a supervisor unless the job has one; at most one of those started ever runs the job."""
+    if (folder / "supervisor.json").exists():
+        return
+    python = [sys.executable, "-m", f"{_PACKAGE}.supervisor", str(folder)]
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    # cwd: with -m Python imports from there first, and a job's folder holds no module.
+    started = subprocess.run(
+        python, cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    if started.returncode != 0:
+        detail = started.stderr.strip().splitlines()[-1:] or [f"see {folder / 'supervisor.log'}"]
+        raise JobsError(f"the job's supervisor did not start: {detail[0]}", "the same --key tries again")
+
+
+def _state(folder: Path) -> dict[str, Any]:
+    supervisor = _read_if_there(folder / "supervisor.json")
+    if supervisor is None:
+        if cancelled := _read_if_there(folder / "cancel.json"):
+            return {"phase": "failed", "reason": f"cancelled before it started: {cancelled['reason']}"}
+        return {
+            "phase": "queued",
+            "reason": "its submit was interrupted; the same submit with the same --key starts it",
+        }
+    # In this order: a supervisor that ends between the two has left its last word by then.
+    there = presence(supervisor)
+    seen = _read_if_there(folder / "status.json") or {"phase": "starting"}
+    if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
+        return seen | {
+            "phase": "failed",
+            "reason": "runner is gone: it was killed, or this machine was restarted",
+        }
+    return seen
+
+
+def _jobs() -> Path:
+    return state() / "local"
+
+
+def _folder_of(name: str) -> Path:
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise NotFound(f"no local job has the id {name!r}")
+    return _jobs() / name
+
+
+def _existing(ref: JobRef) -> Path:
+    folder = _folder_of(ref.id)
+    if not (folder / "request.json").exists():
+        raise NotFound(f"no job {ref} on this machine")
+    return folder
+
+
+def _put_if_absent(path: Path, value: dict[str, Any]) -> bool:
+    """Whole or not at all, and only the first of several writers: link() is atomic and never replaces."""
+    draft = path.with_name(f".{path.name}.{keys.drawn()}")
+    draft.write_text(json.dumps(value))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Raises CloudSilent where the file is there and cannot be read: that says nothing about the job."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CloudSilent(f"cannot read {path}: {error}") from error
+
+
+def _read_if_there(path: Path) -> dict[str, Any] | None:
+    return _read(path) if path.exists() else None
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

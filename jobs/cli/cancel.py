@@ -1,0 +1,37 @@
+"""`jobs cancel`."""
+
+import click
+
+from .report import interactive, say
+from .settings import Settings, program
+from .verb import Verb
+
+
+@click.command(cls=Verb)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@click.option("--reason", default="cancelled by the user", show_default=True, help="Kept with the job.")
+@click.pass_obj
+def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
+    """Stop every JOB. One that has ended stays as it is. Asks first at a terminal."""
+    from ..errors import Declined, JobsError
+    from .finding import job
+
+    found = [job(text) for text in dict.fromkeys(jobs)]
+    names = ", ".join(str(ref) for ref, _ in found)
+    if not settings.yes and interactive() and not click.confirm(f"Stop {names}?", err=True):
+        raise Declined("nothing was stopped")
+    faults: list[JobsError] = []
+    for ref, backend in found:
+        try:
+            backend.cancel(ref, reason)
+        except JobsError as error:
+            faults.append(error)
+            continue
+        if settings.output == "id":
+            click.echo(str(ref))
+        else:
+            say(f"{ref}: asked to stop; `{program()} wait {ref}` sees it end")
+    if faults:
+        for fault in faults[1:]:
+            say(f"error: {fault.message}")
+        raise faults[0]

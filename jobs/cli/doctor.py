@@ -1,0 +1,137 @@
+"""`jobs doctor`: this machine's set-up, a line each: ok, warn or fail."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+
+import click
+
+from .settings import Settings
+from .verb import Verb
+
+CLOCK_SKEW_S = 300
+"""AWS refuses a signature whose time is further off.
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html"""
+BUILT = 1_767_225_600
+"""2026-01-01: a clock before this is wrong."""
+
+CONNECT_S = 3
+READ_S = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check saw; `code` is the exit code that a failure of this kind has elsewhere."""
+
+    level: str
+    check: str
+    text: str
+    code: int = 0
+
+
+@click.command(cls=Verb)
+@click.pass_obj
+def doctor(settings: Settings) -> None:
+    """Check what jobs need on this machine. Exits with the code of the first failure."""
+    checks: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_python, _state, _clock, _targets)
+    found: list[Finding] = []
+    for check in checks:
+        for finding in check(settings):
+            found.append(finding)
+            if settings.output in ("table", "wide"):
+                click.echo(f"{finding.level:4}  {finding.check}: {finding.text}")
+    if settings.output in ("json", "jsonl"):
+        rows = [asdict(finding) for finding in found]
+        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+    failed = [finding.code for finding in found if finding.level == "fail"]
+    warned = [2 for finding in found if settings.strict and finding.level == "warn"]
+    click.get_current_context().exit(next(iter([*failed, *warned]), 0))
+
+
+def _python(settings: Settings) -> Iterator[Finding]:
+    yield Finding("ok", "python", f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _state(settings: Settings) -> Iterator[Finding]:
+    from ..folders import cache, state
+
+    for name, folder in (("state", state()), ("cache", cache())):
+        probe = folder / f".probe.{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            yield Finding("fail", name, f"{folder} cannot be written: {error.strerror}", 1)
+        else:
+            yield Finding("ok", name, str(folder))
+
+
+def _clock(settings: Settings) -> Iterator[Finding]:
+    if time.time() < BUILT:
+        yield Finding(
+            "fail",
+            "clock",
+            f"says {time.strftime('%Y-%m-%d')}, which is past; clouds will refuse signatures",
+            1,
+        )
+    else:
+        yield Finding("ok", "clock", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def _targets(settings: Settings) -> Iterator[Finding]:
+    from accel.contract.targets import AwsBatchTarget
+
+    from ..errors import BadInputs, JobsError
+    from ..targets import load
+    from .output import span
+
+    try:
+        targets = load(settings.targets)
+    except JobsError as error:
+        for message in error.messages if isinstance(error, BadInputs) else [error.message]:
+            yield Finding("fail", "targets", message, error.exit_code)
+        return
+    age = "" if targets.age_s is None else f", read {span(targets.age_s)} ago"
+    yield Finding("ok", "targets", f"{len(targets.entries)} from {targets.source}{age}")
+    for warning in targets.warnings:
+        yield Finding("warn", "targets", warning)
+    regions: set[str] = set()
+    for entry in targets.entries.values():
+        if entry.target is None:
+            yield Finding("warn", f"target {entry.name}", entry.fault or "cannot be used")
+        elif isinstance(entry.target, AwsBatchTarget):
+            regions.add(entry.target.region)
+            if entry.target.claim_table is None:
+                yield Finding(
+                    "warn", f"target {entry.name}", "no claim table: submit is idempotent on one machine only"
+                )
+        elif not os.access(entry.target.root, os.R_OK | os.X_OK):
+            yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
+    for region in sorted(regions):
+        yield from _aws(region)
+
+
+def _aws(region: str) -> Iterator[Finding]:
+    """One call that needs no permission tells of the credentials, the way to AWS and the clock."""
+    from ..aws import client
+    from ..backends.aws_batch.errors import asking
+    from ..errors import JobsError
+
+    check = f"aws {region}"
+    try:
+        with asking("GetCallerIdentity"):
+            sts = client("sts", region, connect_s=CONNECT_S, read_s=READ_S, attempts=1)
+            answer = sts.get_caller_identity()
+    except JobsError as error:
+        yield Finding("fail", check, error.message, error.exit_code)
+        return
+    yield Finding("ok", check, f"reached as {answer['Arn']}")
+    date: str | None = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    skew = abs(parsedate_to_datetime(date).timestamp() - time.time()) if date else 0
+    if skew > CLOCK_SKEW_S:
+        yield Finding("fail", "clock", f"is {skew:.0f} s off the clock of AWS, which allows {CLOCK_SKEW_S}", 1)

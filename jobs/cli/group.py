@@ -1,0 +1,150 @@
+"""`jobs` itself: finds the verb, and turns whatever goes wrong into lines and an exit code."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+import click
+
+from ..errors import BadInput
+from .report import code_of, silence_stdout
+from .settings import COMMON, Settings, options, program
+
+VERBS = {
+    "targets": ("targets", "Where jobs can run."),
+    "validate": ("validate", "Check job files without submitting them."),
+    "submit": ("submit", "Submit the job of a file."),
+    "offers": ("offers", "Show what could run a job where, at what price."),
+    "cost": ("cost", "Show what a job costs at most."),
+    "ls": ("look", "List jobs."),
+    "get": ("look", "Show jobs."),
+    "logs": ("logs", "Show what a job printed."),
+    "wait": ("wait", "Wait until jobs have ended."),
+    "cancel": ("cancel", "Stop jobs."),
+    "retry": ("retry", "Run a job again."),
+    "doctor": ("doctor", "Check this machine's set-up."),
+    "completion": ("completion", "Print a shell's completion script."),
+}
+"""Verb: its module, and its line in the help, which so needs no import."""
+
+EPILOG = """\b
+Exit codes: 0 done, 1 unexpected, 2 bad input, 3 credentials, 4 the cloud
+refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
+9 the API timed out, 124 waiting timed out, 125 the job failed,
+130 interrupted.
+"""
+
+
+class Verbs(click.Group):
+    """A command of verbs, each imported from its module of the package when it is asked for."""
+
+    def __init__(self, name: str, verbs: Mapping[str, tuple[str, str]], package: str, **rest: Any) -> None:
+        super().__init__(
+            name,
+            invoke_without_command=True,
+            callback=_help_without_verb,
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            **rest,
+        )
+        self.verbs = verbs
+        self.package = package
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.verbs:
+            return None
+        return getattr(import_module(f".{self.verbs[cmd_name][0]}", self.package), cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.verbs:
+            from accel.words import did_you_mean, name_shown
+
+            near = did_you_mean(args[0], list(self.verbs))
+            raise BadInput(f"unknown command {name_shown(args[0])}{near}", f"`{ctx.command_path} --help` lists them")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, text) for verb, (_, text) in self.verbs.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        name = prog_name or (program() if self.name == "jobs" else str(self.name))
+        variable = complete_var or f"_{name.replace('-', '_').upper()}_COMPLETE"
+        if instruction := os.environ.get(variable):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, {}, name, variable, instruction))
+        settings = Settings()
+        # Output of a job may hold what the terminal's encoding cannot show.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            with self.make_context(name, list(sys.argv[1:] if args is None else args), obj=settings) as ctx:
+                self.invoke(ctx)
+                sys.stdout.flush()
+            code = 0
+        except click.exceptions.Exit as done:
+            code = done.exit_code
+        except BrokenPipeError:
+            silence_stdout()
+            code = 141  # as if SIGPIPE had ended it, as it ends other programs in a pipe
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the outermost handler
+            code = code_of(error, settings)
+        sys.exit(code)
+
+
+def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        click.echo(f"accel {version('accel')}")
+    except PackageNotFoundError:
+        click.echo("accel, from a checkout")
+    context.exit()
+
+
+def _help_without_verb() -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def common(names: Sequence[str] = COMMON) -> list[click.Option]:
+    """The options of a command itself: those of every verb, and --version."""
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_version,
+        help="Show the version.",
+    )
+    return [*options(names), version]
+
+
+jobs = Verbs(
+    "jobs",
+    VERBS,
+    __package__ or "",
+    params=common(),
+    help="Submits jobs to what a stack deployed, or to this machine, and looks after them.",
+    epilog=EPILOG,
+)

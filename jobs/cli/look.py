@@ -1,0 +1,69 @@
+"""`jobs get` and `jobs ls`."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
+from .report import say, warn
+from .settings import Settings, program
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from ..backend import Status
+
+
+@click.command(cls=Verb)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@click.pass_obj
+def get(settings: Settings, jobs: tuple[str, ...]) -> None:
+    """Show jobs: a reference each, or the beginning of the id or name of a recent one."""
+    from .finding import job
+
+    found = [(ref, backend) for ref, backend in map(job, jobs)]
+    rows = [status_row(backend.status(ref)) for ref, backend in found]
+    if settings.output == "json" and len(rows) == 1:
+        click.echo(json.dumps({field: value for field, value in rows[0].items() if field != "age"}, indent=2))
+    elif settings.output in ("table", "wide"):
+        for number, row in enumerate(rows):
+            click.echo("" if number else None, nl=bool(number))
+            details(row)
+    else:
+        show(rows, settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
+
+
+@click.command(cls=Verb)
+@click.option("--to", metavar="TARGET", help="Jobs of this target only.")
+@click.option("--all", "-a", "ended", is_flag=True, help="Ended jobs too.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.pass_obj
+def ls(settings: Settings, to: str | None, ended: bool, limit: int) -> None:
+    """List the jobs of every target, newest first."""
+    from ..backend import Listing
+    from ..errors import JobsError
+    from ..registry import of_target
+    from .finding import targets
+
+    known = targets(settings)
+    names = [to] if to else [entry.name for entry in known.entries.values() if entry.target]
+    seen: dict[str, Status] = {}
+    faults: list[JobsError] = []
+    for name in names:
+        backend = of_target(*known.choose(name))
+        if not isinstance(backend, Listing):
+            warn(f"target {name}: its jobs cannot be listed", settings)
+            continue
+        try:
+            seen |= {str(status.ref): status for status in backend.list(limit=limit, ended=ended)}
+        except JobsError as error:
+            if len(names) == 1:
+                raise
+            faults.append(error)
+            warn(f"target {name}: its jobs are missing here: {error.message}", settings)
+    if faults and len(faults) == len(names):
+        raise faults[0]
+    newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
+    show([status_row(status) for status in newest[:limit]], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
+    if not newest and settings.output in ("table", "wide"):
+        say("no jobs" if ended else f"no job is waiting or running; `{program()} ls -a` shows ended ones too")

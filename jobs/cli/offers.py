@@ -1,0 +1,163 @@
+"""`jobs offers`, and what `--to cheapest` means."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .report import say
+from .settings import OneOf, Settings, program
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from ..job import Job
+    from ..market import Listed
+    from ..offers import Decision, Offer
+    from ..targets import Target, Targets
+
+CHEAPEST = "cheapest"
+
+COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
+WIDE = (*COLUMNS, "environment", "hours", "confidence", "note")
+LISTED = ("cloud", "region", "machine", "on_demand", "spot", "prices_of", "confidence")
+LISTED_WIDE = (*LISTED[:5], "spot_low", "scope", *LISTED[5:], "note")
+
+
+@click.command(cls=Verb)
+@click.argument("file", required=False)
+@click.option("--gpu", metavar="KIND[:COUNT]", help="GPUs of a task, such as a100-80gb:8, instead of the FILE's.")
+@click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: of this cloud.")
+@click.option("--region", metavar="REGION", help="Without FILE: of this region.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: so many.")
+@click.pass_obj
+def offers(
+    settings: Settings, file: str | None, gpu: str | None, cloud: str | None, region: str | None, limit: int
+) -> None:
+    """Show every target that could run the job of FILE, the cheapest first, and why the others cannot.
+
+    Without FILE, --gpu lists what the clouds sell with such GPUs. Prices are those of the catalogue.
+    """
+    from ..errors import BadInput
+
+    if file is None and gpu is None:
+        raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows how it is used")
+    if file is None:
+        _market(settings, str(gpu), cloud, region, limit)
+        return
+    if cloud or region:
+        raise BadInput("jobs offers: --cloud and --region are for the catalogue; with FILE the targets are asked")
+    _decision(settings, file, gpu)
+
+
+def _decision(settings: Settings, file: str, gpu: str | None) -> None:
+    from ..document import read
+    from ..market import wanted
+    from ..offers import decide, none_can
+    from .finding import targets
+
+    document = read(file)
+    if gpu is not None:
+        kind, count = wanted(gpu)
+        document.set(f"accelerator.type={kind}")
+        document.set(f"accelerator.count={count or 1}")
+    decision = decide(document.job(), targets(settings).entries)
+    if settings.output in ("json", "jsonl"):
+        _as_json(decision, settings.output)
+    else:
+        _show([_row(offer) for offer in decision.offers], settings.output, COLUMNS, WIDE, "target")
+        for offer in decision.offers:
+            for note in offer.notes:
+                say(f"{offer.target}: {note}")
+    if not decision.offers:
+        raise none_can(decision)
+    for each in decision.rejections:
+        for reason in each.reasons:
+            say(f"cannot run it: {each.target}: {reason}")
+
+
+def _as_json(decision: "Decision", form: str) -> None:
+    rows: list[dict[str, Any]] = [{"can_run": True, **asdict(offer)} for offer in decision.offers]
+    rows += [{"can_run": False, **asdict(each)} for each in decision.rejections]
+    click.echo("\n".join(map(json.dumps, rows)) if form == "jsonl" else json.dumps(rows, indent=2))
+
+
+def _row(offer: "Offer") -> dict[str, Any]:
+    return {
+        **{field: getattr(offer, field) for field in ("target", "machine", "capacity", "environment", "confidence")},
+        "where": offer.region or offer.kind,
+        **(_prices(offer) if offer.region else {}),
+        "hours": f"{offer.hours:.2f}",
+        "prices_of": ", ".join(offer.dates),
+        "note": "; ".join(offer.notes),
+    }
+
+
+def _prices(offer: "Offer") -> dict[str, str]:
+    return {
+        "usd_hour": usd(offer.usd_hour, 4),
+        "expected": usd(offer.expected),
+        "on_demand": usd(offer.on_demand),
+        "worst": usd(offer.worst) if offer.bounded else "unbounded",
+    }
+
+
+def _market(settings: Settings, gpu: str, cloud: str | None, region: str | None, limit: int) -> None:
+    from ..market import listed, wanted
+
+    kind, count = wanted(gpu)
+    found = listed(kind, count, cloud, region)
+    shown = found[:limit]
+    if settings.output in ("json", "jsonl"):
+        rows = [asdict(each) for each in shown]
+        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+    else:
+        _show([_listed_row(each) for each in shown], settings.output, LISTED, LISTED_WIDE, "machine")
+    say(f"Shown {len(shown)} of {len(found)}")
+
+
+def _listed_row(each: "Listed") -> dict[str, Any]:
+    return {
+        **{field: getattr(each, field) for field in ("cloud", "region", "machine", "scope", "confidence")},
+        "on_demand": usd(each.on_demand, 4),
+        "spot": usd(each.spot, 4),
+        "spot_low": usd(each.spot_low, 4),
+        "prices_of": ", ".join(each.dates),
+        "note": each.why_unknown or "",
+    }
+
+
+def _show(rows: list[dict[str, Any]], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
+    from .output import show
+
+    show(rows, form, columns, wide, name)
+
+
+def usd(value: float | None, decimals: int = 2) -> str:
+    """An amount in USD, or that it is not known."""
+    return "unknown" if value is None else f"{value:,.{decimals}f}"
+
+
+def chosen(job: "Job", found: "Targets", to: str | None) -> "tuple[str, Target]":
+    """The target that --to means; `cheapest` is the first of the offers, and is said, unless a target has that name."""
+    if to != CHEAPEST or CHEAPEST in found.entries:
+        return found.choose(to)
+    from ..offers import cheapest
+
+    offer, decision = cheapest(job, found.entries)
+    say(f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}")
+    return found.choose(offer.target)
+
+
+def _why(offer: "Offer") -> str:
+    if offer.expected is None:
+        return "no price is known" if offer.region else "this machine"
+    return f"{usd(offer.expected)} USD expected for {offer.hours:.2f} h on {offer.capacity} {offer.machine}"
+
+
+def _others(decision: "Decision") -> str:
+    others = [f"{each.target} {usd(each.expected)}" for each in decision.offers[1:] if each.region]
+    refused = len(decision.rejections)
+    parts = [f"then {', '.join(others)}"] if others else []
+    return "; ".join([*parts, f"{refused} of {refused + len(decision.offers)} targets cannot run it"])

@@ -1,0 +1,31 @@
+"""The account's quotas before a job is submitted."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .report import warn
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..backend import Backend
+    from ..job import Job
+
+no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
+
+
+def check(backend: "Backend", job: "Job", settings: Settings, where: str = "quota") -> list[str]:
+    """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
+    stops nothing. Raises OverLimit with --strict."""
+    from ..backend import Quotas
+    from ..errors import OverLimit
+
+    if not isinstance(backend, Quotas):
+        return []
+    answer = backend.quota(job)
+    if answer.over and settings.strict:
+        hint = "ask AWS for more (`stacks quota --request` writes the request), or use another target"
+        raise OverLimit("; ".join(f"{where}: {text}" for text in answer.over), hint)
+    for text in answer.over:
+        warn(f"{where}: {text}", settings)
+    return [f"{where} unknown: {text}" for text in answer.unknown]

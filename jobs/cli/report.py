@@ -1,0 +1,108 @@
+"""Errors as lines on stderr: `error: ...`, once for each fault, then at most one `hint: ...`."""
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+
+import click
+
+from ..errors import BadInput, BadInputs, Interrupted, JobsError
+from .settings import Settings
+
+
+def code_of(error: BaseException, settings: Settings) -> int:
+    """Reports the error; its exit code."""
+    if settings.debug:
+        traceback.print_exception(error, file=sys.stderr)
+    known = _known(error)
+    if known is None:
+        _line("error", f"unexpected: {type(error).__name__}: {error}")
+        _line("hint", "run it with --debug for the trace; this is a fault of accel")
+        return 1
+    for message in known.messages if isinstance(known, BadInputs) else [known.message]:
+        _line("error", message)
+    if known.hint:
+        _line("hint", known.hint)
+    return known.exit_code
+
+
+def warn(message: str, settings: Settings) -> None:
+    """One line of warning; with --strict the end. Raises BadInput then."""
+    if settings.strict:
+        raise BadInput(message, "it is a warning without --strict")
+    _line("warning", message)
+
+
+def say(message: str) -> None:
+    """Chatter: on stderr, so that stdout holds data only."""
+    click.echo(_plain(message), err=True)
+
+
+def silence_stdout() -> None:
+    """Nobody reads any more; without this Python complains again while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def interactive() -> bool:
+    """Whether someone can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _known(error: BaseException) -> JobsError | None:
+    if isinstance(error, JobsError):
+        return error
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return Interrupted("interrupted")
+    if isinstance(error, click.UsageError):
+        return _usage(error)
+    if isinstance(error, click.ClickException):
+        return BadInput(error.format_message())
+    return None
+
+
+def _usage(error: click.UsageError) -> BadInput:
+    path = error.ctx.command_path if error.ctx else "jobs"
+    hint = f"`{path} --help` shows how it is used"
+    if isinstance(error, click.NoSuchOption):
+        from accel.words import did_you_mean, name_shown
+
+        params = error.ctx.command.get_params(error.ctx) if error.ctx else []
+        known = [name for param in params for name in param.opts if name.startswith("--")]
+        near = did_you_mean(error.option_name, known)
+        return BadInput(f"{path}: unknown option {name_shown(error.option_name)}{near}", hint)
+    if isinstance(error, click.MissingParameter):
+        return BadInput(f"{path}: {_param(error)} is missing", hint)
+    if isinstance(error, click.BadParameter):
+        return BadInput(f"{path}: {_param(error)}: {_sentence(error.message)}", hint)
+    return BadInput(f"{path}: {_sentence(error.format_message())}", hint)
+
+
+def _param(error: click.BadParameter) -> str:
+    if error.param is None:
+        return "a value"
+    named = [name for name in error.param.opts if name.startswith("-")]
+    return named[-1] if named else (error.param.metavar or error.param.human_readable_name).rstrip(".")
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _line(kind: str, message: str) -> None:
+    word = click.style(f"{kind}:", fg=_COLOURS[kind]) if _coloured() else f"{kind}:"
+    with suppress(BrokenPipeError):  # nobody listens; the exit code still says it
+        click.echo(f"{word} {_plain(message)}", err=True, color=True)
+
+
+_COLOURS = {"error": "red", "warning": "yellow", "hint": "cyan"}
+
+
+def _coloured() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _plain(message: str) -> str:
+    """One line, and nothing that a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in message)

@@ -1,0 +1,108 @@
+"""The options that every verb takes, before or after its name."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import BadInput
+
+PROGRAMS = ("jobs", "accel-jobs", "stacks")
+FORMATS = ("table", "wide", "json", "jsonl", "id")
+
+
+@dataclass
+class Settings:
+    """What the user asked for, whatever the verb."""
+
+    output: str = "table"
+    targets: str | None = None
+    debug: bool = False
+    strict: bool = False
+    yes: bool = False
+
+
+class OneOf(click.ParamType[str]):
+    """One of a few words; a wrong one is answered with the nearest."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.words:
+            return str(value)
+        from accel.words import did_you_mean, name_shown
+
+        option = param.opts[-1] if param else ""
+        near = did_you_mean(str(value), self.words) or f"; known: {', '.join(self.words)}"
+        raise BadInput(f"{option}: unknown value {name_shown(str(value))}{near}")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(self.words)
+
+
+class Duration(click.ParamType[int]):
+    """Seconds from 90, 90s, 30m, 4h or 2d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from ..duration import WRITTEN, seconds
+
+        found = value if isinstance(value, int) else seconds(str(value))
+        if found is None:
+            self.fail(f"must be {WRITTEN}, is {str(value)[:60]!r}", param, ctx)
+        return found
+
+
+COMMON = ("output", "targets", "strict", "yes", "debug")
+"""The options of every verb of `jobs`."""
+
+
+def options(names: Sequence[str] = COMMON) -> list[click.Option]:
+    """New options for one command: those named."""
+    every = [
+        click.Option(
+            ["-o", "--output"],
+            type=OneOf(*FORMATS),
+            callback=_note("output"),
+            expose_value=False,
+            help="Form of the output.",
+        ),
+        click.Option(
+            ["--targets"],
+            metavar="SOURCE",
+            callback=_note("targets"),
+            expose_value=False,
+            help="A JSON file or ssm:<region>/<path>; else $ACCEL_TARGETS, .accel/targets.json.",
+        ),
+        _flag("--strict", "strict", "Refuse what would give a warning."),
+        _flag("--yes", "yes", "Ask nothing.", "-y"),
+        _flag("--debug", "debug", "Show the trace of an error."),
+    ]
+    return [option for option in every if option.name in names]
+
+
+def program() -> str:
+    """The name under which this was started, for the commands that hints show."""
+    started = Path(sys.argv[0])
+    name = started.parent.name if started.name == "__main__.py" else started.name
+    return name if name in PROGRAMS else PROGRAMS[0]
+
+
+def _flag(name: str, field: str, text: str, *short: str) -> click.Option:
+    return click.Option([name, *short], is_flag=True, callback=_note(field), expose_value=False, help=text)
+
+
+def _note(field: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        # Not given after the verb must not undo what was given before it.
+        if value:
+            setattr(context.ensure_object(Settings), field, value)
+
+    return note

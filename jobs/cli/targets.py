@@ -1,0 +1,56 @@
+"""`jobs targets`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .settings import Settings
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from ..targets import Entry
+
+
+@click.command(cls=Verb)
+@click.option("--refresh", is_flag=True, help="Read a published source again, however young the copy is.")
+@click.pass_obj
+def targets(settings: Settings, refresh: bool) -> None:
+    """List where jobs can run."""
+    from . import finding
+    from .output import show, span
+    from .report import say
+
+    found = finding.targets(settings, refresh=refresh)
+    rows = [_row(entry) for entry in found.entries.values()]
+    show(
+        rows,
+        settings.output,
+        ("name", "kind", "where", "note"),
+        ("name", "kind", "where", "capacity", "note"),
+        "name",
+    )
+    if settings.output in ("table", "wide"):
+        age = "" if found.age_s is None else f", read {span(found.age_s)} ago"
+        say(f"targets come from {found.source}{age}")
+
+
+def _row(entry: "Entry") -> dict[str, Any]:
+    from accel.contract.targets import AwsBatchTarget
+
+    row: dict[str, Any] = {
+        "name": entry.name,
+        "kind": entry.kind,
+        "where": "",
+        "capacity": "",
+        "note": entry.fault or "",
+    }
+    target = entry.target
+    if target is None:
+        return row
+    if isinstance(target, AwsBatchTarget):
+        capacity = "; ".join(
+            f"{each.name}: {each.capacity} {','.join(each.instance_types)}" for each in target.environments
+        )
+        note = "" if target.claim_table else "no claim table: submit is idempotent on one machine only"
+        return row | {"where": target.region, "capacity": capacity, "note": note}
+    return row | {"where": target.root, "capacity": "this machine"}

@@ -1,0 +1,61 @@
+"""`jobs validate`."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from .quota import check, no_quota
+from .report import say
+from .settings import Settings
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from ..job import Job
+
+
+@click.command(cls=Verb)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--to", metavar="TARGET", help="Check also that this target can run it.")
+@no_quota
+@click.pass_obj
+def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
+    """Check job files; every fault of every FILE is shown, with its line."""
+    from ..document import read
+    from ..errors import BadInput, BadInputs, NotFound
+    from ..keys import platform_name
+    from ..registry import of_target
+    from .finding import targets
+
+    backend = of_target(*targets(settings).choose(to)) if to else None
+    faults: list[str] = []
+    missing: list[str] = []
+    right: list[str] = []
+    fitting: list[tuple[str, Job]] = []
+    for file in files:
+        try:
+            job = read(file).job()
+            if backend:
+                backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
+        except NotFound as error:
+            missing.append(error.message)
+        except BadInputs as error:
+            faults += error.messages
+        except BadInput as error:
+            faults.append(error.message)
+        else:
+            right.append(file)
+            fitting.append((file, job))
+    if settings.output in ("json", "jsonl"):
+        click.echo(json.dumps({"valid": right, "faults": [*faults, *missing]}))
+    else:
+        for file in right:
+            click.echo(file if settings.output == "id" else f"{file}: ok")
+    if faults:
+        raise BadInputs([*faults, *missing])
+    if missing:
+        raise NotFound("; ".join(missing))
+    if backend and not no_quota:
+        for file, job in fitting:
+            for line in check(backend, job, settings, f"{file}: quota"):
+                say(line)

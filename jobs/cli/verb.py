@@ -1,0 +1,18 @@
+"""A verb: a command that also takes the options of every verb."""
+
+from typing import Any
+
+import click
+
+from .settings import COMMON, options
+
+
+class Verb(click.Command):
+    """Adds the common options after the verb's own."""
+
+    COMMON = COMMON
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *options(self.COMMON)]
+        self.context_settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

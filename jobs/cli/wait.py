@@ -1,0 +1,22 @@
+"""`jobs wait`."""
+
+import click
+
+from .settings import Duration, Settings
+from .verb import Verb
+
+
+@click.command(cls=Verb)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@click.option("--timeout", type=Duration(), help="Stop waiting (exit 124); the jobs go on.")
+@click.pass_obj
+def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None:
+    """Wait until every JOB has ended; exit 125 if one failed."""
+    from .finding import job
+    from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .waiting import end, wait_for
+
+    statuses = wait_for([job(text) for text in dict.fromkeys(jobs)], timeout)
+    if settings.output != "table":
+        show([status_row(status) for status in statuses], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
+    end(statuses)

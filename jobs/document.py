@@ -1,0 +1,232 @@
+"""A job file as a Job, and back: every fault is reported, each in one line with its place.
+
+job.yaml:12: accelerator.count: must be an integer, is 1.5
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast, get_args, get_origin
+
+import yaml
+from pydantic import ValidationError
+
+from accel import words
+
+from . import yaml_tree
+from .errors import BadInput, BadInputs, NotFound
+from .job import Job, Part
+
+AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
+"""Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
+
+FAULTS_MAX = 100
+
+Values = dict[str, Any]
+
+
+class Document:
+    """The values of a job file, each with its place, before they are checked."""
+
+    def __init__(self, name: str, tree: yaml_tree.Tree) -> None:
+        self.name = name
+        self.values: Any = tree.value
+        self.places: dict[yaml_tree.Path, str] = {path: f"{name}:{line}" for path, line in tree.lines.items()}
+        self._unread = {fault.path for fault in tree.faults if fault.path is not None}
+        self.faults = [f"{name}:{fault.line}: {fault.words}" for fault in tree.faults]
+
+    def set(self, text: str) -> None:
+        """`--set a.b=value`, the value in YAML (so JSON too)."""
+        dotted, equals, raw = text.partition("=")
+        place = f"--set {_visible(dotted, raw) if equals else words.name_shown(dotted)}"
+        path = tuple(dotted.split("."))
+        fault = _unknown(path) if dotted and equals else "expected <field>=<value>, such as cpus=4"
+        if fault is None and not raw.strip() and path[0] not in AS_WRITTEN:
+            fault = f"{dotted}: must have a value; null leaves the field out"
+        if fault:
+            self.faults.append(f"{place}: {fault}")
+            return
+        as_it_is = path[0] in AS_WRITTEN and len(path) > 1
+        try:
+            tree = yaml_tree.Tree(raw) if as_it_is else yaml_tree.read(raw.encode(errors="replace"), AS_WRITTEN, path)
+        except yaml_tree.Fault as error:
+            self.faults.append(f"{place}: {dotted}: {error.words}")
+            return
+        self.faults += [f"{place}: {fault.words}" for fault in tree.faults]
+        self._unread |= {fault.path for fault in tree.faults if fault.path is not None}
+        self._put(path, tree.value, place)
+
+    def set_env(self, text: str) -> None:
+        """`--env NAME=value`, or `--env NAME` for the value that the variable has here."""
+        name, equals, value = text.partition("=")
+        place = f"--env {words.name_shown(name)}"
+        if not equals:
+            if name not in os.environ:
+                self.faults.append(f"{place}: is not set here; write {words.name_shown(name)}=<value>")
+                return
+            value = os.environ[name]
+        self._put(("env", name), value, place)
+
+    def set_name(self, name: str) -> None:
+        """`--name`."""
+        self._put(("name",), name, "--name")
+
+    def job(self) -> Job:
+        """Raises BadInputs with every fault of the file and of what was set over it."""
+        if not _is_mapping(self.values):
+            said = f"must be a mapping of fields (name, command, ...), is {words.shown(self.values)}"
+            raise BadInputs([*self.faults, f"{self._place(())}: {said}"])
+        try:
+            job = Job.model_validate(self.values)
+        except ValidationError as error:
+            raise BadInputs(self._ordered([*self.faults, *self._explained(error)])) from None
+        if self.faults:
+            raise BadInputs(self._ordered(self.faults))
+        return job
+
+    def _put(self, path: tuple[str, ...], value: Any, place: str) -> None:
+        if self.values is None:
+            self.values = {}
+        inside: Any = self.values
+        known: yaml_tree.Path = ()
+        for part, after in pairwise(path):
+            if isinstance(inside, dict):
+                fields = cast(Values, inside)
+                if fields.get(part) is None and not after.isdecimal():
+                    fields[part] = {}
+                inside, known = fields.get(part), (*known, part)
+            elif isinstance(inside, list) and part.isdecimal() and int(part) < len(cast(list[Any], inside)):
+                inside, known = cast(list[Any], inside)[int(part)], (*known, int(part))
+            else:
+                inside = None
+        last = path[-1]
+        if isinstance(inside, dict):
+            inside[last] = value
+            known = (*known, last)
+        elif isinstance(inside, list) and last.isdecimal() and int(last) <= len(cast(list[Any], inside)):
+            inside[int(last) : int(last) + 1] = [value]
+            known = (*known, int(last))
+        else:
+            self.faults.append(f"{place}: there is nothing at {_dotted(path[:-1])} to set it in")
+            return
+        self.places = {other: at for other, at in self.places.items() if other[: len(known)] != known}
+        self.places[known] = place
+
+    def _explained(self, error: ValidationError) -> list[str]:
+        faults: list[str] = []
+        for fault in error.errors(include_url=False):
+            path = tuple(part for part in fault["loc"] if part != "[key]")
+            limits: Mapping[str, Any] = fault.get("ctx", {})
+            if path in self._unread:  # said already; what stands there now is a stand-in
+                continue
+            if not path and fault["type"] == "value_error":
+                lines = str(limits["error"]).splitlines()
+                faults += [f"{self._place(_path(line.partition(':')[0]))}: {line}" for line in lines]
+                continue
+            if fault["type"] == "extra_forbidden":
+                said = f"unknown field{words.did_you_mean(str(path[-1]), _fields(path[:-1]))}"
+            else:
+                value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
+                said = words.explained(fault["type"], limits, path, value)
+            faults.append(f"{self._place(path)}: {_dotted(path)}: {said}")
+        return faults
+
+    def _place(self, path: yaml_tree.Path) -> str:
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, self.name)
+
+    def _ordered(self, faults: list[str]) -> list[str]:
+        """Each once, in the order of the file's lines; those of overrides last."""
+
+        def line(fault: str) -> int:
+            number = fault.removeprefix(f"{self.name}:").partition(":")[0]
+            return int(number) if number.isdecimal() else sys.maxsize
+
+        ordered = sorted(dict.fromkeys(faults), key=line)
+        more = len(ordered) - FAULTS_MAX
+        return ordered if more <= 0 else [*ordered[:FAULTS_MAX], f"{self.name}: and {more} more faults"]
+
+
+def parse(data: bytes, name: str) -> Document:
+    """Raises BadInputs where the text is no YAML at all."""
+    try:
+        return Document(name, yaml_tree.read(data, AS_WRITTEN))
+    except yaml_tree.Fault as fault:
+        raise BadInputs([f"{name}:{fault.line}: {fault.words}"]) from None
+
+
+def read(path: str) -> Document:
+    """The file, or standard input for `-`. Raises NotFound or BadInput where it cannot be read."""
+    if path == "-":
+        return parse(sys.stdin.buffer.read(yaml_tree.BYTES_MAX + 1), "stdin")
+    try:
+        with Path(path).open("rb") as file:
+            return parse(file.read(yaml_tree.BYTES_MAX + 1), path)
+    except FileNotFoundError:
+        raise NotFound(f"{words.name_shown(path)}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{words.name_shown(path)}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
+def dump(job: Job) -> str:
+    """The job as a job file; reading it gives an equal job."""
+    return yaml.safe_dump(job.model_dump(exclude_defaults=True), sort_keys=False, allow_unicode=True)
+
+
+def _path(dotted: str) -> yaml_tree.Path:
+    return tuple(int(part) if part.isdecimal() else part for part in dotted.split("."))
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _unknown(path: tuple[str, ...]) -> str | None:
+    """What is wrong with a path that is to be set."""
+    model: Any = Job
+    for depth, part in enumerate(path):
+        if model is dict or (model is list and depth == len(path) - 1):
+            return None
+        if not (isinstance(model, type) and issubclass(model, Part)):
+            return f"{_dotted(path[:depth])} has no fields"
+        if part.isdecimal():  # an item of a list of models
+            continue
+        if part not in model.model_fields:
+            known = [".".join([*path[:depth], name]) for name in model.model_fields]
+            return f"unknown field {_dotted(path)}{words.did_you_mean(_dotted(path[: depth + 1]), known)}"
+        model = _inside(model.model_fields[part].annotation)
+    return None
+
+
+def _inside(annotation: Any) -> Any:
+    """The model within an annotation; dict and list for those; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return annotation
+    origin: Any = get_origin(annotation)
+    if origin is dict:
+        return dict
+    parts = [inside for one in get_args(annotation) if (inside := _inside(one)) is not None]
+    return parts[0] if parts else (list if origin is list else None)
+
+
+def _fields(path: yaml_tree.Path) -> Sequence[str]:
+    model: Any = Job
+    for part in path:
+        if isinstance(model, type) and issubclass(model, Part) and part in model.model_fields:
+            model = _inside(model.model_fields[str(part)].annotation)
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, Part) else []
+
+
+def _visible(dotted: str, raw: str) -> str:
+    shown = words.name_shown(dotted)
+    hidden = dotted.split(".")[0] in AS_WRITTEN or words.shown(raw) == "text"
+    return shown if hidden else f"{shown}={words.name_shown(raw)}"
+
+
+def _dotted(path: yaml_tree.Path) -> str:
+    return words.name_shown(".".join(str(part) for part in path))

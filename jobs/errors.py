@@ -1,0 +1,93 @@
+"""What can go wrong, and the exit code that each becomes.
+
+JobsError                 1   unexpected
+├── BadInput              2   a job file, an argument, a field that a backend cannot honour
+├── NoCredentials         3   the cloud does not know who we are
+├── CloudRefused          4   the cloud understood and said no
+├── OverLimit             5   policy, budget or quota
+├── NotFound              6   no such job, target or file
+├── Declined              8   the user said no at the prompt
+├── CloudSilent           9   the API timed out, throttled for too long, or could not be reached
+├── WaitedTooLong       124   `wait` ran out of time; the job goes on
+├── JobFailed           125   the job itself failed
+└── Interrupted         130   the user pressed Ctrl-C; the job goes on
+"""
+
+
+class JobsError(Exception):
+    """One line for the user, and perhaps a second that says what to do."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadInput(JobsError):
+    """A job file, an argument, or a field that a backend cannot honour."""
+
+    exit_code = 2
+
+
+class BadInputs(BadInput):
+    """Several faults of one input, reported together, a line each."""
+
+    def __init__(self, messages: list[str], hint: str | None = None) -> None:
+        super().__init__("\n".join(messages), hint)
+        self.messages = messages
+
+
+class NoCredentials(JobsError):
+    """The cloud does not know who we are."""
+
+    exit_code = 3
+
+
+class CloudRefused(JobsError):
+    """The cloud understood and said no."""
+
+    exit_code = 4
+
+
+class OverLimit(JobsError):
+    """Policy, budget or quota."""
+
+    exit_code = 5
+
+
+class NotFound(JobsError):
+    """No such job, target or file."""
+
+    exit_code = 6
+
+
+class Declined(JobsError):
+    """The user said no at the prompt."""
+
+    exit_code = 8
+
+
+class CloudSilent(JobsError):
+    """Nobody knows: the API timed out, throttled for too long, or could not be reached."""
+
+    exit_code = 9
+
+
+class WaitedTooLong(JobsError):
+    """`wait` ran out of time; the job goes on."""
+
+    exit_code = 124
+
+
+class JobFailed(JobsError):
+    """The job itself failed."""
+
+    exit_code = 125
+
+
+class Interrupted(JobsError):
+    """The user pressed Ctrl-C; the job goes on."""
+
+    exit_code = 130

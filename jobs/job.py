@@ -1,0 +1,146 @@
+"""One job, on any backend: what a job file says."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from accel.contract.variables import RESERVED_PREFIXES
+
+from .duration import WRITTEN, seconds
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+NAME_MAX = 100
+"""AWS Batch takes 128; the rest is left for the submission key that idempotent submit appends."""
+INT_MAX = 2**31 - 1
+"""The services' integers have 32 bits."""
+
+
+def _seconds(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    duration = seconds(value)
+    if duration is None:
+        raise ValueError(f"must be {WRITTEN}")
+    return duration
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("not the name of an environment variable: letters, digits and _, not beginning with a digit")
+    if name.startswith(RESERVED_PREFIXES):
+        raise ValueError(f"names that begin with {' or '.join(RESERVED_PREFIXES)} are set by the platform")
+    return name
+
+
+def _number_as_text(value: Any) -> Any:
+    """5 becomes "5". A boolean or nothing is refused: how it was spelt is lost."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError(
+            f"must be text; YAML read it as {'nothing' if value is None else str(value).lower()}: quote it"
+        )
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _one_line(value: str) -> str:
+    if re.search(r"[\n\r\0]", value):
+        raise ValueError("the value holds a line break or NUL; put it into a file or a secret")
+    return value
+
+
+def _no_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL, which no program can be given")
+    return value
+
+
+Seconds = Annotated[int, BeforeValidator(_seconds), Field(ge=1, le=INT_MAX, strict=True)]
+Count = Annotated[int, Field(ge=1, le=INT_MAX, strict=True)]
+Argument = Annotated[str, AfterValidator(_no_nul)]
+VariableName = Annotated[str, AfterValidator(_variable)]
+VariableValue = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_one_line)]
+Variables = dict[VariableName, VariableValue]
+
+
+class Part(BaseModel):
+    """A part of a job file: unknown keys are refused, values are not coerced from other types."""
+
+    # The rejected value could be a secret that was pasted into the wrong field.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class Accelerator(Part):
+    """GPUs of one task. `type` is any of the catalogue's names; without it, any GPU of the target will do."""
+
+    type: str | None = Field(default=None, min_length=1)
+    count: Count = 1
+
+
+class Mount(Part):
+    """Something made visible to the container at `path`."""
+
+    source: str = Field(min_length=1, description="efs://<file system id>[/folder], or host:///folder of the instance")
+    path: str = Field(pattern=r"^/")
+    read_only: bool = Field(default=False, strict=True)
+
+
+class AwsBatch(Part):
+    """What only AWS Batch knows."""
+
+    definition: str | None = Field(default=None, description="the stack's definition to use, by its name")
+    share_identifier: str | None = Field(default=None, description="fair-share queues only")
+    scheduling_priority: int | None = Field(default=None, ge=0, le=9999, strict=True)
+    depends_on: list[str] = Field(default_factory=list, max_length=20, description="job references or Batch job ids")
+
+
+class Job(Part):
+    """A job. A field that a backend cannot honour is refused by it with the reason, never dropped."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=NAME_MAX)]
+    image: str | None = Field(default=None, min_length=1, description="without one, that of the target's definition")
+    command: list[Argument] = Field(
+        default_factory=list[str], description="argv; without one, the image's or definition's own"
+    )
+    accelerator: Accelerator | None = None
+    cpus: Count | None = Field(default=None, description="vCPUs of one task")
+    memory_mib: Annotated[int, Field(ge=4, le=INT_MAX, strict=True)] | None = None
+    shm_mib: Count | None = Field(default=None, description="shared memory, part of memory_mib")
+    disk_gib: Count | None = None
+    env: Variables = Field(default_factory=dict)
+    secrets: Variables = Field(default_factory=dict, description="variable name to a reference, never a value")
+    nodes: Count = 1
+    tasks: Count = 1
+    parallelism: Count | None = Field(default=None, description="tasks at once; without it, all")
+    retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
+        default=None, description="attempts after the first; without it, the definition's"
+    )
+    timeout_s: Seconds | None = Field(default=None, description="of one attempt: 14400, 4h, 90m")
+    spot: Annotated[bool, Field(strict=True)] | None = Field(
+        default=None, description="true: Spot only; false: on demand only; absent: either"
+    )
+    labels: dict[str, str] = Field(default_factory=dict)
+    mounts: list[Mount] = Field(default_factory=list[Mount])
+    aws_batch: AwsBatch | None = None
+
+    @model_validator(mode="after")
+    def _relations(self) -> "Job":
+        faults = list(_unfit(self))
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+
+def _unfit(job: Job) -> list[str]:
+    """What is wrong between fields, each `<path>: <words>`."""
+    faults = [f"secrets.{name}: is in env too; keep one" for name in sorted(job.env.keys() & job.secrets.keys())]
+    if job.parallelism is not None and job.parallelism > job.tasks:
+        faults.append(f"parallelism: {job.parallelism} is above tasks, {job.tasks}")
+    if job.nodes > 1 and job.tasks > 1:
+        faults.append(f"nodes: {job.nodes} with {job.tasks} tasks: a job has several nodes or several tasks")
+    if job.shm_mib and job.memory_mib and job.shm_mib > job.memory_mib:
+        faults.append(f"shm_mib: {job.shm_mib} is above memory_mib, {job.memory_mib}, which it is part of")
+    paths = [mount.path for mount in job.mounts]
+    faults += [
+        f"mounts.{index}.path: {path} is mounted twice" for index, path in enumerate(paths) if path in paths[:index]
+    ]
+    return faults

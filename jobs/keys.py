@@ -1,0 +1,34 @@
+"""Submission keys: what makes two submits the same submit.
+
+With `--key TEXT` the key is that of (job name, TEXT): the same pair gives the same job, and backends refuse
+it for another job by the hash of the request. Without it each submit draws its own text and so makes a job
+of its own, as users expect of a second plain `jobs submit`.
+"""
+
+import hashlib
+import json
+import secrets
+from typing import Any
+
+NAMED_DIGITS = 12
+"""Hex digits of the key in a job's name on its platform: 48 bits, so two keys of one job name do not meet."""
+
+
+def submission_key(job_name: str, caller: str) -> str:
+    """64 hex digits for the job's name and the caller's text."""
+    return hashlib.sha256(f"{job_name}\0{caller}".encode()).hexdigest()
+
+
+def drawn() -> str:
+    """A caller's text that nobody has used."""
+    return secrets.token_hex(8)
+
+
+def platform_name(job_name: str, key: str) -> str:
+    """The job's name on its platform: unique for the key, and found again by it."""
+    return f"{job_name}-{key[:NAMED_DIGITS]}"
+
+
+def content_hash(value: Any) -> str:
+    """Equal for equal JSON values, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

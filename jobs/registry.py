@@ -1,0 +1,38 @@
+"""Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
+
+from accel.contract.targets import KINDS, AwsBatchTarget, LocalTarget
+from accel.words import did_you_mean, name_shown
+
+from .backend import Backend, JobRef
+from .errors import BadInput
+
+
+def of_target(name: str, target: AwsBatchTarget | LocalTarget) -> Backend:
+    """The backend that runs jobs on the target."""
+    match target:
+        case AwsBatchTarget():
+            from .backends.aws_batch import AwsBatchBackend
+
+            return AwsBatchBackend(name, target)
+        case LocalTarget():
+            from .backends.local import LocalBackend
+
+            return LocalBackend(name, target)
+
+
+def of_ref(ref: JobRef) -> Backend:
+    """The backend that sees the job, for status, cancel and logs: a reference needs no target.
+
+    Raises BadInput for a kind that this version does not know.
+    """
+    match ref.kind:
+        case "aws-batch":
+            from .backends.aws_batch import AwsBatchBackend
+
+            return AwsBatchBackend.of_region(ref.scope)
+        case "local":
+            from .backends.local import LocalBackend
+
+            return LocalBackend.anywhere()
+        case kind:
+            raise BadInput(f"job reference {name_shown(str(ref))}: unknown kind{did_you_mean(kind, KINDS)}")

@@ -1,0 +1,80 @@
+"""Faults that a test plans for the next calls of an operation, drawn from a seed."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+# What the client sees, and whether the operation was carried out before. A kind is status and error code, or
+# what happens to the connection.
+ANSWERS: dict[str, tuple[bool, int, str]] = {
+    "throttle": (False, 429, "TooManyRequestsException"),
+    "throttle-400": (False, 400, "ThrottlingException"),
+    "error-500": (False, 500, "ServerException"),
+    "error-502": (False, 502, "BadGateway"),
+    "error-503": (False, 503, "ServiceUnavailable"),
+    "error-504": (False, 504, "GatewayTimeout"),
+    "error-500-after": (True, 500, "ServerException"),
+    "error-503-after": (True, 503, "ServiceUnavailable"),
+    "expired-token": (False, 403, "ExpiredTokenException"),
+}
+CONNECTIONS: dict[str, bool] = {
+    "reset": False,
+    "reset-after": True,
+    "hang": False,
+    "hang-after": True,
+    "truncate": True,
+    "wrong-schema": True,
+}
+KINDS = (*ANSWERS, *CONNECTIONS)
+
+
+@dataclass
+class Plan:
+    """`count` calls of `operation` are looked at; each is faulted with the probability `rate`."""
+
+    operation: str
+    kind: str
+    count: int = 1
+    skip: int = 0
+    rate: float = 1.0
+    seed: int = 0
+    hang_s: float = 30.0
+    fired: int = 0
+    _random: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind {self.kind!r} must be one of {', '.join(KINDS)}, reclaim, stockout")
+        self._random = random.Random(self.seed)
+
+    def after(self) -> bool:
+        """Whether the operation is carried out before the client sees the fault."""
+        return ANSWERS[self.kind][0] if self.kind in ANSWERS else CONNECTIONS[self.kind]
+
+    def take(self, operation: str) -> bool:
+        """Whether this call is to be faulted; counts it."""
+        if operation != self.operation or self.count <= 0:
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        self.count -= 1
+        hit = self._random.random() < self.rate
+        self.fired += hit
+        return hit
+
+    def shown(self) -> dict[str, Any]:
+        """What /sandbox-api/faults shows."""
+        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+
+
+def error_answer(kind: str, service: str) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Status, headers and body of a planned error, in the form that the service's protocol has."""
+    _, status, code = ANSWERS[kind]
+    message = f"planned by the sandbox: {kind}"
+    if service in ("ec2", "iam", "sts", "s3"):
+        body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+        return status, [("Content-Type", "text/xml")], body.encode()
+    headers = [("Content-Type", "application/json"), ("x-amzn-ErrorType", code)]
+    return status, headers, json.dumps({"__type": code, "message": message}).encode()

@@ -1,0 +1,123 @@
+"""Instance types, what fits on one, and the instances that a compute environment runs."""
+
+import uuid
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from moto.ec2.models.instance_types import INSTANCE_FAMILIES, INSTANCE_TYPES
+
+# Of the nominal memory, what the agent registers for jobs: kernel, agent and reserve take the rest.
+# 92.5 % is what published node figures for the GPU types show.
+USABLE_MEMORY = 0.92
+
+# Types that Batch still takes and moto's EC2 data no longer lists: vCPUs, GiB, GPUs.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-types.html (previous generation)
+RETIRED = {
+    "p3.2xlarge": (8, 61, 1),
+    "p3.8xlarge": (32, 244, 4),
+    "p3.16xlarge": (64, 488, 8),
+    "g3.4xlarge": (16, 122, 1),
+    "g3.8xlarge": (32, 244, 2),
+    "g3.16xlarge": (64, 488, 4),
+}
+
+# ComputeResource.instanceTypes in botocore's batch model names these families.
+DEFAULTS = {
+    "optimal": ("m6i", "c6i", "r6i", "c7i"),
+    "default_x86_64": ("m6i", "c6i", "r6i", "c7i"),
+    "default_arm64": ("m6g", "c6g", "r6g", "c7g"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one container asks of its instance."""
+
+    vcpus: float
+    memory_mib: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An instance type; `memory_mib` is what jobs can use of it."""
+
+    name: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    arm: bool
+
+    def holds(self, needs: Needs) -> bool:
+        """Whether an empty instance of this type has room for `needs`."""
+        return needs.vcpus <= self.vcpus and needs.memory_mib <= self.memory_mib and needs.gpus <= self.gpus
+
+
+@dataclass(eq=False)
+class Instance:
+    """One instance of a compute environment and what is still free on it."""
+
+    kind: Kind
+    id: str = field(default_factory=lambda: f"i-0{uuid.uuid4().hex[:16]}")
+    free_vcpus: float = field(init=False)
+    free_memory_mib: int = field(init=False)
+    free_gpus: list[str] = field(init=False)
+    jobs: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.free_vcpus, self.free_memory_mib = self.kind.vcpus, self.kind.memory_mib
+        self.free_gpus = [f"GPU-{uuid.uuid4()}" for _ in range(self.kind.gpus)]
+
+    def has_room(self, needs: Needs) -> bool:
+        """Whether `needs` fits beside the jobs that are here already."""
+        return (
+            needs.vcpus <= self.free_vcpus
+            and needs.memory_mib <= self.free_memory_mib
+            and needs.gpus <= len(self.free_gpus)
+        )
+
+    def take(self, job_id: str, needs: Needs) -> list[str]:
+        """Reserve `needs` for a job; the ids of its GPUs."""
+        self.jobs.add(job_id)
+        self.free_vcpus -= needs.vcpus
+        self.free_memory_mib -= needs.memory_mib
+        gpus, self.free_gpus = self.free_gpus[: needs.gpus], self.free_gpus[needs.gpus :]
+        return gpus
+
+    def release(self, job_id: str, needs: Needs, gpus: list[str]) -> None:
+        """Give back what `take` reserved."""
+        self.jobs.discard(job_id)
+        self.free_vcpus += needs.vcpus
+        self.free_memory_mib += needs.memory_mib
+        self.free_gpus += gpus
+
+
+def _kind(name: str) -> Kind:
+    if name in RETIRED:
+        vcpus, memory_gib, gpus = RETIRED[name]
+        return Kind(name, vcpus, int(memory_gib * 1024 * USABLE_MEMORY), gpus, False)
+    facts: dict[str, Any] = INSTANCE_TYPES[name]
+    gpus = sum(gpu["Count"] for gpu in facts.get("GpuInfo", {}).get("Gpus", []) if gpu["Manufacturer"] == "NVIDIA")
+    return Kind(
+        name=name,
+        vcpus=facts["VCpuInfo"]["DefaultVCpus"],
+        memory_mib=int(facts["MemoryInfo"]["SizeInMiB"] * USABLE_MEMORY),
+        gpus=gpus,
+        arm="arm64" in facts["ProcessorInfo"]["SupportedArchitectures"],
+    )
+
+
+@cache
+def kinds(entry: str) -> tuple[Kind, ...]:
+    """The types behind one entry of instanceTypes, smallest first; none where it is unknown."""
+    if entry in INSTANCE_TYPES or entry in RETIRED:
+        return (_kind(entry),)
+    families = DEFAULTS.get(entry, (entry,))
+    names = [name for name in (*INSTANCE_TYPES, *RETIRED) if name.partition(".")[0] in families]
+    return tuple(sorted((_kind(name) for name in names), key=lambda kind: (kind.vcpus, kind.memory_mib)))
+
+
+def families() -> list[str]:
+    """Every family and group that instanceTypes may name."""
+    return sorted({*INSTANCE_FAMILIES, *DEFAULTS, *(name.partition(".")[0] for name in RETIRED)})

@@ -1,0 +1,174 @@
+"""How a job moves from state to state, and what that does to its array and to those that depend on it."""
+
+from .state import Batch, Document, Job, require
+
+STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
+
+
+def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None:
+    """Put the job into `status` with that statusReason, and count it in its array."""
+    if job.parent:
+        summary = job.parent.document["arrayProperties"]["statusSummary"]
+        summary[job.status] -= 1
+        summary[status] += 1
+    job.document["status"] = status
+    job.document.pop("statusReason", None)
+    if reason:
+        job.document["statusReason"] = reason
+    job.queue.runnable.pop(job.id, None)
+    job.blocked_since = None
+    if status == "RUNNABLE":
+        job.queue.runnable[job.id] = job
+    if job.ended:
+        job.document["stoppedAt"] = batch.world.ms()
+        batch.just_ended.append(job)
+    batch.world.lock.notify_all()
+
+
+def admit(batch: Batch, job: Job) -> None:
+    """Let a job go on whose dependencies are met: an array spawns its children."""
+    size = job.document.get("arrayProperties", {}).get("size")
+    if size is None:
+        move(batch, job, "RUNNABLE")
+        return
+    move(batch, job, "PENDING")
+    sequential = any(row.get("type") == "SEQUENTIAL" for row in job.document["dependsOn"])
+    pairs = [row["jobId"] for row in job.document["dependsOn"] if row.get("type") == "N_TO_N"]
+    job.document["arrayProperties"]["statusSummary"] |= {"SUBMITTED": size}
+    for index in range(size):
+        document = {
+            **job.document,
+            "jobId": f"{job.id}:{index}",
+            "jobArn": f"{job.document['jobArn']}:{index}",
+            "arrayProperties": {"index": index},
+            "attempts": [],
+            "status": "SUBMITTED",
+            "createdAt": batch.world.ms(),
+        }
+        child = Job(job.queue, document, job.container, job.needs, job.overrides, parent=job)
+        job.children.append(child)
+        batch.jobs[child.id] = child
+        waits = [f"{other}:{index}" for other in pairs]
+        if sequential and index:
+            waits.append(f"{job.id}:{index - 1}")
+        wait_for(batch, child, waits)
+
+
+def wait_for(batch: Batch, job: Job, job_ids: list[str]) -> None:
+    """Hold the job PENDING until those have succeeded; fail it where one has failed."""
+    for job_id in job_ids:
+        other = batch.jobs.get(job_id)
+        if other is not None and other.status == "FAILED":
+            move(batch, job, "FAILED", "Dependent Job failed")
+            return
+        if other is None or not other.ended:
+            job.waiting_on.add(job_id)
+            batch.dependents.setdefault(job_id, []).append(job)
+    if job.waiting_on:
+        move(batch, job, "PENDING")
+    else:
+        admit(batch, job)
+
+
+def settle(batch: Batch) -> None:
+    """Tell what ended to its array and its dependents; a loop, since a chain can be 10,000 jobs long."""
+    while batch.submitted:
+        job = batch.submitted.popleft()
+        # SEQUENTIAL and N_TO_N hold each child, see admit; the others hold the whole job.
+        whole = [row["jobId"] for row in job.document["dependsOn"] if "type" not in row]
+        if not job.ended:
+            wait_for(batch, job, whole)
+    while batch.just_ended:
+        job = batch.just_ended.pop()
+        for other in batch.dependents.pop(job.id, []):
+            if other.ended:
+                continue
+            other.waiting_on.discard(job.id)
+            if other.cancelled is not None:
+                if not other.waiting_on:
+                    move(batch, other, "FAILED", other.cancelled)
+            elif job.status == "FAILED":
+                move(batch, other, "FAILED", "Dependent Job failed")
+            elif not other.waiting_on:
+                admit(batch, other)
+        if (parent := job.parent) and not parent.ended:
+            summary = parent.document["arrayProperties"]["statusSummary"]
+            if summary["SUCCEEDED"] + summary["FAILED"] == len(parent.children):
+                if summary["FAILED"]:
+                    move(batch, parent, "FAILED", "Array Child Job failed")
+                else:
+                    move(batch, parent, "SUCCEEDED")
+
+
+def stop(batch: Batch, job: Job, reason: str, flag: str) -> None:
+    """Cancel or terminate (`flag` says which): cancelling leaves alone what is STARTING or RUNNING."""
+    if job.ended:
+        return
+    if job.children:
+        job.document[flag] = True
+        for child in job.children:
+            stop(batch, child, reason, flag)
+    elif job.waiting_on and job.queue.document["status"] != "DELETING":
+        # https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html: after its dependencies.
+        job.document[flag] = True
+        job.cancelled = reason
+    elif job.run is None:
+        job.document[flag] = True
+        move(batch, job, "FAILED", reason)
+    elif flag == "isTerminated":
+        job.document[flag] = True
+        job.run.stop(reason, retry=False)
+
+
+def finish(batch: Batch, job: Job) -> None:
+    """Book an attempt that is over, and retry the job or end it."""
+    run = job.run
+    assert run and run.outcome
+    attempt: Document = {"container": run.container, "statusReason": run.outcome.status_reason}
+    attempt |= {"startedAt": run.started_at} if run.started_at else {}
+    attempt |= {"stoppedAt": batch.world.ms(), "taskProperties": []}
+    job.document["attempts"].append(attempt)
+    run.instance.release(job.id, job.needs, run.gpus)
+    if not run.instance.jobs:
+        run.environment.instances.pop(run.instance.id, None)
+    del batch.running[job.id]
+    job.run = None
+    if run.outcome.succeeded:
+        move(batch, job, "SUCCEEDED", run.outcome.status_reason)
+    elif run.outcome.retry and _retried(job):
+        move(batch, job, "RUNNABLE")
+    else:
+        move(batch, job, "FAILED", run.outcome.status_reason)
+
+
+def _retried(job: Job) -> bool:
+    strategy = job.document.get("retryStrategy", {})
+    if len(job.document["attempts"]) >= strategy.get("attempts", 1):
+        return False
+    last = job.document["attempts"][-1]
+    seen = {
+        "onExitCode": str(last["container"].get("exitCode", "")),
+        "onReason": last["container"].get("reason", ""),
+        "onStatusReason": last["statusReason"],
+    }
+    for rule in strategy.get("evaluateOnExit", []):
+        if all(_matches(rule[key], text) for key, text in seen.items() if key in rule):
+            return rule["action"].upper() == "RETRY"
+    # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html: no match, the job is retried.
+    return True
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+def reclaim(batch: Batch, job_id: str) -> str:
+    """Take away the instance that a job runs on, and so every job on it; the instance's id."""
+    job = batch.running.get(job_id)
+    require(job, f"{job_id} is not running")
+    assert job and job.run
+    instance = job.run.instance
+    for other in instance.jobs:
+        if run := batch.running[other].run:
+            run.stop(f"Host EC2 (instance {instance.id}) terminated.", retry=True)
+    return instance.id

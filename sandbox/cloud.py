@@ -1,0 +1,243 @@
+"""The sandbox's AWS: a moto server whose Batch is sandbox.batch. Run as `python -m sandbox.cloud --home DIR`.
+
+Control, besides the AWS APIs:
+    POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward.
+    POST   /sandbox-api/faults  {"operation": "SubmitJob", "kind": "throttle", "count": 3}: batch/faults.py;
+                                {"kind": "reclaim", "job_id": ID}: takes away the instance of a running job;
+                                {"kind": "stockout", "instance_types": [...]}: no more of these, [] ends it.
+    POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of an EC2 quota; service_quotas.py.
+    GET    /sandbox-api/faults  the plans and how often each fired; DELETE ends them.
+"""
+
+import argparse
+import io
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+# Our rules refuse 123456789012, moto's account: it is the placeholder of AWS's documentation.
+ACCOUNT_ID = "111122223333"
+SETTINGS = {
+    "MOTO_ACCOUNT_ID": ACCOUNT_ID,
+    # Components attach AWS's managed policies; moto knows none of them otherwise.
+    "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
+}
+SERVICES = (
+    "batch",
+    "dynamodb",
+    "ec2",
+    "ecr",
+    "ecs",
+    "iam",
+    "logs",
+    "s3",
+    "secretsmanager",
+    "service-quotas",
+    "ssm",
+    "sts",
+)
+
+Answer = tuple[int, list[tuple[str, str]], bytes]
+
+
+class Cloud:
+    """The WSGI application."""
+
+    def __init__(self, world: Any) -> None:
+        from moto.server import DomainDispatcherApplication, create_backend_app
+
+        from .batch import api, faults
+        from .service_quotas import ServiceQuotas
+
+        self._world, self._faults, self._api = world, faults, api
+        self._plans: list[Any] = []
+        self._quotas = ServiceQuotas(ACCOUNT_ID)
+        self._moto = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        # Read before the lock is taken: a slow client must not stop the others.
+        chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+        body = environ["wsgi.input"].read(-1 if chunked else int(environ.get("CONTENT_LENGTH") or 0))
+        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+        if path.startswith("/sandbox-api/"):
+            return _send(start_response, *self._control(method, path, body))
+        service, region = _scope(environ)
+        with self._world.lock:
+            operation = self._operation(service, environ, body)
+            plan = next((plan for plan in self._plans if plan.take(operation)), None)
+            if plan is None or plan.after():
+                answer = self._answer(service, region, environ, body)
+            else:
+                answer = None
+        if plan:
+            answer = self._faulted(plan, service, environ, answer)
+        return _send(start_response, *answer) if answer else []
+
+    def _operation(self, service: str, environ: dict[str, Any], body: bytes) -> str:
+        if service == "batch":
+            return self._api.operation(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        if target := environ.get("HTTP_X_AMZ_TARGET"):
+            return target.rpartition(".")[2]
+        if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+            return parse_qs(body.decode()).get("Action", [""])[0]
+        # S3 names no operation: a plan for it says `s3:PUT`.
+        return f"{service}:{environ['REQUEST_METHOD']}"
+
+    def _answer(self, service: str, region: str, environ: dict[str, Any], body: bytes) -> Answer:
+        if service == "batch":
+            from moto.batch.models import batch_backends
+
+            batch: Any = batch_backends[ACCOUNT_ID][region]
+            status, document = self._api.answer(
+                batch, environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", ""), body
+            )
+            headers = [("Content-Type", "application/json")]
+            if status >= 400:
+                headers.append(("x-amzn-ErrorType", document["__type"]))
+            return status, headers, json.dumps(document).encode()
+        if service == "servicequotas":
+            operation = self._operation(service, environ, body)
+            if own := self._quotas.answer(operation, region, body):
+                return own
+        started: list[Any] = []
+        parts = self._moto(environ, lambda status, headers, *_: started.extend((status, headers)))
+        return int(started[0].split()[0]), started[1], b"".join(parts)
+
+    def _faulted(self, plan: Any, service: str, environ: dict[str, Any], answer: Answer | None) -> Answer | None:
+        """What the client gets of a faulted call: an answer, or None once its connection is gone."""
+        if plan.kind in self._faults.ANSWERS:
+            return self._faults.error_answer(plan.kind, service)
+        if plan.kind == "wrong-schema":
+            return 200, [("Content-Type", "application/json")], b'{"unexpected": []}'
+        connection: socket.socket = environ["werkzeug.socket"]
+        if plan.kind.startswith("hang"):
+            time.sleep(plan.hang_s)
+        if plan.kind == "truncate" and answer:
+            body = answer[2]
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body[: len(body) // 2])
+        else:
+            # With a linger time of 0, close sends a reset and not a polite end.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+        raise ConnectionResetError("planned by the sandbox")
+
+    def _control(self, method: str, path: str, body: bytes) -> Answer:
+        from .batch.lifecycle import reclaim
+        from .batch.state import Refused
+
+        try:
+            request = json.loads(body or b"{}")
+            with self._world.lock:
+                match method, path.removeprefix("/sandbox-api/"):
+                    case "POST", "clock":
+                        self._world.advance(float(request["advance_s"]))
+                        answer = {"now": self._world.now()}
+                    case "POST", "faults" if request.get("kind") == "reclaim":
+                        found = [row for row in self._world.batches if request["job_id"] in row.running]
+                        answer = {"instance": reclaim((found or self._world.batches)[0], request["job_id"])}
+                    case "POST", "faults" if request.get("kind") == "stockout":
+                        self._world.stockouts = set(request["instance_types"])
+                        answer = {"instance_types": sorted(self._world.stockouts)}
+                    case "POST", "faults":
+                        self._plans.append(self._faults.Plan(**request))
+                        answer = {}
+                    case "GET", "faults":
+                        answer = {"plans": [plan.shown() for plan in self._plans]}
+                    case "POST", "quotas":
+                        answer = self._quotas.grant(request)
+                    case "DELETE", "faults":
+                        self._plans.clear()
+                        self._world.stockouts.clear()
+                        answer = {}
+                    case _:
+                        return 404, [], b"{}"
+            return 200, [("Content-Type", "application/json")], json.dumps(answer).encode()
+        except (KeyError, TypeError, ValueError, Refused) as error:
+            return 400, [("Content-Type", "application/json")], json.dumps({"message": str(error)}).encode()
+
+
+def _send(start_response: Any, status: int, headers: list[tuple[str, str]], body: bytes) -> list[bytes]:
+    if "content-length" not in {name.lower() for name, _ in headers}:
+        headers = [*headers, ("Content-Length", str(len(body)))]
+    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+    return [body]
+
+
+def _scope(environ: dict[str, Any]) -> tuple[str, str]:
+    """Service and region that the request is signed for."""
+    found = re.search(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
+    return (found[2], found[1]) if found else ("", "us-east-1")
+
+
+def serve(home: Path, port: int, root: Path, runner: Path) -> None:
+    """Serve until SIGTERM or SIGINT; every process of every job has ended by then."""
+    told = home / "cloud.json"
+    # Of a server that was killed: nobody may take its port for ours.
+    told.unlink(missing_ok=True)
+    os.environ.update(SETTINGS)
+    from moto import backends
+    from moto.batch.models import batch_backends
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    from .batch.scheduler import Scheduler
+    from .batch.state import Batch, World
+
+    class Handler(WSGIRequestHandler):
+        # Head and body go out in two writes: with Nagle's algorithm each answer would wait for an ACK.
+        disable_nagle_algorithm = True
+
+        def log(self, type: str, message: str, *args: Any) -> None:
+            if type == "error" and "planned by the sandbox" not in message:
+                super().log(type, message, *args)
+
+    (home / "jobs").mkdir(parents=True, exist_ok=True)
+    settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
+    grace_s = int(os.environ.get("SANDBOX_GRACE_S", "30"))
+    world = Batch.world = World(home=home, root=root, runner=runner, settle_s=settle_s, grace_s=grace_s)
+    batch_backends.backend = Batch
+    for service in SERVICES:
+        backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    scheduler = Scheduler(world)
+    server = make_server("127.0.0.1", port, Cloud(world), threaded=True, request_handler=Handler)
+    world.endpoint = f"http://127.0.0.1:{server.port}"
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    scheduler.start()
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    (home / "cloud.json.new").write_text(
+        json.dumps({"port": server.port, "url": world.endpoint, "pid": os.getpid(), "account_id": ACCOUNT_ID})
+    )
+    (home / "cloud.json.new").replace(told)
+    stop.wait()
+    told.unlink(missing_ok=True)
+    server.shutdown()
+    scheduler.stop()
+
+
+def main() -> None:
+    """Command line of the server."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox.cloud", description="The sandbox's AWS.")
+    root = Path(__file__).resolve().parent.parent
+    parser.add_argument("--home", type=Path, required=True, help="where it tells its port and keeps job folders")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--root", type=Path, default=Path.cwd(), help="what local/<folder> images are relative to")
+    parser.add_argument("--runner", type=Path, default=root / "jobs" / "runner.py", help="the local runner")
+    given = parser.parse_args()
+    serve(given.home.resolve(), given.port, given.root.resolve(), given.runner.resolve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""What the engine asks of a resource, done for any row of the tables."""
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import jmespath
+from botocore.exceptions import ClientError
+
+from ..mapping import UNKNOWN, Unmapped, adopted, changes, filled, has_unknown, observed
+from ..resource import Kind, State, Step
+from .cloud import Account, Cloud, gone
+
+_POLL_S = 0.05
+_OURS = {"region", "tags", "tagsAll", "id", "namePrefix", "bucketPrefix", "timeouts", "__defaults"}
+_ENDED = {"DELETED", "deleted"}
+
+
+class InitFailed(Exception):
+    """The resource exists, but a step after its creation failed."""
+
+    def __init__(self, id: str, outputs: State) -> None:
+        super().__init__(id)
+        self.id, self.outputs = id, outputs
+
+
+class UnexpectedState(Exception):
+    """A wait ended in a status that is not the one wanted."""
+
+
+def _cloud(account: Account, kind: Kind, state: Mapping[str, Any]) -> Cloud:
+    return Cloud(account, state.get("region") or "us-east-1", kind.service, kind.names)
+
+
+def _run(step: Step, cloud: Cloud, kind: Kind, state: State, old: State, found: State) -> Any:
+    if step.act:
+        return step.act(cloud, state, old)
+    sent: State = {}
+    if step.spread:
+        elsewhere = {name for other in kind.sets for name in other.on} | kind.own | _OURS
+        for name in [name for name in step.on if name in state] or sorted(state.keys() - elsewhere):
+            if cloud.spelling(step.op, name):
+                sent[name] = state[name]
+            elif not old:
+                raise Unmapped(f"property {name} is not mapped to {step.op}")
+        if step is kind.create and state.get("tagsAll") and cloud.spelling(step.op, "tags"):
+            sent["tags"] = state["tagsAll"]
+    return cloud.call(step.op, **{**sent, **(filled(dict(step.params), state, found) or {})})
+
+
+def _describe(cloud: Cloud, kind: Kind, state: State) -> State | None:
+    try:
+        found = jmespath.search(kind.found, _run(kind.read, cloud, kind, state, {}, {}) or {})
+    except ClientError as error:
+        if gone(error):
+            return None
+        raise
+    ended = found and kind.wait and jmespath.search(kind.wait.status, found) in _ENDED
+    return None if ended else found or None
+
+
+def _settled(cloud: Cloud, kind: Kind, state: State, doing: str) -> State | None:
+    """The description, once the status is a ready one. None: it is gone."""
+    give_up = time.monotonic() + float(os.environ.get("SANDBOX_WAIT_S", "120"))
+    while True:
+        found, wait = _describe(cloud, kind, state), kind.wait
+        if found is None or wait is None:
+            return found
+        status, deleting = jmespath.search(wait.status, found), doing == "delete"
+        if status in wait.ready and not deleting:
+            return found
+        wanted = "gone" if deleting else " or ".join(f"'{status}'" for status in sorted(wait.ready))
+        about, reason = (
+            f"waiting for {kind.title} ({state['id']}) {doing}",
+            jmespath.search(wait.reason, found),
+        )
+        if status not in wait.pending | wait.ready:
+            said = f". last error: {reason}" if reason else ""
+            raise UnexpectedState(f"{about}: unexpected state '{status}', wanted target {wanted}{said}")
+        if time.monotonic() > give_up:
+            raise UnexpectedState(f"{about}: timeout while waiting for {wanted} (last state: '{status}')")
+        time.sleep(_POLL_S)
+
+
+def _outputs(cloud: Cloud, kind: Kind, state: State, found: State) -> State:
+    made = {name: value for name, value in state.items() if name != "__defaults"}
+    for name, expression in kind.outputs.items():
+        if expression.startswith(("arn:", "{")):
+            made[name] = expression.format_map({**made, **cloud.facts()})
+        else:
+            value = jmespath.search(expression, found)
+            made[name] = value.isoformat() if isinstance(value, datetime) else value
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def _kept(kind: Kind, outputs: State) -> State:
+    return {name: outputs[name] for name in kind.computed | kind.outputs.keys() if name in outputs}
+
+
+def _changed(olds: State, news: State) -> set[str]:
+    return {path.partition(".")[0].partition("[")[0] for path, _ in changes(olds, news)}
+
+
+def _retagged(old: State, new: State) -> State:
+    before, after = old.get("tagsAll") or {}, new.get("tagsAll") or {}
+    put = {key: value for key, value in after.items() if before.get(key) != value}
+    return {**new, "tagsPut": put, "tagsDropped": sorted(before.keys() - after.keys())}
+
+
+def create(account: Account, kind: Kind, inputs: State) -> tuple[str, State]:
+    cloud, state = _cloud(account, kind, inputs), dict(inputs)
+    answer = _run(kind.create, cloud, kind, state, {}, {}) or {}
+    named = kind.id.startswith("{")
+    state["id"] = kind.id.format_map({**answer, **state}) if named else jmespath.search(kind.id, answer)
+    try:
+        found = _settled(cloud, kind, state, "create") or {}
+        for step in kind.sets:
+            if not step.on or any(state.get(name) is not None for name in step.on):
+                _run(step, cloud, kind, state, {}, found)
+        tagged = kind.create.spread and cloud.spelling(kind.create.op, "tags")
+        if kind.tag and state.get("tagsAll") and not tagged:
+            _run(kind.tag, cloud, kind, _retagged({}, state), {}, found)
+        if kind.sets:
+            found = _settled(cloud, kind, state, "update") or {}
+    except (ClientError, UnexpectedState) as error:
+        raise InitFailed(state["id"], state) from error
+    return state["id"], _outputs(cloud, kind, state, found)
+
+
+def read(account: Account, kind: Kind, id: str, inputs: State, outputs: State) -> tuple[State, State] | None:
+    """Inputs and outputs as the cloud has them; None where the resource is not there."""
+    state = {**inputs, **outputs, "id": outputs.get("id", id)}
+    cloud = _cloud(account, kind, state)
+    found = _describe(cloud, kind, state)
+    if found is None:
+        return None
+    if not outputs:
+        inputs = _imported(cloud, kind, found, inputs)
+    known = {name: value for name, value in inputs.items() if name not in kind.own | _OURS}
+    seen = {**inputs, **observed(known, found, kind.names)}
+    if kind.taggable:
+        now, own = _tags(found), inputs.get("tags", {})
+        of_provider = {key: value for key, value in inputs.get("tagsAll", {}).items() if key not in own}
+        tags = {key: value for key, value in now.items() if of_provider.get(key) != value}
+        seen |= {"tagsAll": now} | ({"tags": tags} if tags or "tags" in inputs else {})
+    return seen, _outputs(cloud, kind, {**state, **seen}, found)
+
+
+def _tags(found: State) -> dict[str, str]:
+    """The tags of a description, however it lists them, without those that AWS itself sets."""
+    listed = found.get("Tags") or found.get("tags") or found.get("TagSet") or {}
+    if isinstance(listed, list):
+        listed = {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in listed}
+    return {key: value for key, value in listed.items() if not key.startswith("aws:")}
+
+
+def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
+    """Inputs of a resource that Pulumi did not make: what the create call takes and the description has."""
+    back, inputs = {api: name for name, api in kind.names.items()}, dict(kind.defaults)
+    for api in cloud.inputs(kind.create.op).members if kind.create.op else ():
+        name = back.get(api, api[:1].lower() + api[1:])
+        if found.get(api) not in (None, "", [], {}) and name not in _OURS:
+            inputs[name] = adopted(found[api], kind.names)
+    return {**inputs, **given}
+
+
+def update(account: Account, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
+    """`outputs` as they were, and the inputs as they were and are to be; the new outputs."""
+    cloud, named = _cloud(account, kind, news), {"id": outputs.get("id", id)}
+    before, state = ({**_kept(kind, outputs), **side, **named} for side in (olds, news))
+    changed = _changed(olds, news) - kind.own
+    found = _describe(cloud, kind, state) or {}
+    for step in (*kind.sets, *kind.updates):
+        if changed & set(step.on) if step.on else changed - _OURS:
+            _run(step, cloud, kind, state, before, found)
+            found = _settled(cloud, kind, state, "update") or {}
+    tags = _retagged(before, state)
+    if kind.untag and tags["tagsDropped"]:
+        _run(kind.untag, cloud, kind, tags, before, found)
+    if kind.tag and (tags["tagsPut"] or (tags["tagsDropped"] and not kind.untag)):
+        _run(kind.tag, cloud, kind, tags, before, found)
+    return _outputs(cloud, kind, state, _settled(cloud, kind, state, "update") or {})
+
+
+def delete(account: Account, kind: Kind, id: str, outputs: State) -> None:
+    cloud, state = _cloud(account, kind, outputs), {**outputs, "id": outputs.get("id", id)}
+    found = _describe(cloud, kind, state)
+    if found is None:
+        return
+    for step in kind.deletes:
+        try:
+            _run(step, cloud, kind, state, {}, found)
+        except ClientError as error:
+            if not gone(error) or _describe(cloud, kind, state):
+                raise
+        if step is not kind.deletes[-1]:
+            with contextlib.suppress(UnexpectedState):  # an INVALID environment is deleted all the same
+                _settled(cloud, kind, state, "update")
+    if kind.wait:
+        _settled(cloud, kind, state, "delete")
+
+
+def preview_create(kind: Kind, inputs: State) -> State:
+    unknown = dict.fromkeys((*kind.outputs, *kind.computed), UNKNOWN)
+    return {**unknown, **{name: value for name, value in inputs.items() if name != "__defaults"}}
+
+
+def preview_update(kind: Kind, outputs: State, olds: State, news: State) -> State:
+    moving = kind.moving if _changed(olds, news) - _OURS - kind.own else frozenset[str]()
+    known = {name: value for name, value in news.items() if name != "__defaults"}
+    return {**_kept(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
+
+
+def difference(kind: Kind, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
+    """(path: kind of change; the paths that force a replacement; whether the old one has to go first)."""
+    old, new = ({k: v for k, v in side.items() if k != "__defaults"} for side in (olds, news))
+    found = {path: how for path, how in changes(old, new) if how != "DELETE" or path not in kind.computed}
+    rules = kind.replace | kind.replace_if(olds, news) | ({"region"} if kind.regional else set[str]())
+    forcing = {path for path in found if _under(path, rules)}
+    name = kind.autoname.prop if kind.autoname else ""
+    # As pulumi-terraform-bridge: two things cannot have one name, and this one's was given.
+    given = name in new and name not in news.get("__defaults", []) and old.get(name) == new[name]
+    return found, forcing, bool(forcing) and given
+
+
+def _under(path: str, rules: frozenset[str]) -> bool:
+    bare = "".join(part.rpartition("]")[2] for part in path.split("["))
+    return any(f"{bare}.".startswith(f"{rule}.") or rule.startswith(f"{bare}.") for rule in rules)
+
+
+def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> State:
+    """The inputs completed as pulumi-aws does: defaults, an automatic name, the region, all tags."""
+    inputs = {**kind.defaults, **{key: value for key, value in news.items() if key != "__defaults"}}
+    defaulted, rule = sorted(kind.defaults.keys() - news.keys()), kind.autoname
+    if rule and rule.prop not in inputs:
+        defaulted.append(rule.prop)
+        if rule.prop in olds.get("__defaults", []):
+            inputs[rule.prop] = olds[rule.prop]
+        else:
+            stem = news.get(f"{rule.prop}Prefix") or f"{name}-"
+            made = f"{stem[: rule.limit - 7]}{seed[:7]}"
+            inputs[rule.prop] = made.lower() if rule.lower else made
+    if kind.regional:
+        inputs.setdefault("region", config.get("region"))
+    if kind.taggable:
+        own, of_provider = inputs.get("tags", {}), (config.get("defaultTags") or {}).get("tags") or {}
+        unknown = has_unknown(own) or has_unknown(of_provider)
+        inputs["tagsAll"] = UNKNOWN if unknown else {**of_provider, **own}
+    return {**inputs, "__defaults": defaulted}

@@ -1,0 +1,191 @@
+"""The gRPC face of a stand-in: Pulumi's provider protocol on one side, plain dictionaries on the other."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf import empty_pb2, json_format, struct_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+
+from .mapping import plain
+
+State = dict[str, Any]
+_DIFF = provider_pb2.PropertyDiff.Kind
+_log = logging.getLogger("sandbox.plugins")
+
+
+class Refused(Exception):
+    """The cloud, or its client, refused. The message is what the user reads."""
+
+
+class PartlyMade(Exception):
+    """The resource exists, but did not become what was asked: the engine keeps it, tainted."""
+
+    def __init__(self, id: str, outputs: State, inputs: State, reason: str) -> None:
+        super().__init__(reason)
+        self.id, self.outputs, self.inputs = id, outputs, inputs
+
+
+class Plugin(Protocol):
+    """One provider. `config` is of the provider instance that the engine asks through."""
+
+    version: str
+
+    def configured(self, args: State) -> State: ...
+    def check_config(self, news: State) -> list[tuple[str, str]]: ...
+    def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State: ...
+    def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]: ...
+    def create(self, type: str, inputs: State, preview: bool) -> tuple[str, State]: ...
+    def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any: ...
+    def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State: ...
+    def delete(self, type: str, id: str, outputs: State) -> None: ...
+    def invoke(self, token: str, args: State, config: State) -> State: ...
+
+
+def _read(struct: struct_pb2.Struct) -> State:
+    return plain(json_format.MessageToDict(struct))
+
+
+def _struct(values: State) -> struct_pb2.Struct:
+    return json_format.ParseDict(values, struct_pb2.Struct())
+
+
+class Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+        # The engine dials once for each provider instance and its requests carry no other name of it.
+        self._configs: dict[str, State] = {}
+
+    def _config(self, context: grpc.ServicerContext) -> State:
+        if context.peer() not in self._configs:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this connection was never configured")
+        return self._configs[context.peer()]
+
+    def Attach(self, request, context):
+        return empty_pb2.Empty()
+
+    def Handshake(self, request, context):
+        return provider_pb2.ProviderHandshakeResponse()
+
+    def GetPluginInfo(self, request, context):
+        return plugin_pb2.PluginInfo(version=self.plugin.version)
+
+    def Cancel(self, request, context):
+        return empty_pb2.Empty()
+
+    def CheckConfig(self, request, context):
+        failures = self.plugin.check_config(_read(request.news))
+        return provider_pb2.CheckResponse(
+            inputs=request.news,
+            failures=[provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in failures],
+        )
+
+    def DiffConfig(self, request, context):
+        olds, news = _read(request.olds), _read(request.news)
+        response = provider_pb2.DiffResponse
+        return response(
+            changes=response.DIFF_NONE if olds == news else response.DIFF_SOME
+        )  # no replacement: `region` is an input of each resource (pulumi-aws, provider/region.go)
+
+    def Configure(self, request, context):
+        self._configs[context.peer()] = self.plugin.configured(_read(request.args))
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
+
+    def Check(self, request, context):
+        config, seed = self._config(context), request.randomSeed.hex()
+        name = request.name or request.urn.rpartition("::")[2]
+        inputs = self.plugin.check(_type(request), name, _read(request.olds), _read(request.news), config, seed)
+        return provider_pb2.CheckResponse(inputs=_struct(inputs))
+
+    def Diff(self, request, context):
+        olds = _read(request.old_inputs) or _read(request.olds)
+        news = _read(request.news)
+        changed, forcing, first = self.plugin.diff(_type(request), olds, news)
+        response = provider_pb2.DiffResponse
+        return response(
+            changes=response.DIFF_SOME if changed else response.DIFF_NONE,
+            diffs=sorted({path.partition(".")[0].partition("[")[0] for path in changed}),
+            replaces=sorted({path.partition(".")[0].partition("[")[0] for path in forcing}),
+            deleteBeforeReplace=first,
+            hasDetailedDiff=True,
+            detailedDiff={
+                path: provider_pb2.PropertyDiff(
+                    kind=_DIFF.Value(f"{kind}_REPLACE" if path in forcing else kind), inputDiff=True
+                )
+                for path, kind in changed.items()
+            },
+        )
+
+    def Create(self, request, context):
+        inputs = _read(request.properties)
+        id, outputs = self.plugin.create(_type(request), inputs, request.preview)
+        return provider_pb2.CreateResponse(id=id, properties=_struct(outputs))
+
+    def Read(self, request, context):
+        inputs, outputs = _read(request.inputs), _read(request.properties)
+        seen = self.plugin.read(_type(request), request.id, inputs, outputs, self._config(context))
+        if seen is None:
+            return provider_pb2.ReadResponse()
+        inputs, outputs = seen
+        return provider_pb2.ReadResponse(id=request.id, inputs=_struct(inputs), properties=_struct(outputs))
+
+    def Update(self, request, context):
+        olds, news, outputs = _read(request.old_inputs), _read(request.news), _read(request.olds)
+        made = self.plugin.update(_type(request), request.id, outputs, olds, news, request.preview)
+        return provider_pb2.UpdateResponse(properties=_struct(made))
+
+    def Delete(self, request, context):
+        self.plugin.delete(_type(request), request.id, _read(request.properties))
+        return empty_pb2.Empty()
+
+    def Invoke(self, request, context):
+        answer = self.plugin.invoke(request.tok, _read(request.args), self._config(context))
+        response = provider_pb2.InvokeResponse()
+        getattr(response, "return").CopyFrom(_struct(answer))
+        return response
+
+
+def _type(request: Any) -> str:
+    return request.type or request.urn.split("::")[2].rpartition("$")[2]
+
+
+class Boundary(grpc.ServerInterceptor):
+    """Turns what a plugin raises into a status of one line; anything unforeseen names its type."""
+
+    def intercept_service(self, continuation, handler_call_details):
+        handler = continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None:
+            return handler
+        method = handler_call_details.method.rpartition("/")[2]
+        return grpc.unary_unary_rpc_method_handler(
+            _guarded(method, handler.unary_unary),
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+
+
+def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
+    def run(request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return act(request, context)
+        except PartlyMade as error:
+            detail = provider_pb2.ErrorResourceInitFailed(
+                id=error.id,
+                properties=_struct(error.outputs),
+                inputs=_struct(error.inputs),
+                reasons=[str(error)],
+            )
+            status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+            status.details.add().Pack(detail)
+            context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        except Refused as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        except Exception as error:
+            if context.code() is None:  # else `abort` itself raised, and has said it
+                _log.exception("%s failed", method)
+                context.abort(grpc.StatusCode.INTERNAL, f"sandbox: {type(error).__name__} in {method}: {error}")
+            raise
+
+    return run

@@ -1,0 +1,1 @@
+"""What is deployed: the environment as data, and how it becomes components and outputs."""

@@ -1,0 +1,5 @@
+"""`python -m stacks`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,104 @@
+"""The AWS section of an environment as components."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from accel.contract.network import AwsNetwork
+from accel.contract.stack import read
+from components.aws.batch_roles import BatchRoles, BatchRolesArgs
+from components.aws.claim_table import ClaimTable
+from components.aws.compute_environment import ComputeEnvironment, ComputeEnvironmentArgs
+from components.aws.image_repository import ImageRepository
+from components.aws.job_definition import JobDefinition, JobDefinitionArgs
+from components.aws.job_log import JobLog
+from components.aws.job_queue import JobQueue, JobQueueArgs
+from components.aws.network import Network, NetworkArgs
+
+from . import outputs
+from .config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
+from .providers import aws_provider, tags
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where instances run."""
+
+    vpc_id: pulumi.Input[str]
+    subnet_ids: pulumi.Input[list[str]]
+    security_group_ids: pulumi.Input[list[str]]
+
+
+def deploy(environment: Environment, section: Aws) -> None:
+    """Creates the section's components and exports what jobs and other stacks need of them."""
+    on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
+    place = _network(section, on_aws)
+    log = JobLog("jobs", section.logs, on_aws)
+    repositories = {name: ImageRepository(name, spec, on_aws) for name, spec in section.repositories.items()}
+    roles = BatchRoles(
+        "batch",
+        BatchRolesArgs(
+            spec=section.roles,
+            log_group_arn=log.arn,
+            repository_arns=[each.arn for each in repositories.values()],
+            secret_arns=[arn for spec in section.definitions.values() for arn in spec.secrets.values()],
+        ),
+        on_aws,
+    )
+    claims = ClaimTable("claims", section.claims, on_aws) if section.claims else None
+    environments = {
+        name: ComputeEnvironment(
+            name,
+            ComputeEnvironmentArgs(
+                spec=spec,
+                subnet_ids=place.subnet_ids,
+                security_group_ids=place.security_group_ids,
+                instance_profile_arn=roles.instance_profile_arn,
+                tags={**tags(environment), "Name": name},
+            ),
+            on_aws,
+        )
+        for name, spec in section.environments.items()
+    }
+    definitions = {
+        name: JobDefinition(
+            name,
+            JobDefinitionArgs(
+                spec=spec,
+                region=section.region,
+                log_group=log.name,
+                job_role_arn=roles.job_role_arn,
+                execution_role_arn=roles.execution_role_arn,
+            ),
+            on_aws,
+        )
+        for name, spec in section.definitions.items()
+    }
+    queues = {
+        name: JobQueue(
+            name,
+            JobQueueArgs(spec=spec, environment_arns={key: environments[key].arn for key in spec.environments}),
+            on_aws,
+        )
+        for name, spec in section.queues.items()
+    }
+    outputs.export_aws(
+        section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
+    )
+    outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
+
+
+def _network(section: Aws, on_aws: pulumi.ResourceOptions) -> _Place:
+    match section.network:
+        case CreatedNetwork() as spec:
+            made = Network("network", NetworkArgs(spec=spec, region=section.region), on_aws)
+            return _Place(made.vpc_id, made.subnet_ids, made.security_group_id.apply(lambda group: [group]))
+        case ExistingNetwork() as given:
+            return _Place(given.vpc_id, given.subnet_ids, given.security_group_ids)
+        case StackNetwork() as other:
+            theirs = read(AwsNetwork, pulumi.StackReference(other.stack), "network")
+            return _Place(
+                theirs.apply(lambda network: network.vpc_id),
+                theirs.apply(lambda network: network.subnet_ids),
+                theirs.apply(lambda network: network.security_group_ids),
+            )

@@ -1,0 +1,132 @@
+"""`stacks`: looks after environments, beside Pulumi's own verbs."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.cli.group import Verbs, common
+from jobs.cli.settings import OneOf, Settings
+from jobs.cli.verb import Verb
+
+VERBS = {
+    "validate": ("cli", "Check environments without deploying them."),
+    "cost": ("cli", "Show what environments cost: idle, expected, at worst."),
+    "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
+    "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
+}
+"""Verb: its module, and its line in the help."""
+
+
+class StackVerb(Verb):
+    """A verb without the options that are about jobs."""
+
+    COMMON = ("strict", "debug")
+
+
+@click.command(cls=StackVerb)
+@click.argument("names", metavar="[STACK...]", nargs=-1)
+@click.pass_obj
+def validate(settings: Settings, names: tuple[str, ...]) -> None:
+    """Check the environment of each STACK (a name or a file), of all in this folder where none is named.
+
+    Every fault is shown, with file, line and path. With --strict warnings are faults too.
+    """
+    from .commands import stack_files
+    from .commands import validate as judge
+
+    for line in judge(stack_files(list(names), Path()), settings.strict):
+        click.echo(line)
+
+
+@click.command(cls=StackVerb)
+@click.option("--stack", metavar="STACK", help="The stack; without it, the selected one.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    default=".accel/targets.json",
+    show_default=True,
+    help="The file; - for standard output.",
+)
+def export(stack: str | None, out: str) -> None:
+    """Write the targets of a deployed stack to a file."""
+    from .commands import export as write
+    from .commands import stack_output
+
+    if out == "-":
+        import json
+
+        click.echo(json.dumps(stack_output("targets", stack), indent=2, sort_keys=True))
+        return
+    for name in write(stack, Path(out)):
+        click.echo(name)
+
+
+class Share(click.ParamType[float]):
+    """A number from 0 to 1."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            found = float(value)
+        except ValueError:
+            found = math.nan
+        if not 0 <= found <= 1:
+            self.fail(f"must be a number from 0 to 1, is {str(value)[:60]!r}", param, ctx)
+        return found
+
+
+@click.command(cls=StackVerb)
+@click.argument("names", metavar="[STACK...]", nargs=-1)
+@click.option(
+    "--utilisation",
+    type=Share(),
+    default=0.3,
+    show_default=True,
+    metavar="SHARE",
+    help="Of the maximum that is in use on average, 0 to 1.",
+)
+@click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Form of the output.")
+@click.pass_obj
+def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output: str) -> None:
+    """Show what each STACK costs, all in this folder where none is named: with nothing running (floor), at the
+    utilisation (expected), and with every compute environment at its maximum on demand (worst).
+
+    Prices are those of the catalogue, with date and confidence; no cloud is asked. What has no known price is named,
+    and sums that lack it say "at least".
+    """
+    import json
+
+    from jobs.cli.output import table
+
+    from .commands import stack_files
+    from .cost import document, estimates, rows
+
+    found = estimates(stack_files(list(names), Path()), utilisation, settings.strict)
+    if output == "json":
+        click.echo(json.dumps([document(each) for each in found], indent=2))
+        return
+    for each in found:
+        click.echo(f"{each.stack}: USD an hour in {each.region or 'no region'}, utilisation {each.utilisation:g}")
+        columns = ("component", "what", "floor", "expected", "worst", "spot", "prices_of", "confidence")
+        table(rows(each), columns)
+        notes = [f"{line.component}: {note}" for line in each.lines for note in line.notes]
+        for kind, texts in (("unknown", each.unknown), ("note", notes), ("not included", each.not_included)):
+            for text in texts:
+                click.echo(f"{kind}: {text}")
+
+
+stacks = Verbs(
+    "stacks",
+    VERBS,
+    __package__ or "",
+    params=common(StackVerb.COMMON),
+    help="Checks environments and hands out what they deployed.",
+)
+
+
+def main() -> None:
+    """Runs the command and exits with its code."""
+    stacks.main()

@@ -1,0 +1,136 @@
+"""What `stacks validate` and `stacks export` do."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accel.catalog.nearest import nearest
+from accel.faults import Fault, dotted, parsed
+from jobs import yaml_tree
+from jobs.errors import BadInputs, CloudRefused, JobsError, NotFound
+
+if TYPE_CHECKING:
+    from .config import Environment
+
+KEY = "accel:environment"
+
+
+def stack_files(names: list[str], folder: Path) -> list[Path]:
+    """The config file of each stack named, by name or by path; of every stack in the folder where none is named."""
+    known = sorted(folder.glob("Pulumi.*.yaml"))
+    if not names:
+        if not known:
+            raise NotFound(f"no Pulumi.<stack>.yaml in {folder}", "run this where Pulumi.yaml is")
+        return known
+    return [_stack_file(name, folder, known) for name in names]
+
+
+def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise NotFound(f"{name}: no such file")
+        return path
+    path = folder / f"Pulumi.{name}.yaml"
+    if not path.is_file():
+        stacks = [file.name.split(".")[1] for file in known]
+        near = nearest(name, stacks, 1)
+        raise NotFound(f"no stack {name!r} here", f"nearest: {near[0]}" if near else f"known: {', '.join(stacks)}")
+    return path
+
+
+@dataclass(frozen=True)
+class ReadStack:
+    """A valid config file: the stack's name, its environment, and its warnings with file, line and path."""
+
+    path: Path
+    name: str
+    environment: "Environment"
+    warnings: list[str]
+
+
+def read_stacks(paths: list[Path], strict: bool) -> list[ReadStack]:
+    """Each file, read and validated once. Raises BadInputs with every fault of every file; strict, warnings too."""
+    faults: list[str] = []
+    stacks: list[ReadStack] = []
+    for path in paths:
+        try:
+            stack = _read(path, strict)
+        except BadInputs as refused:
+            faults += refused.messages
+        else:
+            stacks.append(stack)
+    if faults:
+        raise BadInputs(faults)
+    return stacks
+
+
+def validate(paths: list[Path], strict: bool) -> list[str]:
+    """A line for each valid file and for each of its warnings. Raises BadInputs as read_stacks does."""
+    lines: list[str] = []
+    for stack in read_stacks(paths, strict):
+        lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
+    return lines
+
+
+def _read(path: Path, strict: bool) -> ReadStack:
+    from .config import ConfigFaults, load_environment, warnings
+
+    try:
+        tree = yaml_tree.read(path.read_bytes())
+    except yaml_tree.Fault as fault:
+        raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
+
+    def placed(fault: Fault) -> str:
+        where: tuple[str | int, ...] = ("config", KEY, *parsed(dotted(fault.path[1:])))
+        while where not in tree.lines and where:
+            where = where[:-1]
+        return f"{path}:{tree.lines.get(where, 1)}: {fault}"
+
+    refused = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
+    config: Any = tree.value.get("config") if isinstance(tree.value, dict) else None  # pyright: ignore
+    if not isinstance(config, dict) or KEY not in config:
+        raise BadInputs([*refused, f"{path}: config has no {KEY}, the one key of an environment"])
+    try:
+        environment = load_environment(config[KEY])
+    except ConfigFaults as found:
+        raise BadInputs(refused + [placed(fault) for fault in found.faults]) from None
+    warned = [placed(fault) for fault in warnings(environment)]
+    if refused or (strict and warned):
+        raise BadInputs(refused + (warned if strict else []))
+    name = path.name.split(".")[1] if path.name.count(".") > 1 else path.stem
+    return ReadStack(path, name, environment, warned)
+
+
+def stack_output(name: str, stack: str | None) -> Any:
+    """One output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
+    pulumi = shutil.which("pulumi")
+    if not pulumi:
+        raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
+    command = [pulumi, "stack", "output", name, "--json", "--non-interactive"]
+    done = subprocess.run(
+        [*command, *(["--stack", stack] if stack else [])], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        why = done.stderr.strip().splitlines() or [f"pulumi ended with {done.returncode}"]
+        said = f"stack {stack}" if stack else "the selected stack"
+        raise CloudRefused(
+            f"{said} has no output {name}: {why[0].removeprefix('error: ')}", "deploy it first: pulumi up"
+        )
+    return json.loads(done.stdout)
+
+
+def export(stack: str | None, out: Path) -> list[str]:
+    """Writes the targets of a deployed stack where `jobs` looks for them. Returns their names."""
+    targets = stack_output("targets", stack)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside and renamed: a reader never sees half a file.
+    with tempfile.NamedTemporaryFile("w", dir=out.parent, prefix=out.name, delete=False) as half:
+        json.dump(targets, half, indent=2, sort_keys=True)
+        half.write("\n")
+    Path(half.name).replace(out)
+    return sorted(targets)

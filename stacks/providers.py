@@ -1,0 +1,26 @@
+"""Explicit providers: which account, which region, which tags, said once and not taken from the shell."""
+
+import pulumi
+import pulumi_aws as aws
+
+from .config import Aws, Environment
+
+
+def tags(environment: Environment) -> dict[str, str]:
+    """Tags of every resource: who owns it, and which stack made it."""
+    return {
+        **environment.labels,
+        "accel:owner": environment.owner,
+        "accel:project": pulumi.get_project(),
+        "accel:stack": pulumi.get_stack(),
+    }
+
+
+def aws_provider(environment: Environment, section: Aws) -> aws.Provider:
+    """The provider of the section's region. Credentials are those of the shell or of the CI job."""
+    return aws.Provider(
+        f"aws-{section.region}",
+        region=section.region,  # type: ignore[arg-type] - the SDK types it as an enum and takes the text
+        allowed_account_ids=[section.account_id] if section.account_id else None,
+        default_tags=aws.ProviderDefaultTagsArgs(tags=tags(environment)),
+    )

@@ -1,0 +1,120 @@
+"""What EC2 and Service Quotas say now: limits, and the vCPUs that run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from accel.catalog import UnknownName, machine
+from accel.catalog.quotas import Quota, quota_for
+from accel.quota import Use
+from jobs.aws import client
+from jobs.backends.aws_batch.errors import asking
+from jobs.backends.aws_batch.quota import Limit, read
+from jobs.backends.aws_batch.quota import client as service_quotas
+from jobs.errors import BadInput, CloudRefused
+
+from .config import Aws
+
+COUNTED = ("pending", "running")
+"""States in which an instance counts. Source:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """vCPUs under each quota's code. `unsized` are the codes with an instance whose size is not known."""
+
+    total: dict[str, float] = field(default_factory=dict[str, float])
+    own: dict[str, float] = field(default_factory=dict[str, float])
+    unsized: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Limits by code, and what runs; None and the reason where that may not be read."""
+
+    limits: dict[str, Limit]
+    running: Running | None
+    why: str = ""
+
+    def of(self, quota: Quota | None) -> tuple[Use | None, float | None, str]:
+        """Use, limit, and why one of them is missing."""
+        if quota is None:
+            return None, None, ""
+        limit = self.limits[quota.code]
+        why = limit.why or self.why
+        if self.running is None or quota.code in self.running.unsized:
+            return None, limit.value, why or f"{(self.running or Running()).unsized.get(quota.code)}: size not known"
+        return Use(self.running.total.get(quota.code, 0), self.running.own.get(quota.code, 0)), limit.value, why
+
+
+def readings(section: Aws, quotas: Iterable[Quota], project: str | None, stack: str) -> Readings:
+    """Asks the section's region. What may not be read is None with its reason.
+
+    Raises NoCredentials, CloudSilent where nobody answers, BadInput where the credentials are of another account.
+    """
+    _account(section)
+    asked = service_quotas(section.region)
+    limits = {code: read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
+    try:
+        return Readings(limits, running(_instances(section.region), project, stack))
+    except CloudRefused as refused:
+        return Readings(limits, None, refused.message)
+
+
+def _account(section: Aws) -> None:
+    if section.account_id is None:
+        return
+    with asking("GetCallerIdentity"):
+        account = client("sts", section.region, connect_s=3, read_s=10, attempts=3).get_caller_identity()["Account"]
+    if account != section.account_id:
+        raise BadInput(
+            f"the credentials are of account {account}, and the environment is for {section.account_id}",
+            "quotas are an account's own: use that account's credentials",
+        )
+
+
+def _instances(region: str) -> Iterator[dict[str, Any]]:
+    with asking(f"DescribeInstances in {region}"):
+        ec2 = client("ec2", region, connect_s=3, read_s=30, attempts=5)
+        filters = [{"Name": "instance-state-name", "Values": list(COUNTED)}]
+        for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
+            for reservation in page["Reservations"]:
+                yield from reservation["Instances"]
+
+
+def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str) -> Running:
+    """Adds up instances as DescribeInstances shows them. Capacity Blocks and dedicated hosts have quotas of their own
+    and are left out; the stack's own carry its tags."""
+    found = Running()
+    for instance in instances:
+        lifecycle = instance.get("InstanceLifecycle")
+        placement: dict[str, Any] = instance.get("Placement") or {}
+        if lifecycle not in (None, "spot") or placement.get("Tenancy") == "host":
+            continue
+        quota = quota_for("aws", instance["InstanceType"], lifecycle == "spot")
+        if quota is None:
+            continue
+        vcpus = _vcpus(instance)
+        if vcpus is None:
+            found.unsized[quota.code] = instance["InstanceType"]
+            continue
+        found.total[quota.code] = found.total.get(quota.code, 0) + vcpus
+        if _is_own(instance, project, stack):
+            found.own[quota.code] = found.own.get(quota.code, 0) + vcpus
+    return found
+
+
+def _vcpus(instance: dict[str, Any]) -> int | None:
+    """The type's vCPUs, which is what quotas count, also where CPU options switch some off."""
+    try:
+        return machine("aws", instance["InstanceType"]).vcpus
+    except UnknownName:
+        options: dict[str, int] = instance.get("CpuOptions") or {}
+        return options.get("CoreCount", 0) * options.get("ThreadsPerCore", 0) or None
+
+
+def _is_own(instance: dict[str, Any], project: str | None, stack: str) -> bool:
+    given: list[dict[str, str]] = instance.get("Tags") or []
+    tags = {tag["Key"]: tag["Value"] for tag in given}
+    return project is not None and (tags.get("accel:project"), tags.get("accel:stack")) == (project, stack)

@@ -1,0 +1,110 @@
+"""Prints the reference of a model as Markdown: `python -m stacks.reference environment|job`.
+
+docs/environment.md and docs/job.md are what it prints; a test holds them to it.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+
+def reference(title: str, model: type[BaseModel]) -> str:
+    """One section for each model that is reached, the outermost first."""
+    seen: dict[type[BaseModel], None] = {model: None}
+    sections = [
+        f"# {title}",
+        "This page is generated from the models; every key that is not named here is refused.",
+    ]
+    queue = [model]
+    while queue:
+        here = queue.pop(0)
+        sections.append(_section(here))
+        for inner in _models(here):
+            if inner not in seen:
+                seen[inner] = None
+                queue.append(inner)
+    return "\n\n".join(sections) + "\n"
+
+
+def _section(model: type[BaseModel]) -> str:
+    about = re.sub(r"\s*\n\s*", " ", (model.__doc__ or "").strip())
+    rows = [f"| `{name}` | {_type(field.annotation)} | {_default(field)} | {field.description or ''} |"
+            for name, field in model.model_fields.items()]  # fmt: skip
+    return "\n".join([f"## {_title(model)}", "", about, "", "| key | type | default | |", "|---|---|---|---|", *rows])
+
+
+def _title(model: type[BaseModel]) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__.removesuffix("Spec")).lower()
+    return words[:1].upper() + words[1:]
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for field in model.model_fields.values():
+        yield from _inside(field.annotation)
+
+
+def _inside(hint: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+    for part in get_args(hint):
+        yield from _inside(part)
+
+
+def _type(hint: Any) -> str:
+    plain: str = getattr(hint, "__name__", "")
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        title = _title(hint)
+        return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
+    arguments = [part for part in get_args(hint) if part is not type(None)]
+    if get_origin(hint) is dict:
+        return f"mapping of {_type(arguments[1])}"
+    if get_origin(hint) is list:
+        return f"list of {_type(arguments[0])}"
+    if str(get_origin(hint)) == "typing.Literal":
+        return " or ".join(f"`{value}`" for value in arguments)
+    if get_origin(hint) is Annotated:
+        return _type(arguments[0])
+    if arguments:
+        return " or ".join(_type(part) for part in arguments)
+    return {"int": "whole number", "str": "text", "bool": "true or false"}.get(plain, plain)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is PydanticUndefined or value is None or value in ({}, []):
+        return ""
+    if isinstance(value, BaseModel):
+        return "its own defaults"
+    if isinstance(value, list):
+        entries: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return "; ".join(_entry(entry) for entry in entries)
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return "`" + ", ".join(f"{key}: {inner}" for key, inner in value.model_dump(exclude_none=True).items()) + "`"
+    return f"`{value}`"
+
+
+def pages() -> dict[str, str]:
+    """Each generated page by its name."""
+    from jobs.job import Job
+
+    from .config import Environment
+
+    return {
+        "environment": reference("The environment: accel:environment in Pulumi.<stack>.yaml", Environment),
+        "job": reference("The job file", Job),
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(pages()[sys.argv[1]])

@@ -1,0 +1,217 @@
+"""Which GPUs go with which machines of Google Cloud: every row of the tables, and its neighbours."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from accel.catalog import Machine, UnknownName, legacy, machines, zones
+from accel.catalog.attached import Attached, attached, n1
+from accel.rules import Finding, gcp_gpus, gcp_legacy, gcp_machines, gcp_pools, gcp_zones
+
+WITH_GPUS = [each for each in machines("gcp") if each.kind == "accelerator"]
+ATTACHED = [each for counts in attached().values() for each in counts.values()]
+N1_TYPES = [f"n1-{series}-{vcpus}" for series in ("standard", "highmem", "highcpu") for vcpus in (2, 8, 16, 32, 64, 96)]
+with (Path(__file__).parent / "legacy_gpu_counts.csv").open(newline="", encoding="utf-8") as lines:
+    TABLE = list(csv.DictReader(lines))
+CELLS = [
+    (row["machine"], accelerator, row[accelerator], row["origin"])
+    for row in TABLE
+    for accelerator in row
+    if accelerator.startswith("nvidia") and (row["origin"] == "derived" or accelerator != "nvidia-tesla-a100")
+]
+
+
+def ids(findings: list[Finding]) -> set[str]:
+    return {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize("machine", WITH_GPUS, ids=lambda each: each.name)
+def test_built_in_gpus_named_again(machine: Machine) -> None:
+    assert gcp_machines.machine(machine.name) == []
+    if not machine.whole_accelerators:
+        return
+    assert gcp_machines.machine(machine.name, machine.accelerator, machine.whole_accelerators) == []
+    for count in {0, 1, 2, 4, 8, 16} - {machine.whole_accelerators}:
+        found = gcp_machines.machine(machine.name, machine.accelerator, count)
+        assert ids(found) == {"gcp.machine.accelerator-count"}
+    other = "nvidia-l4" if machine.accelerator != "nvidia-l4" else "nvidia-tesla-t4"
+    assert "gcp.machine.accelerator-mismatch" in ids(gcp_machines.machine(machine.name, other))
+
+
+@pytest.mark.parametrize("taken", ATTACHED, ids=lambda each: f"{each.accelerator}-{each.count}")
+def test_n1_up_to_its_limits(taken: Attached) -> None:
+    for name in N1_TYPES:
+        size = n1(name)
+        assert size is not None
+        fits = size.vcpus <= taken.vcpus_max and size.memory_gib <= taken.memory_gib_max
+        found = gcp_machines.machine(name, taken.accelerator, taken.count)
+        assert ids(found) == (set() if fits else {"gcp.machine.n1-limit"}), name
+    for count in {0, 3, 5, 16}:
+        assert ids(gcp_machines.machine("n1-standard-2", taken.accelerator, count)) == {"gcp.machine.n1-count"}
+
+
+def test_no_refusal_rests_on_what_was_recalled() -> None:
+    found = [
+        (finding, taken)
+        for taken in ATTACHED
+        for name in [*N1_TYPES, "custom-1-512"]
+        for finding in gcp_machines.machine(name, taken.accelerator, taken.count)
+    ]
+    assert {finding.severity for finding, _ in found} == {"reject", "warn"}
+    assert all("vcpus_min" in taken.unverified and "memory_gib_min" in taken.unverified for taken in ATTACHED)
+    assert not [finding for finding, _ in found if finding.severity == "reject" and "at least" in finding.message]
+
+
+def test_one_t4_goes_further_on_compute_engine_than_on_vertex() -> None:
+    assert gcp_machines.machine("n1-standard-32", "nvidia-tesla-t4", 1) == []
+    assert ids(gcp_legacy.vertex_gpus("n1-standard-32", "nvidia-tesla-t4", 1)) == {"gcp.vertex.gpu-count"}
+
+
+def test_four_v100_are_the_least_for_32_vcpus() -> None:
+    counts = [n for n in (1, 2, 3, 4, 8) if not gcp_machines.machine("n1-standard-32", "nvidia-tesla-v100", n)]
+    assert counts == [4, 8]
+
+
+@pytest.mark.parametrize(
+    "accelerator, good, bad",
+    [
+        ("NVIDIA_H100_80GB", (1, 2, 4, 8), (3, 16)),
+        ("NVIDIA_H100_MEGA_80GB", (8,), (1, 2, 4)),
+        ("NVIDIA_TESLA_A100", (1, 2, 4, 8, 16), (3, 32)),
+        ("NVIDIA_A100_80GB", (1, 2, 4, 8), (16,)),
+        ("NVIDIA_L4", (1, 2, 4, 8), (3, 16)),
+        ("NVIDIA_TESLA_T4", (1, 2, 4), (3, 8)),
+        ("NVIDIA_TESLA_V100", (1, 2, 4, 8), (3, 16)),
+        ("nvidia-b200", (8,), (1, 4)),
+        ("nvidia-gb200", (4,), (8,)),
+        ("nvidia-h200-141gb", (8,), (4,)),
+        ("nvidia-rtx-pro-6000", (0.125, 1, 2, 4, 8), (3, 16)),
+    ],
+)
+def test_numbers_that_exist(accelerator: str, good: tuple[float, ...], bad: tuple[float, ...]) -> None:
+    assert not [count for count in good if gcp_gpus.accelerator_count(accelerator, count)]
+    for count in bad:
+        (finding,) = gcp_gpus.accelerator_count(accelerator, count)
+        assert all(f"{each:g}" in finding.message for each in good)
+
+
+def test_numbers_of_what_is_not_known_or_not_counted() -> None:
+    assert gcp_gpus.accelerator_count("rtx-4090", 3) == []
+    assert gcp_gpus.accelerator_count("v5litepod", 3) == []
+    assert gcp_gpus.counts("nvidia-l5") == ()
+
+
+@pytest.mark.parametrize("name", ["rtx-4090", "NVIDIA_RTX_4090", "RTX4090", "rtx 3090 ti", "GeForce RTX 5090"])
+@pytest.mark.parametrize("cloud", ["aws", "gcp"])
+def test_consumer_gpus(name: str, cloud: str) -> None:
+    (finding,) = gcp_gpus.accelerator_name(name, cloud=cloud)
+    assert (finding.rule, finding.fix) == ("gpu.consumer", "use nvidia-l4 or nvidia-rtx-pro-6000")
+
+
+@pytest.mark.parametrize(
+    "name", ["v5litepod", "tpu-v6e", "nvidia-l4", "T4", "H100", "nvidia-gb200", "NVIDIA_A100_80GB"]
+)
+def test_accelerators_of_google_cloud(name: str) -> None:
+    assert gcp_gpus.accelerator_name(name) == []
+
+
+@pytest.mark.parametrize("name", ["P4", "NVIDIA_TESLA_P100", "V100"])
+def test_old_generations_are_taken_with_a_warning(name: str) -> None:
+    assert ids(gcp_gpus.accelerator_name(name)) == {"gcp.gpu.old"}
+    assert gcp_gpus.accelerator_name(name)[0].severity == "warn"
+
+
+@pytest.mark.parametrize("machine", ["a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"])
+def test_small_a3(machine: str) -> None:
+    for allowed in ("spot", "SPOT", "flex-start", "FLEX_START"):
+        assert gcp_gpus.small_a3(machine, allowed) == []
+    for refused in (None, "on-demand", "ON_DEMAND", "STANDARD", "LOW_COST", "reserved"):
+        assert ids(gcp_gpus.small_a3(machine, refused)) == {"gcp.gpu.small-a3"}
+    assert gcp_gpus.small_a3("a3-highgpu-8g", None) == []
+
+
+@pytest.mark.parametrize("machine, accelerator, counts, origin", CELLS, ids=lambda value: value or "none")
+def test_the_legacy_table(machine: str, accelerator: str, counts: str, origin: str) -> None:
+    got = gcp_legacy.legacy_counts(machine, accelerator)
+    values = tuple(int(each) for each in counts.split())
+    if machine.startswith("a2") != (accelerator == "nvidia-tesla-a100"):
+        assert got is None and not values
+        return
+    assert got is not None
+    assert got.values == values
+    assert got.derived == (origin == "derived")
+
+
+def test_the_legacy_table_is_whole() -> None:
+    assert len([cell for cell in CELLS if cell[3] == "published"]) == 55
+
+
+def test_the_legacy_table_is_not_about_other_machines() -> None:
+    for machine in ("custom-4-8192", "n2-standard-4", "g2-standard-4"):
+        assert gcp_legacy.legacy_counts(machine, "nvidia-tesla-t4") is None
+        assert gcp_legacy.vertex_gpus(machine, "nvidia-tesla-t4", 3) == []
+    assert gcp_legacy.legacy_counts("n1-standard-4", "nvidia-l4") is None
+
+
+@pytest.mark.parametrize("name", legacy.legacy_machines())
+def test_what_replaces_a_legacy_type_breaks_no_rule(name: str) -> None:
+    (finding,) = gcp_legacy.machine_type(name)
+    found = legacy.legacy_machine(name)
+    assert finding.severity == ("reject" if found.decision else "translate")
+    if found.machine and found.count:
+        assert gcp_machines.machine(found.machine, found.accelerator, found.count) == []
+        assert gcp_legacy.vertex_gpus(found.machine, found.accelerator, found.count) == []
+
+
+def test_three_types_that_a_region_has_and_no_zone() -> None:
+    us_central1 = {
+        "nvidia-tesla-t4": ["us-central1-a", "us-central1-b", "us-central1-f"],
+        "nvidia-tesla-k80": ["us-central1-a", "us-central1-c"],
+        "nvidia-tesla-p100": ["us-central1-c", "us-central1-f"],
+    }
+    (finding,) = gcp_zones.common_zones(us_central1)
+    assert finding.rule == "gcp.zones.none-common"
+    for accelerator, offered in us_central1.items():
+        assert f"{accelerator} in {', '.join(offered)}" in finding.message
+    pair = {name: us_central1[name] for name in ("nvidia-tesla-t4", "nvidia-tesla-k80")}
+    assert gcp_zones.common_zones(pair) == []
+    assert gcp_zones.shared(pair) == ["us-central1-a"]
+
+
+def test_zones_of_the_catalogue() -> None:
+    wanted = ("n1+nvidia-tesla-t4x1", "a2-highgpu-1g")
+    offered = {name: zones("gcp", "us-central1", name) for name in wanted}
+    assert gcp_zones.common_zones(offered) == []
+    assert gcp_zones.shared({}) == []
+
+
+def test_an_unknown_place_is_doubted_and_the_rest_still_compared() -> None:
+    found = gcp_zones.common_zones({"a": ["x"], "b": ["y"], "c": []})
+    assert [finding.rule for finding in found] == ["gcp.zones.unknown", "gcp.zones.none-common"]
+    assert gcp_zones.zone("anywhere", "a", []) == []
+    assert gcp_zones.region("nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "sizes, fields",
+    [
+        ((0, 0, None), ["max_nodes"]),
+        ((-1, 2, 0), ["min_nodes"]),
+        ((3, 2, None), ["min_nodes"]),
+        ((1, 4, 0), ["initial_nodes"]),
+    ],
+)
+def test_bounds_of_a_pool(sizes: tuple[int, int, int | None], fields: list[str]) -> None:
+    assert [finding.field for finding in gcp_pools.bounds(*sizes)] == fields
+
+
+def test_what_a_pool_may_come_to() -> None:
+    assert gcp_pools.most_accelerators("a2-highgpu-4g", 4) == 16
+    assert gcp_pools.most_accelerators("n1-standard-8", 4, attached=2) == 8
+    assert gcp_pools.most_accelerators("c9-standard-8", 4) == 0
+
+
+def test_the_catalogue_does_not_know_a_legacy_type() -> None:
+    with pytest.raises(UnknownName):
+        legacy.legacy_machine("n1-standard-4")

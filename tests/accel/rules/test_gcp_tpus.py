@@ -1,0 +1,101 @@
+"""Names, hosts and software versions of TPUs."""
+
+import pytest
+
+from accel.catalog.tpu import slice_names
+from accel.catalog.tpu_generations import GENERATIONS, Generation
+from accel.rules import Finding, gcp_tpu, gcp_tpu_runtimes
+
+
+def ids(findings: list[Finding]) -> set[str]:
+    return {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS, ids=lambda each: each.prefix)
+def test_every_slice_is_taken_where_it_can_be_had(generation: Generation) -> None:
+    for name in slice_names(generation):
+        refused = {"gcp.tpu.gke-only"} if generation.api == "gke-only" else set()
+        assert ids(gcp_tpu.accelerator_type(name)) - {"gcp.tpu.not-published"} == refused
+        assert ids(gcp_tpu.accelerator_type(name, api="gke")) <= {"gcp.tpu.not-published"}
+        if generation.runtime:
+            assert gcp_tpu_runtimes.runtime(generation.runtime.name, name) == []
+
+
+@pytest.mark.parametrize(
+    "name, topology, rule, field",
+    [
+        ("", None, "gcp.tpu.type-missing", "accelerator_type"),
+        ("v4-7", None, "gcp.tpu.size", "accelerator_type"),
+        ("v5p-32", "2x2x2", "gcp.tpu.size", "topology"),
+        ("v5p", "3x3x3", "gcp.tpu.size", "topology"),
+        ("gpu", None, "gcp.tpu.type-unknown", "accelerator_type"),
+        ("v7x-8", None, "gcp.tpu.gke-only", "accelerator_type"),
+        ("trillium-8", None, "gcp.tpu.name", "accelerator_type"),
+        ("tpu-v4-8", None, "gcp.tpu.name", "accelerator_type"),
+        ("v5p-17920", None, "gcp.tpu.not-published", "accelerator_type"),
+    ],
+)
+def test_a_type_that_does_not_do(name: str, topology: str | None, rule: str, field: str) -> None:
+    assert [(each.rule, each.field) for each in gcp_tpu.accelerator_type(name, topology)] == [(rule, field)]
+
+
+@pytest.mark.parametrize(
+    "name, topology, own", [("v5e-4", None, "v5litepod-4"), ("trillium-8", None, "v6e-8"), ("v5e", "2x2", "v5litepod")]
+)
+def test_a_translated_name(name: str, topology: str | None, own: str) -> None:
+    (finding,) = gcp_tpu.accelerator_type(name, topology)
+    assert finding.replacement == own
+    assert gcp_tpu.accelerator_type(own, topology) == []
+
+
+@pytest.mark.parametrize("name, hosts", [("v2-8", 1), ("v5e-8", 1), ("v5e-16", 4), ("v4-32", 4), ("v6e-256", 64)])
+def test_workers(name: str, hosts: int) -> None:
+    assert [index for index in range(-1, hosts + 1) if not gcp_tpu.worker(name, index)] == list(range(hosts))
+    assert gcp_tpu.worker("v9-8", 99) == []
+
+
+@pytest.mark.parametrize(
+    "name, slice_name, rule",
+    [
+        ("tpu-vm-tf-2.14.0", "v4-8", None),
+        ("tpu-vm-tf-2.14.0", "v4-32", "pod"),
+        ("tpu-vm-tf-2.14.0-pod", "v4-32", None),
+        ("tpu-vm-tf-2.14.0-pod", "v4-8", "pod"),
+        ("tpu-vm-tf-2.10.0-v4", "v4-8", None),
+        ("tpu-vm-tf-2.14.0", "v5e-4", "tensorflow"),
+        ("tpu-vm-tf-2.16.1", "v4-8", "tensorflow"),
+        ("tpu-vm-tf-2.16.1-se", "v4-8", None),
+        ("tpu-vm-tf-2.16.1-se", "v6e-8", "tensorflow"),
+        ("tpu-vm-tf-2.16.1-pjrt", "v6e-8", None),
+        ("tpu-vm-tf-2.16.1-pjrt", "v6e-16", "pod"),
+        ("tpu-vm-tf-2.16.1-pod-pjrt", "v6e-16", None),
+        ("tpu-vm-pt-2.1", "v4-8", "old"),
+        ("tpu-vm-pt-2.1", "v5e-4", "old"),
+        ("tpu-vm-base", "v3-8", "old"),
+        ("tpu-vm-v4-base", "v4-8", "old"),
+        ("v2-alpha-tpuv5", "v5e-4", "generation"),
+        ("v2-alpha-tpuv5-lite", "v5p-8", "generation"),
+        ("v2-alpha-tpuv6e", "v4-8", "generation"),
+        ("tpu-ubuntu2204-base", "v5e-4", "base"),
+        ("made-up", "v5e-4", "unknown"),
+        ("made-up", "v9-4", None),
+        ("made-up", "tpu7x-8", None),
+    ],
+)
+def test_software_versions(name: str, slice_name: str, rule: str | None) -> None:
+    found = gcp_tpu_runtimes.runtime(name, slice_name)
+    assert [each.rule for each in found] == ([f"gcp.tpu.runtime-{rule}"] if rule else [])
+    for finding in found:
+        named = [word.rstrip(",") for word in finding.fix.split() if word.startswith(("tpu-", "v2-"))]
+        assert gcp_tpu_runtimes.runtime(named[0], slice_name) == [], "what is advised breaks a rule itself"
+
+
+@pytest.mark.parametrize("accelerator", [None, "NVIDIA_L4", "TPU_V2", "TPU_V3", "nonsense"])
+def test_what_vertex_takes_with_cloud_tpu(accelerator: str | None) -> None:
+    assert gcp_tpu.vertex("cloud-tpu", accelerator) == []
+
+
+def test_hosts_on_vertex() -> None:
+    assert gcp_tpu.vertex("ct6e-standard-4t", None, "2x2") == []
+    assert ids(gcp_tpu.vertex("ct6e-standard-8t", None, "4x4")) == {"gcp.tpu.pool-type"}
+    assert ids(gcp_tpu.pool("n1-standard-4", "2x2")) == {"gcp.tpu.pool-type"}

@@ -1,0 +1,78 @@
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from accel import rules
+from accel.rules import apply, aws_environments, aws_images, containers, under
+from accel.rules.__main__ import page
+from accel.rules.table import RULES
+
+from .cases import CASES, Case
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_rule_fires_with_value_and_fix(case: Case) -> None:
+    found = [finding for finding in case.breaks() if finding.rule == case.rule]
+    assert found, f"{case.rule} does not fire"
+    finding, rule = found[0], RULES[case.rule]
+    assert finding.field == case.field
+    for part in case.says:
+        assert part in finding.message
+    assert case.fix in finding.fix
+    assert (finding.severity, finding.source) == (rule.severity, rule.source)
+    assert finding.replacement == case.replacement
+    assert "\n" not in finding.text
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_near_miss_does_not_fire(case: Case) -> None:
+    assert case.rule not in [finding.rule for finding in case.near_miss()]
+
+
+def test_every_rule_has_one_case() -> None:
+    assert Counter(case.rule for case in CASES) == Counter(RULES.keys())
+
+
+def test_ids_are_unique_and_sources_are_pages() -> None:
+    paths = [path for path in (ROOT / "accel/rules").glob("[a-z]*.py") if path.stem != "table"]
+    topics = [import_module(f"accel.rules.{path.stem}") for path in paths]
+    listed = [rule for topic in topics for rule in getattr(topic, "RULES", ())]
+    assert Counter(rule.id for rule in listed) == Counter(RULES.keys())
+    written = [each for topic in topics for each in vars(topic).values() if isinstance(each, rules.Rule)]
+    assert {rule.id for rule in written} == RULES.keys(), "a rule is missing in its module's RULES"
+    for rule in RULES.values():
+        assert rule.source.startswith("https://"), rule
+        assert rule.summary, rule
+        assert not rule.summary.endswith("."), rule
+
+
+def test_the_page_is_in_step() -> None:
+    written = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+    assert written == page(), "run: python -m accel.rules > docs/rules.md"
+
+
+def test_apply_sorts_findings() -> None:
+    found = aws_images.image("ECS_AL2_NVIDIA", ["p3", "g5"]) + aws_environments.capacity(4, 8, [])
+    errors, warnings, replacements = apply(found)
+    assert [finding.rule for finding in errors] == ["aws.image.old-gpu"]
+    assert [finding.rule for finding in warnings] == ["aws.image.al2-nvidia", "aws.capacity.min-bills"]
+    assert replacements == {"image_type": "ECS_AL2023_NVIDIA"}
+
+
+def test_strict_makes_everything_an_error() -> None:
+    found = aws_images.image("ECS_AL2_NVIDIA", ["g5"]) + aws_environments.capacity(4, 8, [])
+    assert apply(found, strict=True) == (found, [], {})
+
+
+def test_none_as_replacement_leaves_the_field_out() -> None:
+    found = containers.aws_environment({"NVIDIA_VISIBLE_DEVICES": "all"}, 1)
+    assert apply(found).replacements == {"env.NVIDIA_VISIBLE_DEVICES": None}
+
+
+def test_under_puts_the_path_in_front() -> None:
+    found = under("aws.environments.spot", aws_environments.bid("EC2", 50))
+    assert [finding.field for finding in found] == ["aws.environments.spot.bid_percentage"]

@@ -1,0 +1,26 @@
+"""What every test shares: markers by folder, hypothesis profiles, the engine's fixtures."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.support.engine", "tests.support.wheel"]
+
+HERE = Path(__file__).parent
+SOAK = bool(os.environ.get("ACCEL_SOAK"))
+
+# Seeded, so that a failure is one for everybody; the soak looks further, with a new seed each time.
+settings.register_profile(
+    "sample", max_examples=50, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("soak", max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("soak" if SOAK else "sample")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in ("engine", "e2e"):
+            item.add_marker(folder)

@@ -1,0 +1,79 @@
+"""A deployed environment, and the commands as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sandbox.environment import project
+from tests.support.cloud import listing
+from tests.support.engine import Sandbox
+from tests.support.project import Stack, environment
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs `jobs` and `stacks` in a folder, with the sandbox's variables and a state folder of its own."""
+
+    folder: Path
+    variables: dict[str, str]
+
+    def start(self, command: str, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", command, *arguments],
+            cwd=self.folder,
+            env={**self.variables, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, command: str, *arguments: str, code: int = 0, **environ: str) -> str:
+        """What the command printed on stdout; its exit code must be `code`."""
+        done = self.start(command, *arguments, **environ)
+        out, err = done.communicate(timeout=120)
+        assert done.returncode == code, f"{command} {' '.join(arguments)} ended with {done.returncode}:\n{out}{err}"
+        return out.strip()
+
+    def jobs(self, *arguments: str, code: int = 0, **environ: str) -> str:
+        return self.run("jobs", *arguments, code=code, **environ)
+
+    def fails(self, *arguments: str, code: int, **environ: str) -> list[str]:
+        """The error and hint lines of a `jobs` command that must fail."""
+        done = self.start("jobs", *arguments, **environ)
+        out, err = done.communicate(timeout=120)
+        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{out}{err}"
+        assert "Traceback" not in err
+        return err.strip().splitlines()
+
+
+@pytest.fixture(scope="session")
+def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The sandbox's environment, deployed once for each worker; destroyed, it leaves nothing, whatever jobs ran."""
+    before = listing(sandbox, "us-east-1")
+    stack = Stack(tmp_path_factory.mktemp("deployed"), sandbox, environment("sandbox"), stack="e2e")
+    targets = stack.up().outputs["targets"]
+    (stack.folder / "targets.json").write_text(json.dumps(targets))
+    yield stack
+    stack.destroy()
+    assert listing(sandbox, "us-east-1") == before
+
+
+@pytest.fixture
+def shell(deployed: Stack, sandbox: Sandbox, tmp_path: Path) -> Shell:
+    """A user's shell in the project's folder."""
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_", "ACCEL_"))},
+        **sandbox.variables,
+        "ACCEL_TARGETS": str(deployed.folder / "targets.json"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": str(project()),
+    }
+    return Shell(project(), variables)

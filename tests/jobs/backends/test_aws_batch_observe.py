@@ -1,0 +1,379 @@
+"""Status, listing, cancelling, logs and again, against answers in AWS's own form."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ProfileNotFound,
+    ReadTimeoutError,
+    TokenRetrievalError,
+)
+from botocore.stub import ANY, Stubber
+
+from jobs.backend import JobRef, LogLine, Phase
+from jobs.backends.aws_batch import AwsBatchBackend
+from jobs.backends.aws_batch.errors import asking
+from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
+
+ID = "0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
+REF = JobRef("aws-batch", REGION, ID)
+QUEUE = make_target().queue_arn
+DEFINITION = "arn:aws:batch:us-east-1:123456789012:job-definition/train"
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+
+def detail(job_id: str = ID, status: str = "RUNNING", **fields: Any) -> dict[str, Any]:
+    return {
+        "jobId": job_id,
+        "jobName": "digits-1a2b",
+        "jobQueue": QUEUE,
+        "jobDefinition": f"{DEFINITION}:3",
+        "status": status,
+        "createdAt": 1_700_000_000_000,
+        "startedAt": 1_700_000_060_000,
+        **fields,
+    }
+
+
+class FakeBatch:
+    """DescribeJobs, ListJobs and the others from a dictionary; counts calls."""
+
+    def __init__(self, *jobs: dict[str, Any]) -> None:
+        self.jobs = {job["jobId"]: job for job in jobs}
+        self.calls: Counter[str] = Counter()
+        self.definitions = [f"{DEFINITION}:3"]
+
+    def describe_jobs(self, jobs: list[str]) -> dict[str, Any]:
+        self.calls["describe"] += 1
+        assert len(jobs) <= 100
+        return {"jobs": [self.jobs[job] for job in jobs if job in self.jobs]}
+
+    def terminate_job(self, jobId: str, reason: str) -> None:  # noqa: N803
+        self.calls["terminate"] += 1
+        assert reason
+
+    def describe_job_definitions(self, **arguments: Any) -> dict[str, Any]:
+        return {"jobDefinitions": [{"jobDefinitionArn": arn} for arn in self.definitions]}
+
+    def list_jobs(
+        self,
+        jobQueue: str,  # noqa: N803
+        jobStatus: str | None = None,  # noqa: N803
+        filters: list[Any] | None = None,
+        maxResults: int = 1000,  # noqa: N803
+        nextToken: str = "0",  # noqa: N803
+    ) -> dict[str, Any]:
+        self.calls["list"] += 1
+        size = min(maxResults, 100 if filters else 1000)
+        wanted = [job for job in self.jobs.values() if jobStatus is None or job["status"] == jobStatus]
+        wanted.sort(key=lambda job: -job["createdAt"] if filters else job["jobId"])
+        start = int(nextToken)
+        more = {"nextToken": str(start + size)} if start + size < len(wanted) else {}
+        return {"jobSummaryList": wanted[start : start + size], **more}
+
+
+def backend_of(batch: Any, logs: Any = None) -> AwsBatchBackend:
+    backend = AwsBatchBackend("gpu", make_target(), timing=QUICK)
+    backend._clients.batch = batch
+    if logs:
+        backend._clients.logs = logs
+    return backend
+
+
+@pytest.mark.parametrize(
+    "native, phase",
+    [
+        ("SUBMITTED", Phase.QUEUED), ("PENDING", Phase.QUEUED), ("RUNNABLE", Phase.QUEUED),
+        ("STARTING", Phase.STARTING), ("RUNNING", Phase.RUNNING), ("SUCCEEDED", Phase.SUCCEEDED),
+        ("FAILED", Phase.FAILED),
+    ],
+)  # fmt: skip
+def test_phases(native: str, phase: Phase) -> None:
+    status = backend_of(FakeBatch(detail(status=native))).status(REF)
+    assert (status.phase, status.native, status.target) == (phase, native, "gpu")
+
+
+@pytest.mark.parametrize(
+    "tasks, phase",
+    [
+        ({"RUNNABLE": 10}, Phase.QUEUED),
+        ({"RUNNABLE": 9, "STARTING": 1}, Phase.STARTING),
+        ({"RUNNABLE": 8, "RUNNING": 2}, Phase.RUNNING),
+        ({"RUNNABLE": 8, "SUCCEEDED": 2}, Phase.RUNNING),
+    ],
+)
+def test_phase_of_an_array(tasks: dict[str, int], phase: Phase) -> None:
+    array = {"size": 10, "statusSummary": {**tasks, "FAILED": 0}}
+    status = backend_of(FakeBatch(detail(status="PENDING", arrayProperties=array))).status(REF)
+    assert (status.phase, status.tasks) == (phase, tasks)
+
+
+def test_a_failed_job_says_why() -> None:
+    attempts = [
+        {
+            "container": {"reason": "Host EC2 (instance i-0) terminated."},
+            "statusReason": "Host EC2 terminated.",
+        },
+        {"container": {"exitCode": 137, "reason": "OutOfMemoryError: killed", "logStreamName": "b"}},
+    ]
+    job = detail(
+        status="FAILED",
+        statusReason="Essential container in task exited",
+        attempts=attempts,
+        container={"exitCode": 137, "reason": "OutOfMemoryError: killed", "logStreamName": "b"},
+        stoppedAt=1_700_000_100_000,
+    )
+    status = backend_of(FakeBatch(job)).status(REF)
+    assert status.reason == "Essential container in task exited: OutOfMemoryError: killed"
+    assert (status.exit_code, status.attempts) == (137, 2)
+    assert status.stopped is not None
+
+
+def test_a_job_that_batch_forgot() -> None:
+    with pytest.raises(NotFound) as caught:
+        backend_of(FakeBatch()).status(REF)
+    assert "seven days" in str(caught.value.hint)
+
+
+def test_cancel_is_idempotent() -> None:
+    batch = FakeBatch(detail())
+    backend = backend_of(batch)
+    backend.cancel(REF, "")
+    batch.jobs[ID]["status"] = "FAILED"
+    backend.cancel(REF, "again")
+    assert batch.calls["terminate"] == 1
+
+
+@pytest.mark.parametrize("ended, limit, most_calls", [(True, 50, 1), (False, 50, 12), (True, 12_500, 20)])
+def test_listing_is_newest_first_in_few_calls(ended: bool, limit: int, most_calls: int) -> None:
+    states = ["RUNNABLE", "RUNNING", "SUCCEEDED", "FAILED"]
+    jobs = [
+        detail(f"job-{i:05d}", states[i % 4], createdAt=1_700_000_000_000 + i * 7919 % 12_500) for i in range(12_500)
+    ]
+    batch = FakeBatch(*jobs)
+    found = list(backend_of(batch).list(limit=limit, ended=ended))
+    assert len(found) == min(limit, 12_500 if ended else 6_250)
+    created = [status.created for status in found]
+    assert created == sorted(created, key=lambda at: at.timestamp() if at else 0, reverse=True)
+    assert batch.calls["list"] <= most_calls
+    assert ended or not any(status.phase.ended for status in found)
+
+
+def test_another_regions_job_is_refused() -> None:
+    with pytest.raises(BadInput, match="not a job of aws-batch:us-east-1"):
+        backend_of(FakeBatch()).status(JobRef("aws-batch", "eu-west-1", ID))
+
+
+def test_again_repeats_what_ran() -> None:
+    container = {
+        "command": ["python", "train.py"],
+        "environment": [
+            {"name": "EPOCHS", "value": "5"},
+            {"name": "ACCEL_JOB_NAME", "value": "digits"},
+            {"name": "AWS_BATCH_JQ_NAME", "value": "gpu"},
+        ],
+        "resourceRequirements": [{"type": "VCPU", "value": "8"}, {"type": "GPU", "value": "1"}],
+    }
+    job = detail(
+        status="FAILED",
+        container=container,
+        tags={"accel:job": "digits", "accel:key": "old", "accel:spec": "old", "team": "vision"},
+        retryStrategy={"attempts": 2},
+        timeout={"attemptDurationSeconds": 60},
+        arrayProperties={"size": 4, "statusSummary": {"FAILED": 4}},
+    )
+    batch = FakeBatch(job)
+    backend = backend_of(batch)
+    request = backend.again(REF, "k" * 64)
+    submit = request.body["submit"]
+    assert (request.name, request.target, request.warnings) == ("digits-kkkkkkkkkkkk", "gpu", ())
+    assert submit["jobDefinition"] == f"{DEFINITION}:3"
+    assert submit["arrayProperties"] == {"size": 4}
+    assert submit["tags"]["accel:key"] == "k" * 64
+    assert submit["tags"]["accel:spec"] not in ("", "old")
+    assert [each["name"] for each in submit["containerOverrides"]["environment"]] == [
+        "ACCEL_JOB_NAME",
+        "EPOCHS",
+    ]
+    with Stubber(boto3.client("batch", region_name=REGION)) as stub:
+        stub.add_response("submit_job", {"jobName": "a", "jobId": "b"}, dict.fromkeys(submit, ANY))
+        stub.client.submit_job(**submit)
+    batch.definitions = [f"{DEFINITION}:4", f"{DEFINITION}:10"]
+    later = backend.again(REF, "k" * 64)
+    assert later.body["submit"]["jobDefinition"] == f"{DEFINITION}:10"
+    assert "revision 3 of train is gone; 10 is used" in later.warnings
+    batch.definitions = []
+    with pytest.raises(NotFound):
+        backend.again(REF, "k" * 64)
+    with pytest.raises(BadInput, match="task of an array"):
+        backend.again(JobRef("aws-batch", REGION, f"{ID}:3"), "k" * 64)
+
+
+class Missing(Exception):
+    """In the place of logs.exceptions.ResourceNotFoundException."""
+
+
+class FakeLogs:
+    """GetLogEvents over lists of lines, with CloudWatch's tokens, small pages, and faults."""
+
+    class exceptions:  # noqa: N801
+        ResourceNotFoundException = Missing
+
+    def __init__(self, streams: dict[str, list[tuple[int, str]]], page: int = 10, faults: float = 0) -> None:
+        self.streams = streams
+        self.page = page
+        self.faults = faults
+        self.random = random.Random(1)
+
+    def get_log_events(
+        self,
+        logGroupName: str,  # noqa: N803
+        logStreamName: str,  # noqa: N803
+        startFromHead: bool,  # noqa: N803
+        nextToken: str = "f/0",  # noqa: N803
+    ) -> dict[str, Any]:
+        if self.random.random() < self.faults:
+            raise ReadTimeoutError(endpoint_url="x")
+        if logGroupName != "/accel/test":
+            raise Missing("The specified log group does not exist.")
+        if logStreamName not in self.streams:
+            raise Missing("The specified log stream does not exist.")
+        assert startFromHead
+        start = int(nextToken[2:])
+        # Once in a while a page is empty although there is more.
+        size = self.random.choice([0, self.page]) if self.random.random() < self.faults else self.page
+        events = self.streams[logStreamName][start : start + size]
+        token = f"f/{start + len(events)}"
+        return {
+            "events": [{"timestamp": at, "message": text} for at, text in events],
+            "nextForwardToken": token,
+        }
+
+
+def texts(lines: Iterator[LogLine]) -> list[tuple[str, str]]:
+    return [(line.source, line.text) for line in lines]
+
+
+def test_log_of_every_attempt_in_order() -> None:
+    attempts = [{"container": {"logStreamName": "a"}}, {"container": {"logStreamName": "b"}}]
+    batch = FakeBatch(detail(status="SUCCEEDED", attempts=attempts, container={"logStreamName": "b"}))
+    logs = FakeLogs({"a": [(5, "one"), (6, "two")], "b": [(1, "three")]})
+    wanted = [("attempt 1", "one"), ("attempt 1", "two"), ("attempt 2", "three")]
+    for follow in (False, True):
+        assert texts(backend_of(batch, logs).logs(REF, follow=follow)) == wanted
+
+
+def test_log_before_there_is_one() -> None:
+    assert texts(backend_of(FakeBatch(detail(status="RUNNABLE")), FakeLogs({})).logs(REF)) == []
+    running = detail(container={"logStreamName": "not-yet"})
+    assert texts(backend_of(FakeBatch(running), FakeLogs({})).logs(REF)) == []
+
+
+def test_log_group_that_is_missing() -> None:
+    container = {
+        "logStreamName": "a",
+        "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/x"}},
+    }
+    with pytest.raises(NotFound, match="log group /x"):
+        list(backend_of(FakeBatch(detail(container=container)), FakeLogs({})).logs(REF))
+
+
+@pytest.mark.parametrize("faults", [0.0, 0.3])
+def test_following_loses_and_doubles_nothing(faults: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines come while they are read, some of them after the job has ended; calls fail."""
+    monkeypatch.setattr("jobs.backends.aws_batch.patience.time.sleep", lambda s: None)
+    job = detail(status="RUNNABLE")
+    batch, logs = FakeBatch(job), FakeLogs({"s": []}, page=97, faults=faults)
+    total, looks = 20_000, Counter[str]()
+
+    def describe_jobs(jobs: list[str]) -> dict[str, Any]:
+        looks["n"] += 1
+        if looks["n"] == 3:
+            job.update(status="RUNNING", container={"logStreamName": "s"})
+        if looks["n"] > 3:
+            more = logs.random.randint(0, 900)
+            have = len(logs.streams["s"])
+            logs.streams["s"] += [(i, f"line {i}") for i in range(have, min(total, have + more))]
+            if len(logs.streams["s"]) > total - 2000:
+                job.update(status="SUCCEEDED")
+        return {"jobs": [dict(job)]}
+
+    monkeypatch.setattr(batch, "describe_jobs", describe_jobs)
+    assert texts(backend_of(batch, logs).logs(REF, follow=True)) == [("", f"line {i}") for i in range(total)]
+
+
+def test_log_of_an_array() -> None:
+    array = {"size": 3, "statusSummary": {"SUCCEEDED": 3}}
+    children = [
+        detail(f"{ID}:{i}", "SUCCEEDED", container={"logStreamName": f"s{i}"}, arrayProperties={"index": i})
+        for i in range(3)
+    ]
+    batch = FakeBatch(detail(status="SUCCEEDED", arrayProperties=array), *children)
+    logs = FakeLogs({f"s{i}": [(i, f"first {i}"), (10 + i, f"last {i}")] for i in range(3)})
+    backend = backend_of(batch, logs)
+    wanted = [(f"task {i}", f"{word} {i}") for word in ("first", "last") for i in range(3)]
+    for follow in (False, True):
+        assert texts(backend.logs(REF, follow=follow)) == wanted
+    assert texts(backend.logs(REF, task=1)) == [("", "first 1"), ("", "last 1")]
+    with pytest.raises(BadInput, match="tasks 0 to 2, not 3"):
+        backend.logs(REF, task=3)
+
+
+def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.backends.aws_batch.patience.time.sleep", lambda s: None)
+    monkeypatch.setattr("jobs.backends.aws_batch.clients.Timing.silence_s", 0.05)
+    backend = backend_of(FakeBatch(detail(container={"logStreamName": "s"})), FakeLogs({}, faults=1))
+    backend._clients.timing = type(QUICK)(silence_s=0.05, poll_s=0)
+    with pytest.raises(CloudSilent):
+        list(backend.logs(REF, follow=True))
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (NoCredentialsError(), NoCredentials),
+        (ProfileNotFound(profile="x"), NoCredentials),
+        (TokenRetrievalError(provider="sso", error_msg="expired"), NoCredentials),
+        (ConnectTimeoutError(endpoint_url="x"), CloudSilent),
+        (ReadTimeoutError(endpoint_url="x"), CloudSilent),
+        (EndpointConnectionError(endpoint_url="x"), CloudSilent),
+    ],
+)
+def test_what_botocore_raises(error: Exception, kind: type[JobsError]) -> None:
+    with pytest.raises(kind) as caught, asking("ListJobs"):
+        raise error
+    assert caught.value.message.startswith("ListJobs: ")
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "code, status, kind",
+    [
+        ("ExpiredTokenException", 403, NoCredentials),
+        ("UnrecognizedClientException", 403, NoCredentials),
+        ("AccessDeniedException", 403, CloudRefused),
+        ("ClientException", 400, CloudRefused),
+        ("TooManyRequestsException", 429, CloudSilent),
+        ("ServerException", 500, CloudSilent),
+    ],
+)
+def test_what_aws_answers(code: str, status: int, kind: type[JobsError]) -> None:
+    client = boto3.client("batch", region_name=REGION)
+    with Stubber(client) as stub:
+        stub.add_client_error("list_jobs", code, "two\nlines", status)
+        with pytest.raises(kind, match=f"ListJobs: {code}: two lines"), asking("ListJobs"):
+            client.list_jobs()

@@ -1,0 +1,99 @@
+"""One maker for each component: what the laws run over."""
+
+from collections.abc import Callable, Iterator
+
+import pulumi
+
+from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
+from components.aws.claim_table import ClaimTable, ClaimTableSpec
+from components.aws.compute_environment import (
+    ComputeEnvironment,
+    ComputeEnvironmentArgs,
+    OnDemandSpec,
+    SpotSpec,
+)
+from components.aws.image_repository import ImageRepository, ImageRepositorySpec
+from components.aws.job_definition import JobDefinition, JobDefinitionArgs, JobDefinitionSpec
+from components.aws.job_log import JobLog, JobLogSpec
+from components.aws.job_queue import JobQueue, JobQueueArgs, JobQueueSpec
+from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
+from components.aws.network import Network, NetworkArgs, NetworkSpec
+from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
+from components.base import Component
+
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:wandb-AbCdEf"
+
+
+def out(value: str) -> pulumi.Output[str]:
+    """A wired value, as another resource would hand it over."""
+    return pulumi.Output.from_input(value)
+
+
+def environment(name: str, spec: OnDemandSpec | SpotSpec) -> ComputeEnvironment:
+    args = ComputeEnvironmentArgs(
+        spec=spec,
+        subnet_ids=pulumi.Output.all(out("subnet-0a1b2c3d4e5f60718")),
+        security_group_ids=pulumi.Output.all(out("sg-0a1b2c3d4e5f60718")),
+        instance_profile_arn=out("arn:aws:iam::111122223333:instance-profile/batch"),
+        tags={"accel:owner": "ml"},
+    )
+    return ComputeEnvironment(name, args)
+
+
+def network(name: str, egress: str) -> Network:
+    spec = NetworkSpec.model_validate({"zones": ["us-east-1a", "us-east-1b"], "egress": egress})
+    return Network(name, NetworkArgs(spec=spec, region="us-east-1"))
+
+
+def definition(name: str) -> JobDefinition:
+    spec = JobDefinitionSpec(image="repo/train:1", vcpus=4, memory_mib=14_000, secrets={"WANDB_KEY": SECRET})
+    args = JobDefinitionArgs(
+        spec=spec,
+        region="us-east-1",
+        log_group=out("jobs"),
+        job_role_arn=out("arn:aws:iam::111122223333:role/job"),
+        execution_role_arn=out("arn:aws:iam::111122223333:role/execution"),
+    )
+    return JobDefinition(name, args)
+
+
+def roles(name: str) -> BatchRoles:
+    spec = BatchRolesSpec(read_buckets=["data"], write_buckets=["models"], secrets=[SECRET])
+    return BatchRoles(name, BatchRolesArgs(spec=spec, log_group_arn=out("arn:log"), repository_arns=[out("arn:ecr")]))
+
+
+def queue(name: str) -> JobQueue:
+    spec = JobQueueSpec(environments=["spot", "fallback"])
+    return JobQueue(name, JobQueueArgs(spec=spec, environment_arns={"spot": out("arn:1"), "fallback": out("arn:2")}))
+
+
+def published(name: str) -> PublishedTargets:
+    spec = PublishedTargetsSpec(path=f"/accel/{name}/targets")
+    return PublishedTargets(name, PublishedTargetsArgs(spec=spec, targets={"gpu": out("{}")}))
+
+
+MAKERS: dict[str, Callable[[str], Component]] = {
+    "batch-roles": roles,
+    "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
+    "compute-environment": lambda name: environment(name, OnDemandSpec(instance_types=["g5"], max_vcpus=64)),
+    "compute-environment-spot": lambda name: environment(
+        name, SpotSpec(capacity="spot", instance_types=["g6"], max_vcpus=64)
+    ),
+    "image-repository": lambda name: ImageRepository(name, ImageRepositorySpec()),
+    "job-definition": definition,
+    "job-log": lambda name: JobLog(name, JobLogSpec()),
+    "job-queue": queue,
+    "launch-template": lambda name: LaunchTemplate(name, LaunchTemplateArgs(spec=LaunchTemplateSpec())),
+    "network": lambda name: network(name, "nat"),
+    "network-closed": lambda name: network(name, "endpoints"),
+    "network-nat-per-zone": lambda name: network(name, "nat-per-zone"),
+    "published-targets": published,
+}
+
+
+def subclasses(component: type[Component] = Component) -> Iterator[type[Component]]:
+    """Every component class of the project."""
+    for direct in component.__subclasses__():
+        if direct.__module__.startswith("components."):
+            yield direct
+        yield from subclasses(direct)

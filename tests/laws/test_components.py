@@ -1,0 +1,108 @@
+"""Laws that hold for every component, each with a component that breaks it and so must fail."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+import pytest
+
+import components
+from components.base import Component, Spec, outputs_of
+from tests.support import memory
+
+from .components import MAKERS, subclasses
+
+TOKENS = Path(__file__).parent.parent / "golden" / "tokens.txt"
+Maker = Callable[[str], Component]
+
+
+class Bad(Component):
+    """Breaks every law at once: a fixed name, a resource inside apply, a child without its parent, a lost output."""
+
+    TYPE = "accel:test:Bad"
+    arn: pulumi.Output[str]
+    lost: pulumi.Output[str]
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, Spec(), None)
+        queue = aws.sqs.Queue("fixed-name", opts=self.child())
+        queue.id.apply(lambda _: aws.sqs.Queue(f"{name}-late", opts=self.child()))
+        aws.sqs.Queue("orphan")
+        self.arn = queue.arn
+        self.register_outputs({"arn": self.arn})
+
+
+def law(test: Callable[..., None]) -> Callable[..., None]:
+    cases = [pytest.param(maker, id=name) for name, maker in MAKERS.items()]
+    cases.append(pytest.param(Bad, id="bad", marks=pytest.mark.xfail(strict=True, raises=AssertionError)))
+    return pytest.mark.parametrize("make", cases)(test)
+
+
+@law
+def test_preview_registers_what_update_registers(make: Maker) -> None:
+    def names(preview: bool) -> list[tuple[str, str]]:
+        return sorted((seen.type, seen.name) for seen in memory.run(lambda: make("one"), preview=preview).registrations)
+
+    assert names(preview=True) == names(preview=False)
+
+
+@law
+def test_every_resource_descends_from_the_component(make: Maker) -> None:
+    seen = memory.run(lambda: make("one")).registrations
+    root = next(one.urn for one in seen if one.name == "one" and one.type.startswith("accel:"))
+    known = {root}
+    for one in seen:
+        assert one.urn == root or one.parent in known, f"{one.urn} hangs outside the component"
+        known.add(one.urn)
+
+
+@law
+def test_every_annotated_output_is_registered(make: Maker) -> None:
+    made: list[Component] = []
+    seen = memory.run(lambda: made.append(make("one")))
+    root = next(one.urn for one in seen.registrations if one.name == "one" and one.type == made[0].TYPE)
+    assert set(seen.outputs[root]) == set(outputs_of(type(made[0])))
+    assert all(value is not None for value in seen.outputs[root].values())
+
+
+@law
+def test_two_instances_do_not_collide(make: Maker) -> None:
+    def two() -> None:
+        make("one")
+        make("two")
+
+    urns = [one.urn for one in memory.run(two).registrations]
+    assert sorted(urns) == sorted(set(urns))
+
+
+@law
+def test_a_childs_name_begins_with_the_components(make: Maker) -> None:
+    # A URN holds the parents' types and not their names, so only the name keeps two components' children apart.
+    for seen in memory.run(lambda: make("one")).registrations:
+        assert seen.name.startswith("one") or seen.type.startswith("pulumi:"), seen.name
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_the_spec_is_kept_in_state(make: Maker) -> None:
+    made: list[Component] = []
+    seen = memory.run(lambda: made.append(make("one")))
+    root = next(one for one in seen.registrations if one.type == made[0].TYPE and one.name == "one")
+    assert isinstance(root.inputs["spec"], dict)
+
+
+def test_every_component_is_under_the_laws() -> None:
+    for module in pkgutil.walk_packages(components.__path__, "components."):
+        importlib.import_module(module.name)
+    made: list[Component] = []
+    for maker in MAKERS.values():
+        memory.run(lambda maker=maker: made.append(maker("one")))
+    assert {type(one) for one in made} == set(subclasses())
+
+
+def test_tokens_are_frozen() -> None:
+    """A token is part of every URN: changing one replaces what it names. Adding a line here is free."""
+    tokens = sorted(component.TYPE for component in subclasses())
+    assert TOKENS.read_text().split() == tokens

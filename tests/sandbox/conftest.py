@@ -1,0 +1,197 @@
+"""The AWS of the sandbox as a process, and what every test of its Batch needs in it."""
+
+import http.client
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+ROOT = Path(__file__).parents[2]
+NUMBER = itertools.count()
+
+
+class Aws:
+    """Plain boto3 clients of one server, and short cuts for what a test is not about."""
+
+    def __init__(self, home: Path, process: "subprocess.Popen[bytes]", root: Path) -> None:
+        self.home, self.process, self.root = home, process, root
+        self._session = boto3.Session("a", "b", region_name="us-east-1")
+        self._clients: dict[str, Any] = {}
+        self.told = json.loads((home / "cloud.json").read_text())
+        self.batch = self.client("batch")
+        self.made: dict[str, str] = {}
+
+    def client(self, service: str, **config: Any) -> Any:
+        key = f"{service} {config}"
+        if key not in self._clients:
+            self._clients[key] = self._session.client(service, endpoint_url=self.told["url"], config=Config(**config))
+        return self._clients[key]
+
+    def control(self, path: str, method: str = "POST", **body: Any) -> dict[str, Any]:
+        address = urllib.parse.urlsplit(self.told["url"])
+        connection = http.client.HTTPConnection(address.netloc)
+        connection.request(method, f"/sandbox-api/{path}", json.dumps(body))
+        answer = connection.getresponse()
+        found = json.load(answer)
+        assert answer.status == 200, found
+        return found
+
+    def prepare(self) -> None:
+        """The role, profile and network that compute environments name."""
+        iam, ec2 = self.client("iam"), self.client("ec2")
+        iam.create_role(RoleName="instances", AssumeRolePolicyDocument="{}")
+        self.made["profile"] = iam.create_instance_profile(InstanceProfileName="instances")["InstanceProfile"]["Arn"]
+        subnet = ec2.describe_subnets()["Subnets"][0]
+        self.made["subnet"] = subnet["SubnetId"]
+        self.made["group"] = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+
+    def name(self, kind: str) -> str:
+        return f"{kind}-{next(NUMBER)}"
+
+    def resources(self, **changes: Any) -> dict[str, Any]:
+        return {
+            "type": "EC2",
+            "allocationStrategy": "BEST_FIT_PROGRESSIVE",
+            "minvCpus": 0,
+            "maxvCpus": 64,
+            "instanceTypes": ["g5"],
+            "subnets": [self.made["subnet"]],
+            "securityGroupIds": [self.made["group"]],
+            "instanceRole": self.made["profile"],
+        } | changes
+
+    def environment(self, *, wait: bool = True, service_role: str | None = None, **changes: Any) -> str:
+        name = self.name("env")
+        resources = {key: value for key, value in self.resources(**changes).items() if value is not None}
+        role = {"serviceRole": service_role} if service_role else {}
+        self.batch.create_compute_environment(
+            computeEnvironmentName=name, type="MANAGED", computeResources=resources, **role
+        )
+        if wait:
+            until(lambda: self.shown_environment(name)["status"] in ("VALID", "INVALID"))
+        return name
+
+    def shown_environment(self, name: str) -> dict[str, Any]:
+        found = self.batch.describe_compute_environments(computeEnvironments=[name])["computeEnvironments"]
+        return found[0] if found else {}
+
+    def queue(self, *environments: str, **more: Any) -> str:
+        name = self.name("queue")
+        order = [{"order": at, "computeEnvironment": row} for at, row in enumerate(environments, 1)]
+        given = {"priority": 1, "computeEnvironmentOrder": order} | more
+        self.batch.create_job_queue(jobQueueName=name, **given)
+        until(lambda: self.shown_queue(name)["status"] == "VALID")
+        return name
+
+    def shown_queue(self, name: str) -> dict[str, Any]:
+        found = self.batch.describe_job_queues(jobQueues=[name])["jobQueues"]
+        return found[0] if found else {}
+
+    def definition(
+        self,
+        command: list[str],
+        *,
+        vcpu: int = 1,
+        memory: int = 64,
+        gpu: int = 0,
+        more: Any = (),
+        **container: Any,
+    ) -> str:
+        needs = [{"type": "VCPU", "value": str(vcpu)}, {"type": "MEMORY", "value": str(memory)}]
+        needs += [{"type": "GPU", "value": str(gpu)}] if gpu else []
+        properties = {"image": "local/work", "command": command, "resourceRequirements": needs} | container
+        return self.batch.register_job_definition(
+            jobDefinitionName=self.name("def"), type="container", containerProperties=properties, **dict(more)
+        )["jobDefinitionArn"]
+
+    def submit(self, queue: str, definition: str, **more: Any) -> str:
+        given = {"jobName": self.name("job"), "jobQueue": queue, "jobDefinition": definition} | more
+        return self.batch.submit_job(**given)["jobId"]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.batch.describe_jobs(jobs=[job_id])["jobs"][0]
+
+    def ended(self, job_id: str) -> dict[str, Any]:
+        return until(lambda: (job := self.job(job_id))["status"] in ("SUCCEEDED", "FAILED") and job)
+
+    def reaches(self, job_id: str, status: str) -> dict[str, Any]:
+        return until(lambda: (job := self.job(job_id))["status"] == status and job)
+
+    def until(self, check: Callable[[], Any], timeout_s: float = 20) -> Any:
+        return until(check, timeout_s)
+
+    def refusal(self, call: Any, **request: Any) -> str:
+        """The text of the ClientException that the call ends in."""
+        with pytest.raises(call.__self__.exceptions.ClientException) as refused:
+            call(**request)
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+        return refused.value.response["Error"]["Message"]
+
+    def lines(self, stream: str, group: str = "/aws/batch/job") -> list[str]:
+        answer = self.client("logs").get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True)
+        return [event["message"] for event in answer["events"]]
+
+
+def until(check: Callable[[], Any], timeout_s: float = 20) -> Any:
+    """What `check` answers once that is true."""
+    end = time.monotonic() + timeout_s
+    while not (found := check()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+    return found
+
+
+def start(home: Path, root: Path, **environment: str) -> Aws:
+    """A server that answers."""
+    (home / "cloud.json").unlink(missing_ok=True)
+    where = ["--home", str(home), "--root", str(root)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sandbox.cloud", *where], cwd=ROOT,
+        env={**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment},
+    )  # fmt: skip
+    until(lambda: (home / "cloud.json").exists() or process.poll() is not None, 60)
+    return Aws(home, process, root)
+
+
+@pytest.fixture
+def start_aws(tmp_path: Path) -> Iterator[Callable[..., Aws]]:
+    """Starts a server of the test's own."""
+    made: list[Aws] = []
+
+    def begin(**environment: str) -> Aws:
+        (tmp_path / "work").mkdir(exist_ok=True)
+        made.append(start(tmp_path / "home", tmp_path, **environment))
+        made[-1].prepare()
+        return made[-1]
+
+    yield begin
+    for found in made:
+        found.process.kill()
+        found.process.wait()
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    root = tmp_path_factory.mktemp("root")
+    (root / "work").mkdir()
+    found = start(root / "home", root)
+    found.prepare()
+    yield found
+    found.process.terminate()
+    found.process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def queue(aws: Aws) -> str:
+    """A queue over one environment of up to 64 vCPUs of g5."""
+    return aws.queue(aws.environment())

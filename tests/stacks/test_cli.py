@@ -1,0 +1,99 @@
+"""`stacks`: its lines, its exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .test_config import ROOT
+
+SPOT = "environment.aws.environments.spot"
+
+
+def stacks(*arguments: str, cwd: Path = ROOT) -> tuple[int, list[str], list[str]]:
+    """The exit code, and the lines of stdout and stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "stacks", *arguments],
+        cwd=cwd,
+        env={"PATH": str(cwd), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_our_own_are_valid() -> None:
+    assert stacks("validate") == (0, [f"Pulumi.{name}.yaml: valid" for name in ("dev", "prod", "sandbox")], [])
+
+
+def test_faults_of_all_files_have_file_and_line(tmp_path: Path) -> None:
+    text = (ROOT / "Pulumi.dev.yaml").read_text()
+    (tmp_path / "Pulumi.one.yaml").write_text(text.replace("max_vcpus: 128", "max_vcpu: 128"))
+    (tmp_path / "Pulumi.two.yaml").write_text(
+        text.replace("[g5, g6]", "[g5, p3]", 1).replace("    owner: ml-platform\n", "")
+    )
+    code, out, errors = stacks("validate", cwd=tmp_path)
+    line = text.splitlines().index("          max_vcpus: 128") + 1
+    assert (code, out) == (2, [])
+    assert errors[0] == f"error: Pulumi.one.yaml:{line}: {SPOT}.max_vcpu: unknown key; did you mean max_vcpus?"
+    assert any(f"{SPOT}.instance_types[1]: " in error and "Pulumi.two.yaml:" in error for error in errors)
+    assert any("environment.owner: is missing" in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("config: [", "Pulumi.bad.yaml:2: is not YAML"),
+        ("", "Pulumi.bad.yaml:1: is empty"),
+        ("config: {}", "config has no accel:environment"),
+        ("other: 1", "config has no accel:environment"),
+        ("config:\n  accel:environmnt: {}", "config has no accel:environment"),
+        ("config:\n  accel:environment:\n    owner: a\n    owner: b", "Pulumi.bad.yaml:4: "),
+    ],
+)
+def test_what_is_no_environment(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "Pulumi.bad.yaml").write_text(text)
+    code, _, errors = stacks("validate", "bad", cwd=tmp_path)
+    assert code == 2 and any(said in error for error in errors), errors
+
+
+def test_strict_refuses_warnings(tmp_path: Path) -> None:
+    text = (ROOT / "Pulumi.dev.yaml").read_text()
+    (tmp_path / "Pulumi.old.yaml").write_text(text.replace("capacity: spot", "capacity: spot\n          min_vcpus: 4"))
+    code, out, _ = stacks("validate", cwd=tmp_path)
+    assert code == 0 and "min_vcpus" in out[1] and out[1].startswith("warning: ")
+    code, _, errors = stacks("validate", "--strict", cwd=tmp_path)
+    assert code == 2 and "min_vcpus" in errors[0]
+
+
+def test_names_that_are_not_there() -> None:
+    assert stacks("validate", "dve") == (6, [], ["error: no stack 'dve' here", "hint: nearest: dev"])
+    assert stacks("validate", "none.yaml")[0] == 6
+    code, _, errors = stacks("validat")
+    assert code == 2 and "did you mean validate?" in errors[0]
+    assert stacks("validate", "--sack")[0] == 2
+
+
+def test_export_needs_pulumi() -> None:
+    code, _, errors = stacks("export", "--stack", "dev")
+    assert code == 1 and errors[0] == "error: pulumi is not on PATH"
+
+
+def test_export_says_what_pulumi_said(tmp_path: Path) -> None:
+    fake = tmp_path / "pulumi"
+    fake.write_text("#!/bin/sh\necho \"error: no stack named 'x' found\" >&2\nexit 255\n")
+    fake.chmod(0o755)
+    code, _, errors = stacks("export", "--stack", "x", cwd=tmp_path)
+    assert code == 4 and "no stack named 'x' found" in errors[0]
+
+
+def test_export_writes_where_jobs_looks(tmp_path: Path) -> None:
+    fake = tmp_path / "pulumi"
+    fake.write_text('#!/bin/sh\necho \'{"gpu": {"kind": "local"}}\'\n')
+    fake.chmod(0o755)
+    assert stacks("export", cwd=tmp_path)[:2] == (0, ["gpu"])
+    assert json.loads((tmp_path / ".accel" / "targets.json").read_text()) == {"gpu": {"kind": "local"}}
+    assert list((tmp_path / ".accel").iterdir()) == [tmp_path / ".accel" / "targets.json"]

@@ -1,0 +1,126 @@
+"""What environments cost: whole estimates, what has no price, and wrong arguments."""
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accel.cost import HOURS_A_MONTH
+from stacks.commands import stack_files
+from stacks.cost import SCENARIOS, document, estimates, rows
+
+from .test_cli import stacks
+from .test_config import ROOT
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "cost"
+
+
+def estimated(path: Path, utilisation: float = 0.3) -> dict[str, Any]:
+    (found,) = estimates([path], utilisation)
+    return document(found)
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    """The dev environment with one text replaced."""
+    text = (ROOT / "Pulumi.dev.yaml").read_text()
+    assert old in text
+    path = tmp_path / "Pulumi.it.yaml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize("name", ["dev", "prod"])
+def test_golden(name: str) -> None:
+    """What `stacks cost <name> -o json` writes; a change of a price changes it."""
+    text = json.dumps([estimated(ROOT / f"Pulumi.{name}.yaml")], indent=2) + "\n"
+    path = GOLDEN / f"{name}.json"
+    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", ["dev", "prod", "sandbox"])
+def test_sums_are_their_lines_and_scenarios_are_in_order(name: str) -> None:
+    found = estimated(ROOT / f"Pulumi.{name}.yaml")
+    for scenario in SCENARIOS:
+        lines = math.fsum(line[scenario]["usd_hour"] for line in found["lines"])
+        total = found["totals"][scenario]
+        assert total["usd_hour"] == pytest.approx(lines, abs=1e-3)
+        assert total["usd_month"] == pytest.approx(total["usd_hour"] * HOURS_A_MONTH, abs=0.1)
+        assert not total["at_least"]
+    for line in [*found["lines"], {name: found["totals"][name] for name in SCENARIOS}]:
+        assert line["worst"]["usd_hour"] >= line["expected"]["usd_hour"] >= line["floor"]["usd_hour"]
+    assert all(line["price_dates"] and line["confidence"] for line in found["lines"])
+
+
+def test_a_minimum_is_in_the_floor(tmp_path: Path) -> None:
+    found = estimated(changed(tmp_path, "capacity: on-demand\n", "capacity: on-demand\n          min_vcpus: 8\n"))
+    (line,) = [line for line in found["lines"] if line["what"].startswith("on-demand")]
+    assert line["floor"]["usd_hour"] == pytest.approx(0.9776), "one g6.2xlarge"
+
+
+def test_disabled_environments_start_nothing(tmp_path: Path) -> None:
+    path = changed(tmp_path, "capacity: spot\n", "capacity: spot\n          state: DISABLED\n")
+    line = estimated(path)["lines"][0]
+    assert line["worst"]["usd_hour"] == 0 and "disabled" in line["notes"][-1]
+
+
+def test_what_has_no_price_is_named_and_never_zero(tmp_path: Path) -> None:
+    path = changed(tmp_path, "us-east-1", "eu-central-2")
+    found = estimated(path)
+    assert any("nat-gateway in eu-central-2" in text for text in found["unknown"])
+    assert any("g5" in text for text in found["unknown"])
+    (nat,) = [line for line in found["lines"] if line["what"].startswith("NAT")]
+    assert nat["floor"]["usd_hour"] is None
+    assert found["totals"]["worst"]["at_least"] and found["totals"]["floor"]["at_least"]
+    (made,) = estimates([path], 0.3)
+    assert rows(made)[-1]["worst"].startswith("at least ") or rows(made)[-1]["worst"] == "unknown"
+
+
+def test_a_region_younger_than_the_catalogue(tmp_path: Path) -> None:
+    found = estimated(changed(tmp_path, "us-east-1", "us-north-9"))
+    assert any('unknown region "us-north-9"' in text for text in found["unknown"])
+    assert found["totals"]["worst"] == {"usd_hour": None, "usd_month": None, "at_least": True}
+
+
+def test_what_is_not_included_is_said(tmp_path: Path) -> None:
+    assert len(estimated(ROOT / "Pulumi.prod.yaml")["not_included"]) >= 5
+    bare = changed(tmp_path, "        egress: nat\n", "        egress: endpoints\n")
+    kinds = [line["what"] for line in estimated(bare)["lines"]]
+    assert not any("NAT" in what for what in kinds)
+    assert any("interface endpoints: 8 in 2 zones" in what for what in kinds)
+
+
+def test_without_a_section_nothing_is_paid(tmp_path: Path) -> None:
+    path = tmp_path / "Pulumi.bare.yaml"
+    path.write_text("config:\n  accel:environment:\n    owner: a\n")
+    assert estimated(path)["totals"]["worst"] == {"usd_hour": 0.0, "usd_month": 0.0, "at_least": False}
+
+
+def test_the_command() -> None:
+    code, out, errors = stacks("cost", "dev", "--utilisation", "1", "-o", "json")
+    assert (code, errors) == (0, [])
+    found = json.loads("\n".join(out))
+    assert [each["stack"] for each in found] == ["dev"] and found[0]["utilisation"] == 1
+    code, out, errors = stacks("cost")
+    assert (code, errors) == (0, [])
+    assert [line for line in out if line.startswith("dev: ")] and any("a month of 730 hours" in line for line in out)
+    assert any(line.startswith("not included: ") for line in out) and any(line.startswith("note: ") for line in out)
+
+
+@pytest.mark.parametrize("share", ["1.5", "-0.1", "nan", "much", ""])
+def test_utilisation_is_a_share(share: str) -> None:
+    code, out, errors = stacks("cost", "dev", "--utilisation", share)
+    assert (code, out) == (2, []) and "must be a number from 0 to 1" in errors[0]
+
+
+def test_wrong_names_and_files(tmp_path: Path) -> None:
+    assert stacks("cost", "dve")[0] == 6
+    assert stacks("cost", "dev", "-o", "wide")[0] == 2
+    changed(tmp_path, "max_vcpus: 128", "max_vcpu: 128")
+    code, _, errors = stacks("cost", cwd=tmp_path)
+    assert code == 2 and "unknown key" in errors[0]
+    assert stack_files(["dev"], ROOT)

@@ -1,0 +1,168 @@
+"""A whole environment as components and outputs, on the engine in memory."""
+
+import copy
+import json
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pulumi
+import pytest
+
+from accel.contract.network import AwsNetwork
+from accel.contract.stack import read, read_targets
+from accel.contract.targets import AwsBatchTarget, read_one, write
+from stacks.config import load_environment
+from stacks.environment import deploy
+from tests.support import memory
+
+from .test_config import ROOT, document, put
+
+PROGRAM = """
+import json, sys, yaml
+from tests.stacks.test_environment import snapshot
+print(json.dumps(snapshot(yaml.safe_load(sys.stdin))))
+"""
+
+
+def ran(environment: dict[str, Any]) -> memory.Recorder:
+    loaded = load_environment(environment)
+    return memory.run(lambda: deploy(loaded))
+
+
+def snapshot(environment: dict[str, Any]) -> str:
+    """Everything that a program registers, in one order."""
+    rows = [[one.type, one.name, one.parent, one.inputs] for one in ran(environment).registrations]
+    return json.dumps(sorted(rows, key=lambda row: str(row[:3])), sort_keys=True)
+
+
+@pytest.mark.parametrize("stack", ["dev", "prod", "sandbox"])
+def test_an_environment_exports_what_the_contract_promises(stack: str) -> None:
+    outputs = ran(document(stack)).exports
+    assert set(outputs) == {"targets", "network", "repositories"}
+    AwsNetwork.model_validate(outputs["network"])
+    section = document(stack)["aws"]
+    assert set(outputs["targets"]) == set(section["queues"])
+    for name, promised in outputs["targets"].items():
+        target = read_one(promised)
+        assert isinstance(target, AwsBatchTarget)
+        assert [one.name for one in target.environments] == section["queues"][name]["environments"]
+        assert set(target.definitions) == set(section["definitions"])
+        assert write({name: target})[name] == promised, "the reader sees all that the writer wrote"
+
+
+def test_targets_are_published_as_they_are_exported() -> None:
+    seen = ran(document("prod"))
+    # The provider's SDK makes a secret of every parameter's value.
+    sent = {one.inputs["name"]: one.inputs["value"] for one in seen.of("ssm/parameter:Parameter")}
+    published = {name: json.loads(value["value"]) for name, value in sent.items()}
+    assert published == {f"/accel/dev/targets/{name}": target for name, target in seen.exports["targets"].items()}
+
+
+def test_every_resource_is_made_by_the_explicit_provider() -> None:
+    seen = ran(document())
+    (provider,) = [one for one in seen.registrations if one.type == "pulumi:providers:aws"]
+    assert json.loads(provider.inputs["defaultTags"])["tags"]["accel:owner"] == "ml-platform"
+    for one in seen.registrations:
+        if one.type.startswith("aws:"):
+            assert "aws-us-east-1" in one.provider, f"{one.urn} is left to the shell's region and account"
+
+
+def test_instances_carry_the_stacks_tags() -> None:
+    for one in ran(document()).of("batch/computeEnvironment:ComputeEnvironment"):
+        assert one.inputs["computeResources"]["tags"]["accel:stack"] == "dev"
+
+
+def test_an_absent_section_deploys_nothing() -> None:
+    seen = ran({"owner": "ml"})
+    assert seen.registrations == []
+
+
+def test_an_existing_network_is_used_as_it_is() -> None:
+    ids = {"vpc_id": "vpc-0a1b2c3d", "subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
+    seen = ran(put("aws.network", {"kind": "existing", **ids}))
+    assert not seen.of("ec2/vpc:Vpc")
+    resources = seen.of("batch/computeEnvironment:ComputeEnvironment")[0].inputs["computeResources"]
+    assert (resources["subnets"], resources["securityGroupIds"]) == (["subnet-0a1b2c3d"], ["sg-0a1b2c3d"])
+
+
+def test_a_section_can_stand_on_another_stacks_network() -> None:
+    seen = ran(put("aws.network", {"kind": "stack", "stack": "organization/accel/network"}))
+    assert not seen.of("ec2/vpc:Vpc")
+    resources = seen.of("batch/computeEnvironment:ComputeEnvironment")[0].inputs["computeResources"]
+    assert (resources["subnets"], resources["securityGroupIds"]) == (["subnet-1"], ["sg-1"])
+
+
+def test_without_a_claim_table_the_target_says_so() -> None:
+    targets = ran(put("aws.claims", None)).exports["targets"]
+    assert targets["gpu"].get("claim_table") is None
+
+
+def shuffled(value: Any, seed: random.Random) -> Any:
+    if not isinstance(value, dict):
+        return value
+    items = list(value.items())
+    seed.shuffle(items)
+    return {key: shuffled(inner, seed) for key, inner in items}
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    wanted = snapshot(document("prod"))
+    for seed in range(50 if os.environ.get("ACCEL_SOAK") else 8):
+        assert snapshot(shuffled(copy.deepcopy(document("prod")), random.Random(seed))) == wanted
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "4242", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8"}],
+    ids=["hash-seed", "hash-seed-zone-locale"],
+)
+def test_hash_seed_locale_and_time_zone_do_not_matter(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(document("prod")),
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == snapshot(document("prod"))
+
+
+class Reference:
+    """A StackReference whose outputs are given."""
+
+    def __init__(self, outputs: dict[str, Any]) -> None:
+        self.outputs = outputs
+
+    def require_output(self, name: str) -> pulumi.Output[Any]:
+        return pulumi.Output.from_input(self.outputs[name])
+
+
+def test_a_reader_is_lenient_on_newer_fields_and_strict_on_missing_ones() -> None:
+    network = {"schema": 1, "vpc_id": "v", "subnet_ids": ["s"], "security_group_ids": ["g"]}
+    newer = Reference(
+        {"network": {**network, "schema": 2, "ipv6": True}, "targets": {"here": {"kind": "local", "new": 1}}}
+    )
+    seen: list[Any] = []
+
+    def program() -> None:
+        read(AwsNetwork, newer, "network").apply(seen.append)  # type: ignore[arg-type]
+        read_targets(newer).apply(seen.append)  # type: ignore[arg-type]
+
+    memory.run(program)
+    assert seen[0].vpc_id == "v"
+    assert seen[1]["here"].root == "."
+    with pytest.raises(ValueError, match="vpc_id"):
+        AwsNetwork.model_validate({"schema": 1}, extra="ignore")
+
+
+def test_the_execution_role_may_read_what_definitions_name() -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:210987654321:secret:wandb-AbCdEf"
+    seen = ran(put("aws.definitions.training.secrets", {"WANDB_KEY": secret}))
+    (policy,) = [one for one in seen.of("iam/rolePolicy:RolePolicy") if one.name == "batch-execution"]
+    statements = json.loads(policy.inputs["policy"])["Statement"]
+    assert {"Effect": "Allow", "Action": ["secretsmanager:GetSecretValue"], "Resource": [secret]} in statements

@@ -1,0 +1,230 @@
+"""The real Pulumi engine against a sandbox of its own: one sandbox a session, one folder and stack a test."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+
+from sandbox.environment import environment, project
+from sandbox.processes import start, stop
+
+PROJECT = "name: {name}\nruntime: python\n"
+STEPS = ("create", "update", "replace", "delete", "same")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A running sandbox, and boto3 clients of its cloud."""
+
+    home: Path
+    variables: Mapping[str, str]
+
+    def client(self, service: str, region: str = "us-east-1") -> Any:
+        return boto3.client(
+            service,  # pyright: ignore[reportArgumentType, reportCallIssue]
+            region_name=region,
+            endpoint_url=self.variables["AWS_ENDPOINT_URL"],
+            aws_access_key_id="sandbox",
+            aws_secret_access_key="sandbox",
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an operation, as the engine planned it."""
+
+    op: str
+    type: str
+    name: str
+    diffs: tuple[str, ...]
+    """The paths that differ."""
+    replaces: tuple[str, ...]
+    """The properties that force a replacement."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one engine command did."""
+
+    exit_code: int
+    counts: Counter[str]
+    """Resources by operation (create, update, replace, delete, same), the stack itself not counted."""
+    steps: tuple[Step, ...]
+    outputs: Mapping[str, Any]
+    """The stack's outputs; secret ones read `[secret]`."""
+    diagnostics: tuple[str, ...]
+    """Warnings and errors, one text each, without colours."""
+    text: str = field(repr=False)
+    """stdout and stderr."""
+
+    def ops(self, *without: str) -> dict[str, int]:
+        """The counts, without zeros and without the operations named."""
+        return {op: n for op, n in self.counts.items() if n and op not in without}
+
+    def step(self, name: str, op: str) -> Step:
+        found = [step for step in self.steps if step.name == name and step.op == op]
+        assert found, f"no {op} of {name} among {[(s.op, s.name) for s in self.steps]}"
+        return found[0]
+
+
+class Engine:
+    """A Pulumi program in a folder, and the commands on its one stack.
+
+    `program`: the text of a `__main__.py`, or a folder with its own Pulumi.yaml, which is copied
+    (used as it is where it is `folder` itself).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sandbox: Sandbox,
+        program: str | Path = "",
+        *,
+        stack: str = "test",
+        config: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder, self.sandbox, self.stack = folder, sandbox, stack
+        self.variables = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_"))},
+            **sandbox.variables,
+            "PULUMI_DEBUG_COMMANDS": "true",  # the event log is behind it
+            "PYTHONPATH": str(project()),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "VIRTUAL_ENV": "",
+            **(environ or {}),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(program, Path):
+            if program != folder:
+                unwanted = shutil.ignore_patterns(".*", "__pycache__")
+                shutil.copytree(program, folder, dirs_exist_ok=True, ignore=unwanted)
+            (folder / ".venv").symlink_to(sys.prefix)  # a Pulumi.yaml may name it
+        else:
+            # A project of its own for each test: a backend is shared by the session.
+            (folder / "Pulumi.yaml").write_text(PROJECT.format(name=f"{folder.name[:60]}-{os.urandom(3).hex()}"))
+            self.write(program)
+        self.project: str = yaml.safe_load((folder / "Pulumi.yaml").read_text())["name"]
+        lines = {"aws:region": "us-east-1"} if config is None else config
+        stack_file = folder / f"Pulumi.{stack}.yaml"
+        if lines and not stack_file.exists():
+            stack_file.write_text("config:\n" + "".join(f"  {k}: {json.dumps(v)}\n" for k, v in lines.items()))
+        self.run("stack", "select", "--create", stack)
+
+    def write(self, program: str) -> "Engine":
+        """Replace the program."""
+        (self.folder / "__main__.py").write_text(program)
+        return self
+
+    def preview(self, *options: str, check: bool = True) -> Result:
+        return self._operate("preview", *options, check=check)
+
+    def up(self, *options: str, check: bool = True) -> Result:
+        return self._operate("up", "--yes", "--skip-preview", *options, check=check)
+
+    def refresh(self, *options: str, check: bool = True) -> Result:
+        return self._operate("refresh", "--yes", "--skip-preview", *options, check=check)
+
+    def destroy(self, *options: str, check: bool = True) -> Result:
+        return self._operate("destroy", "--yes", "--skip-preview", *options, check=check)
+
+    def export(self) -> list[dict[str, Any]]:
+        """The resources in the stack's state."""
+        state = json.loads(self.run("stack", "export", "--stack", self.stack, "--show-secrets").stdout)
+        return state["deployment"].get("resources", [])
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Any command of `pulumi` in the folder."""
+        command = [shutil.which("pulumi", path=self.variables["PATH"]) or "pulumi", *arguments]
+        done = subprocess.run(
+            [*command, "--non-interactive", "--color", "never"],
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def _operate(self, verb: str, *options: str, check: bool) -> Result:
+        log = self.folder / "events.json"
+        log.unlink(missing_ok=True)
+        done = self.run(verb, "--stack", self.stack, "--event-log", str(log), *options, check=False)
+        events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        result = _result(done, events)
+        assert not check or done.returncode == 0, result.text
+        return result
+
+
+def _result(done: subprocess.CompletedProcess[str], events: list[dict[str, Any]]) -> Result:
+    steps: list[Step] = []
+    outputs: Mapping[str, Any] = {}
+    diagnostics: list[str] = []
+    counts: Counter[str] = Counter()
+    refreshed: set[str] = set()
+    stack = ""
+    for event in events:
+        if about := event.get("diagnosticEvent"):
+            if about["severity"] in ("warning", "error"):
+                diagnostics.append(about["message"].strip())
+        elif about := event.get("summaryEvent"):
+            counts.update(about["resourceChanges"] or {})
+        elif about := event.get("resourcePreEvent") or event.get("resOutputsEvent"):
+            planned, found = "resourcePreEvent" in event, about["metadata"]
+            if found["type"] == "pulumi:pulumi:Stack":
+                outputs = (found.get("new") or {}).get("outputs") or outputs
+                stack = "same" if found["op"] == "refresh" else found["op"]
+            elif found["op"] == "refresh" and planned:
+                refreshed.add(found["urn"])  # what it found comes with its outputs
+            elif planned or found["urn"] in refreshed:
+                steps.append(_step(found))
+    counts[stack] -= stack != ""
+    return Result(
+        exit_code=done.returncode,
+        counts=counts,
+        steps=tuple(steps),
+        outputs=outputs,
+        diagnostics=tuple(diagnostics),
+        text=done.stdout + done.stderr,
+    )
+
+
+def _step(found: Mapping[str, Any]) -> Step:
+    detailed = found.get("detailedDiff") or {}
+    return Step(
+        op=found["op"],
+        type=found["type"],
+        name=found["urn"].rpartition("::")[2],
+        diffs=tuple(sorted(detailed or found.get("diffs") or [])),
+        replaces=tuple(sorted(found.get("keys") or [])),
+    )
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One sandbox for the session (of each worker, under xdist)."""
+    home = tmp_path_factory.mktemp("sandbox")
+    start(home)
+    yield Sandbox(home, environment(home))
+    stop(home)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, sandbox: Sandbox) -> Iterator[Engine]:
+    """An empty program; `engine.write(...)` gives it one. What a failed test leaves is destroyed."""
+    engine = Engine(tmp_path, sandbox)
+    yield engine
+    (state,) = (sandbox.home / "backend" / ".pulumi" / "stacks" / engine.project).glob(f"{engine.stack}.json")
+    if json.loads(state.read_text())["checkpoint"]["latest"].get("resources"):
+        engine.destroy(check=False)

@@ -1,0 +1,49 @@
+"""This project's own program on the engine: a folder with its Pulumi.yaml and one environment."""
+
+import copy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from accel.faults import parsed
+from sandbox.environment import project
+
+from .engine import Engine, Sandbox
+
+KEY = "accel:environment"
+
+
+def environment(stack: str = "sandbox") -> dict[str, Any]:
+    """The environment of one of the project's stacks, as its file has it."""
+    return yaml.safe_load((project() / f"Pulumi.{stack}.yaml").read_text())["config"][KEY]
+
+
+def put(path: str, value: Any, into: dict[str, Any]) -> dict[str, Any]:
+    """A copy with one value changed; a path that is not there yet is made."""
+    changed = copy.deepcopy(into)
+    here: Any = changed
+    *way, last = parsed(path)
+    for step in way:
+        here = here.setdefault(step, {}) if isinstance(here, dict) else here[step]
+    here[last] = value
+    return changed
+
+
+class Stack(Engine):
+    """The project's program with an environment that a test can change."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox, values: dict[str, Any], stack: str = "test") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(project() / "__main__.py", folder)
+        # Without the virtual environment of Pulumi.yaml: the tests' own Python runs the program.
+        (folder / "Pulumi.yaml").write_text("name: accel\nruntime: python\n")
+        self.config_file = folder / f"Pulumi.{stack}.yaml"
+        self.write_environment(values)
+        super().__init__(folder, sandbox, folder, stack=stack)
+
+    def write_environment(self, values: dict[str, Any]) -> None:
+        """Replaces the environment; what the engine keeps in the same file stays."""
+        kept = yaml.safe_load(self.config_file.read_text()) if self.config_file.exists() else {}
+        self.config_file.write_text(yaml.safe_dump({**kept, "config": {KEY: values}}, sort_keys=False))

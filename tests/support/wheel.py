@@ -1,0 +1,43 @@
+"""The wheel, and an empty environment with nothing but it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox.environment import project
+
+
+def run(*command: str | Path, cwd: Path, **environ: str) -> str:
+    """What a command printed; it must succeed."""
+    # Outside the checkout, and deaf to a PYTHONPATH that would find it.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    answer = subprocess.run(command, cwd=cwd, env=environment | environ, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy: setuptools leaves its own folders beside what it reads."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(project() / name, source)
+    for folder in ("accel", "components", "jobs"):
+        shutil.copytree(project() / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    run(*build, "--wheel-dir", source / "dist", source, cwd=source)
+    (made,) = (source / "dist").glob("accel-*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of an environment with the wheel and what it requires."""
+    environment = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", environment, cwd=environment)
+    run(environment / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=environment)
+    return environment / "bin"

@@ -1,0 +1,177 @@
+"""Rules of the house that no linter knows: who imports whom, how long a file is, and that the pins agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from sandbox import toolchain
+
+ROOT = Path(__file__).resolve().parents[1]
+PRODUCT = ("accel", "components", "jobs", "stacks", "policy", "sandbox")
+CORE = {"accel", "accel.catalog", "accel.rules", "accel.contract"}
+
+# What each part may import of the others; itself always.
+MAY_IMPORT: Mapping[str, set[str]] = {
+    "accel.catalog": set(),
+    "accel": {"accel.catalog"},
+    "accel.rules": {"accel", "accel.catalog"},
+    "accel.contract": {"accel", "accel.catalog", "accel.rules"},
+    "components": CORE,
+    "jobs": CORE,
+    "stacks": CORE | {"components", "jobs"},
+    "policy": CORE | {"components", "jobs"},
+    "sandbox": CORE,
+    "__main__": {"stacks"},
+}
+# These two are carried under another name by the wheel, where an absolute import of themselves finds nothing.
+RELATIVE_ONLY = {"components", "jobs"}
+
+
+def part_of(module: str) -> str | None:
+    """Return the longest part that holds a module; None for what is not of this repository."""
+    parts = [part for part in MAY_IMPORT if module == part or module.startswith(f"{part}.")]
+    return max(parts, key=len, default=None)
+
+
+def imports(path: str, source: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield line, module and whether it is written relative, for each import of a file."""
+    package = Path(path).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(source, path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name, False) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            if node.level > len(package):
+                base = ["<outside>"]
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            # `from accel import rules` names the part in its list.
+            yield from ((node.lineno, f"{module}.{name.name}", node.level > 0) for name in node.names)
+
+
+def import_faults(sources: Mapping[str, str]) -> list[str]:
+    """Return one line for each import that the house does not allow."""
+    faults: list[str] = []
+    for path, source in sources.items():
+        own = part_of(".".join(Path(path).with_suffix("").parts))
+        for line, module, relative in imports(path, source):
+            if module.startswith("<outside>"):
+                faults.append(f"{path}:{line} imports from above its package")
+            part = part_of(module)
+            if own is None or part is None:
+                continue
+            if part == own and own in RELATIVE_ONLY and not relative:
+                faults.append(f"{path}:{line} imports {module} by its absolute name")
+            if part != own and part not in MAY_IMPORT[own]:
+                faults.append(f"{path}:{line} {own} imports {module}")
+    return faults
+
+
+def files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def lines(*folders: str) -> int:
+    return sum(len(path.read_text().splitlines()) for path in files(*folders))
+
+
+def test_imports_go_one_way() -> None:
+    paths = [*files(*PRODUCT), *ROOT.glob("__main__.py")]
+    assert import_faults({str(path.relative_to(ROOT)): path.read_text() for path in paths}) == []
+
+
+@pytest.mark.parametrize(
+    "path, source, fault",
+    [
+        ("accel/catalog/fit.py", "from accel.rules import names", "accel.catalog imports accel.rules.names"),
+        ("accel/rules/names.py", "from ..contract import hub", "accel.rules imports accel.contract.hub"),
+        ("accel/rules/names.py", "from accel import contract", "accel.rules imports accel.contract"),
+        ("components/base.py", "import jobs.job", "components imports jobs.job"),
+        ("jobs/cli/main.py", "from components import base", "jobs imports components.base"),
+        ("jobs/cli/main.py", "from jobs.job import Job", "imports jobs.job.Job by its absolute name"),
+        ("jobs/job.py", "from ..accel import rules", "imports from above its package"),
+        ("jobs/job.py", "def f():\n    import sandbox", "jobs imports sandbox"),
+        ("stacks/config.py", "import sandbox.cloud", "stacks imports sandbox.cloud"),
+        ("sandbox/cloud.py", "from jobs import runner", "sandbox imports jobs.runner"),
+    ],
+)  # fmt: skip
+def test_a_wrong_import_is_found(path: str, source: str, fault: str) -> None:
+    (found,) = import_faults({path: source})
+    assert fault in found
+
+
+@pytest.mark.parametrize(
+    "path, source",
+    [
+        ("jobs/cli/main.py", "from ..job import Job\nfrom accel.contract import targets\nimport click"),
+        ("components/aws/network.py", "from ..base import Component\nfrom . import vpc"),
+        (
+            "stacks/aws.py",
+            "from components.aws import network\nfrom jobs import job\nimport stacks.config",
+        ),
+    ],
+)
+def test_a_right_import_is_not(path: str, source: str) -> None:
+    assert import_faults({path: source}) == []
+
+
+def test_no_file_is_over_300_lines() -> None:
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in files(*PRODUCT)
+        if (count := len(path.read_text().splitlines())) > 300
+    }
+    assert long == {}
+
+
+@pytest.mark.xfail(strict=False, reason="the sandbox's base serves every cloud, components and jobs only one yet")
+def test_the_sandbox_has_fewer_than_half_the_lines_of_what_it_serves() -> None:
+    assert lines("sandbox") * 2 < lines("components", "jobs")
+
+
+def test_engine_and_sdk_are_one_version() -> None:
+    module = (toolchain.MODULES / "pulumi" / "go.mod").read_text()
+    (engine,) = re.findall(r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", module)
+    assert engine == toolchain.ENGINE_VERSION == toolchain.pinned("pulumi")
+
+
+def test_the_wheels_ranges_begin_at_the_pins() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    for text in [*project["dependencies"], *(text for extra in extras for text in extra)]:
+        wanted = Requirement(text)
+        pin = toolchain.pinned(wanted.name)
+        assert pin in wanted.specifier
+        (oldest,) = [part.version for part in wanted.specifier if part.operator == ">="]
+        assert pin.startswith(oldest), f"{text} begins before the tested {pin}"
+
+
+@pytest.mark.parametrize("module", ["pulumi", "pulumi-language-python"])
+def test_toolchain_modules_keep_their_hashes(module: str) -> None:
+    folder = toolchain.MODULES / module
+    assert (folder / "go.sum").stat().st_size
+    assert "github.com/atotto/clipboard => " in (folder / "go.mod").read_text()
+
+
+def test_jobs_help_imports_no_sdk() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "jobs", "--help"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0, answer.stderr
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in answer.stderr.splitlines()}
+    assert loaded & {"boto3", "botocore", "pydantic", "pulumi", "pulumi_aws", "yaml", "google"} == set()
+
+
+def test_workflows_pin_actions_and_ask_for_little() -> None:
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = path.read_text()
+        for action in re.findall(r"uses: (\S+)", text):
+            assert re.search(r"@[0-9a-f]{40}$", action) or action.startswith("./"), f"{path.name}: {action}"
+        assert re.search(r"^permissions:", text, re.MULTILINE), f"{path.name} names no permissions"

@@ -1,0 +1,71 @@
+"""Make runs on the sandbox and on nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    # What an outer make hands down would make this one a part of it.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env={**environment, **variables}, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A folder for a sandbox of this test alone, which is stopped afterwards."""
+    yield tmp_path / "sandbox"
+    make("sandbox-stop", SANDBOX_HOME=str(tmp_path / "sandbox"))
+
+
+TARGETS = {"up", "down", "test", "soak", "lint", "types", "bench", "preview", "clean", "sandbox-stop"}
+
+
+def test_help_is_what_make_does_first() -> None:
+    lines = make().stdout.splitlines()
+    targets = {line.split()[0] for line in lines}
+    assert targets >= TARGETS
+    assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("target", ["up", "preview"])
+def test_another_backend_is_refused(target: str, home: Path) -> None:
+    answer = make(target, SANDBOX_HOME=str(home), PULUMI_BACKEND_URL="s3://somebody-elses-state")
+    assert answer.returncode == 2
+    assert "error: PULUMI_BACKEND_URL is s3://somebody-elses-state" in answer.stderr
+    assert not list(home.rglob("accel/*.json")), "a stack was made"
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_preview_of_dev_leaves_its_file_as_it_is(home: Path) -> None:
+    config = ROOT / "Pulumi.dev.yaml"
+    before = config.read_bytes()
+    answer = make("preview", "STACK=dev", SANDBOX_HOME=str(home))
+    assert answer.returncode == 0, answer.stderr
+    assert re.search(r"\+ \d+ to create", answer.stdout)
+    assert "shows as a create" in answer.stderr
+    assert config.read_bytes() == before
+
+    # A quota that holds nothing ends it before anything is planned.
+    cloud = json.loads((home / "cloud.json").read_text())["url"]
+    asked = urllib.request.Request(f"{cloud}/sandbox-api/quotas", data=b'{"L-DB2E81BA": 0}', method="POST")  # noqa: S310
+    urllib.request.urlopen(asked).close()  # noqa: S310 - the sandbox's own loopback address
+    refused = make("preview", "STACK=dev", SANDBOX_HOME=str(home))
+    assert refused.returncode != 0
+    assert "Running On-Demand G and VT instances (L-DB2E81BA)" in refused.stderr
+    assert "to create" not in refused.stdout
