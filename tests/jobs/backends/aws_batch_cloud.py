@@ -4,6 +4,7 @@ import http.client
 import json
 import logging
 import random
+import select
 import socket
 import struct
 import threading
@@ -89,7 +90,8 @@ class Cloud:
 
 
 def _mend_moto() -> None:
-    """Two departures: a definition's ARN works without its revision, and DynamoDB's writes are atomic."""
+    """Departures: a definition's ARN works without its revision, an array's tasks are listed only where they are
+    asked for, and DynamoDB's writes are atomic."""
     if getattr(BatchBackend, "mended", False):
         return
     by_identifier = BatchBackend.get_job_definition
@@ -99,6 +101,12 @@ def _mend_moto() -> None:
         return by_identifier(self, tail if "/" in identifier and ":" not in tail else identifier)
 
     BatchBackend.get_job_definition = get_job_definition  # type: ignore[method-assign]
+    every = BatchBackend.list_jobs
+
+    def list_jobs(self: Any, job_queue_name: str | None, **asked: Any) -> list[Any]:
+        return [job for job in every(self, job_queue_name, **asked) if not (job_queue_name and ":" in job.job_id)]
+
+    BatchBackend.list_jobs = list_jobs  # type: ignore[method-assign]
     lock = threading.RLock()
     for name in ("put_item", "update_item", "delete_item", "get_item"):
         method = getattr(DynamoDBBackend, name)
@@ -146,6 +154,9 @@ class Proxy:
 
     A fault is a name out of ANSWERS, or one without asking moto: `reset`, `close`, `hang`; or one after moto
     has answered: `accept+reset`, `+close`, `+hang`, `+truncate`, `+500`, `+drip`, `+body:<name of BODIES>`.
+
+    Calls are served one after the other, and one whose client has gone is lost: so on a slow machine too, a call
+    that was given up is seen by the calls after it or never happens. A client's quiet period stands for that.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -173,13 +184,13 @@ class Proxy:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
+            self._handle(connection)
 
     def _handle(self, connection: socket.socket) -> None:
         try:
             with connection:
                 request = _request(connection)
-                if request:
+                if request and not _gone(connection):
                     self._answer(connection, *request)
         except OSError:
             pass  # the client went away
@@ -246,6 +257,12 @@ def _request(connection: socket.socket) -> tuple[str, dict[str, str], bytes] | N
     while len(body) < int(headers.get("content-length", "0")):
         body += connection.recv(65536)
     return line, headers, body
+
+
+def _gone(connection: socket.socket) -> bool:
+    """Whether the client closed, which it does when it waits no longer."""
+    readable, _, _ = select.select([connection], [], [], 0)
+    return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
 
 
 def _operation(line: str, headers: dict[str, str]) -> str:
