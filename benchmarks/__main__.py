@@ -11,11 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import catalog, commands, preview, program, up
+from . import bulk, catalog, commands, preview, program, up
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
-BENCHMARKS = {"up": up, "preview": preview, "commands": commands, "catalog": catalog, "program": program}
+BENCHMARKS = {
+    "up": up, "preview": preview, "commands": commands, "catalog": catalog, "program": program, "bulk": bulk,
+}  # fmt: skip
 
 
 def main() -> int:

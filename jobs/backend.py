@@ -1,6 +1,6 @@
 """What a backend must do, what it may do besides, and the values between it and the command line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -71,6 +71,13 @@ class Status:
     reason: str | None = None
     exit_code: int | None = None
     attempts: int = 0
+    lost: int = 0
+    """Of the attempts: how many the platform took the machine away from."""
+    lost_gpu_hours: float | None = None
+    """GPU hours of the lost attempts; None where there are none, or no GPUs."""
+    taken: str | None = None
+    """Of a job that failed because the platform took its machine away, or had none for it: which of the two. On another
+    target it may run."""
     tasks: dict[str, int] = field(default_factory=dict[str, int])
     """Of an array: how many tasks are in which native state."""
     created: datetime | None = None
@@ -95,6 +102,19 @@ class QuotaAnswer:
 
     over: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a job waits or failed: one cause, what shows it, and what to do about it."""
+
+    cause: str
+    """An id of docs/explain.md; "unknown" where none fits."""
+    reason: str
+    evidence: tuple[str, ...] = ()
+    next_step: str = ""
+    unread: tuple[str, ...] = ()
+    """What could not be looked at, each with the permission that it needs."""
 
 
 class Backend(Protocol):
@@ -136,8 +156,29 @@ class Logs(Protocol):
 class Listing(Protocol):
     """A backend that knows its jobs."""
 
-    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
-        """Newest first."""
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """Newest first. `progress` is told, while the platform is asked, how many jobs it has named."""
+        ...
+
+
+@runtime_checkable
+class Many(Protocol):
+    """A backend that sees many jobs with few calls."""
+
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """As status, of those that the platform knows."""
+        ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A backend whose submit may be called by several threads at once."""
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """How many are worth it; makes what they share. `submits_per_s`: the most requests in a second, of them all;
+        None: the platform's own limit, or a little less."""
         ...
 
 
@@ -156,4 +197,16 @@ class Quotas(Protocol):
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Reads only, at most one call for each quota and hour. Raises nothing for what it cannot read."""
+        ...
+
+
+@runtime_checkable
+class Explain(Protocol):
+    """A backend that can tell why a job waits or failed."""
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Reads only. A job that is not there is a cause too; it is looked for in the scopes that `elsewhere` gives.
+
+        Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read.
+        """
         ...

@@ -132,18 +132,21 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
         notes.append(
             f"attempts: {found.attempts} assumed: the definition says, and the target does not tell; retries would"
         )
+    machines = job.tasks * job.nodes
+    if job.nodes > 1:
+        notes.append(f"{job.nodes} nodes: an instance each, and each is counted as a task")
     if found.timeout_s is None:
         notes.append("unbounded: neither the job nor its definition has a timeout_s")
     most = max((usd for each in environments if (usd := each.most) is not None), default=None)
     bounded = found.timeout_s is not None and most is not None
-    worst = cost.attempts_usd(most or 0.0, found.timeout_s or 0, found.attempts, job.tasks) if bounded else None
+    worst = cost.attempts_usd(most or 0.0, found.timeout_s or 0, found.attempts, machines) if bounded else None
     return JobCost(
         name,
         target.region,
         environments,
         found.timeout_s,
         found.attempts,
-        job.tasks,
+        machines,
         worst,
         unpriced,
         tuple(notes),

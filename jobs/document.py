@@ -30,12 +30,13 @@ Values = dict[str, Any]
 class Document:
     """The values of a job file, each with its place, before they are checked."""
 
-    def __init__(self, name: str, tree: yaml_tree.Tree) -> None:
+    def __init__(self, name: str, tree: yaml_tree.Tree, above: int = 0) -> None:
+        """`above`: how many lines of the file are above the document."""
         self.name = name
         self.values: Any = tree.value
-        self.places: dict[yaml_tree.Path, str] = {path: f"{name}:{line}" for path, line in tree.lines.items()}
+        self.places: dict[yaml_tree.Path, str] = {path: f"{name}:{above + line}" for path, line in tree.lines.items()}
         self._unread = {fault.path for fault in tree.faults if fault.path is not None}
-        self.faults = [f"{name}:{fault.line}: {fault.words}" for fault in tree.faults]
+        self.faults = [f"{name}:{above + fault.line}: {fault.words}" for fault in tree.faults]
 
     def set(self, text: str) -> None:
         """`--set a.b=value`, the value in YAML (so JSON too)."""
@@ -150,21 +151,57 @@ class Document:
         return ordered if more <= 0 else [*ordered[:FAULTS_MAX], f"{self.name}: and {more} more faults"]
 
 
-def parse(data: bytes, name: str) -> Document:
-    """Raises BadInputs where the text is no YAML at all."""
+def parse(data: bytes, name: str, above: int = 0) -> Document:
+    """Raises BadInputs where the text is no YAML at all. `above`: how many lines of the file are above the text."""
     try:
-        return Document(name, yaml_tree.read(data, AS_WRITTEN))
+        return Document(name, yaml_tree.read(data, AS_WRITTEN), above)
     except yaml_tree.Fault as fault:
-        raise BadInputs([f"{name}:{fault.line}: {fault.words}"]) from None
+        raise BadInputs([f"{name}:{above + fault.line}: {fault.words}"]) from None
 
 
 def read(path: str) -> Document:
-    """The file, or standard input for `-`. Raises NotFound or BadInput where it cannot be read."""
+    """The one job of a file, or of standard input for `-`. Raises NotFound or BadInput where it cannot be read."""
+    name, data = _bytes(path)
+    return parse(data, name)
+
+
+def read_all(path: str) -> list[Document]:
+    """As read, of a file with several documents one for each. Raises BadInputs with the faults of all."""
+    name, data = _bytes(path)
+    if len(data) > yaml_tree.BYTES_MAX:
+        return [parse(data, name)]  # which says so
+    found: list[Document] = []
+    faults: list[str] = []
+    for above, text in yaml_tree.documents(data):
+        try:
+            found.append(parse(text, name, above))
+        except BadInputs as error:
+            faults += error.messages
+    if faults:
+        raise BadInputs(faults)
+    return found
+
+
+def jobs_of(documents: Sequence[Document]) -> list[Job]:
+    """Raises BadInputs with every fault of every document."""
+    jobs: list[Job] = []
+    faults: list[str] = []
+    for document in documents:
+        try:
+            jobs.append(document.job())
+        except BadInputs as error:
+            faults += error.messages
+    if faults:
+        raise BadInputs(list(dict.fromkeys(faults)))
+    return jobs
+
+
+def _bytes(path: str) -> tuple[str, bytes]:
     if path == "-":
-        return parse(sys.stdin.buffer.read(yaml_tree.BYTES_MAX + 1), "stdin")
+        return "stdin", sys.stdin.buffer.read(yaml_tree.BYTES_MAX + 1)
     try:
         with Path(path).open("rb") as file:
-            return parse(file.read(yaml_tree.BYTES_MAX + 1), path)
+            return path, file.read(yaml_tree.BYTES_MAX + 1)
     except FileNotFoundError:
         raise NotFound(f"{words.name_shown(path)}: no such file") from None
     except (OSError, ValueError) as error:

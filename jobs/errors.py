@@ -6,6 +6,7 @@ JobsError                 1   unexpected
 ├── CloudRefused          4   the cloud understood and said no
 ├── OverLimit             5   policy, budget or quota
 ├── NotFound              6   no such job, target or file
+├── ChangesFound          7   none were expected
 ├── Declined              8   the user said no at the prompt
 ├── CloudSilent           9   the API timed out, throttled for too long, or could not be reached
 ├── WaitedTooLong       124   `wait` ran out of time; the job goes on
@@ -61,6 +62,12 @@ class NotFound(JobsError):
     """No such job, target or file."""
 
     exit_code = 6
+
+
+class ChangesFound(JobsError):
+    """None were expected. Source: https://www.pulumi.com/docs/iac/cli/exit-codes/"""
+
+    exit_code = 7
 
 
 class Declined(JobsError):

@@ -1,7 +1,7 @@
 """One job, on any backend: what a job file says."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -84,13 +84,27 @@ class Mount(Part):
     read_only: bool = Field(default=False, strict=True)
 
 
+class Dependency(Part):
+    """A job to wait for. Between arrays of one size N_TO_N lets each task wait for the one with its own index;
+    SEQUENTIAL, without a job, runs the tasks of this one one after the other."""
+
+    job: str | None = Field(default=None, min_length=1, description="a job reference or a Batch job id")
+    type: Literal["N_TO_N", "SEQUENTIAL"] | None = None
+
+
+def _dependency(value: Any) -> Any:
+    return {"job": value} if isinstance(value, str) else value
+
+
 class AwsBatch(Part):
     """What only AWS Batch knows."""
 
     definition: str | None = Field(default=None, description="the stack's definition to use, by its name")
     share_identifier: str | None = Field(default=None, description="fair-share queues only")
     scheduling_priority: int | None = Field(default=None, ge=0, le=9999, strict=True)
-    depends_on: list[str] = Field(default_factory=list, max_length=20, description="job references or Batch job ids")
+    depends_on: list[Annotated[Dependency, BeforeValidator(_dependency)]] = Field(
+        default_factory=list[Dependency], max_length=20, description="a reference alone, or one with its type"
+    )
 
 
 class Job(Part):
@@ -108,11 +122,18 @@ class Job(Part):
     disk_gib: Count | None = None
     env: Variables = Field(default_factory=dict)
     secrets: Variables = Field(default_factory=dict, description="variable name to a reference, never a value")
-    nodes: Count = 1
+    nodes: Count = Field(
+        default=1, description="machines that run the command at once, each in a container of its own: docs/nodes.md"
+    )
     tasks: Count = 1
     parallelism: Count | None = Field(default=None, description="tasks at once; without it, all")
     retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
         default=None, description="attempts after the first; without it, the definition's"
+    )
+    lost_retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
+        default=None,
+        description="attempts for those that the cloud took away (a reclaimed instance, a failed pull); `retries` is "
+        "then for the command's own failures, and 0 without it",
     )
     timeout_s: Seconds | None = Field(default=None, description="of one attempt: 14400, 4h, 90m")
     spot: Annotated[bool, Field(strict=True)] | None = Field(

@@ -19,6 +19,11 @@ def submission_key(job_name: str, caller: str) -> str:
     return hashlib.sha256(f"{job_name}\0{caller}".encode()).hexdigest()
 
 
+def numbered(caller: str, number: int) -> str:
+    """The caller's text for the job that is the number-th of its name in one command; the first has it as it is."""
+    return caller if number == 1 else f"{caller}#{number}"
+
+
 def drawn() -> str:
     """A caller's text that nobody has used."""
     return secrets.token_hex(8)

@@ -29,6 +29,7 @@ _INTEGER = "tag:yaml.org,2002:int"
 _NUMBERS = (_INTEGER, "tag:yaml.org,2002:float")
 _PLAIN = (_TEXT, *_NUMBERS, "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_BLANK = re.compile(rb"\xef?\xbb?\xbf?\s*(---|\.\.\.)?\s*(#.*|%.*)?\s*", re.DOTALL)
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _MISREAD = {
     r"[-+]?0[0-9_]+": "YAML reads a leading zero as octal",
@@ -63,6 +64,21 @@ class Tree:
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict[Path, int])
     faults: list[Fault] = field(default_factory=list[Fault])
+
+
+def documents(data: bytes) -> list[tuple[int, bytes]]:
+    """The documents of a stream, each with the number of lines above it. Empty ones are left out, unless all are."""
+    parts: list[tuple[int, list[bytes]]] = [(0, [])]
+    begun = False
+    for number, line in enumerate(data.splitlines(keepends=True)):
+        # A line that begins so is never inside a value: https://yaml.org/spec/1.2.2/#rule-c-forbidden
+        begins = re.match(rb"---(\s|$)", line) is not None
+        if begins and begun:  # directives and comments stand above it
+            parts.append((number, []))
+        begun = begun or begins or not _BLANK.fullmatch(line)
+        parts[-1][1].append(line)
+    written = [(above, b"".join(lines)) for above, lines in parts if not all(map(_BLANK.fullmatch, lines))]
+    return written or [(0, data)]
 
 
 def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -> Tree:

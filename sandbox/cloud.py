@@ -4,7 +4,11 @@ Control, besides the AWS APIs:
     POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward.
     POST   /sandbox-api/faults  {"operation": "SubmitJob", "kind": "throttle", "count": 3}: batch/faults.py;
                                 {"kind": "reclaim", "job_id": ID}: takes away the instance of a running job;
-                                {"kind": "stockout", "instance_types": [...]}: no more of these, [] ends it.
+                                {"kind": "stockout", "instance_types": [...]}: no more of these, [] ends it;
+                                {"kind": "unregistered", "environments": [...]}: instances start and never register
+                                with ECS, as without egress or an agent;
+                                {"kind": "invalid", "environments": {NAME: REASON}}: they become INVALID, and so again
+                                after an update or a deletion.
     POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of an EC2 quota; service_quotas.py.
     GET    /sandbox-api/faults  the plans and how often each fired; DELETE ends them.
 """
@@ -25,8 +29,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-# Our rules refuse 123456789012, moto's account: it is the placeholder of AWS's documentation.
-ACCOUNT_ID = "111122223333"
+# Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.
+ACCOUNT_ID = "210020003000"
 SETTINGS = {
     "MOTO_ACCOUNT_ID": ACCOUNT_ID,
     # Components attach AWS's managed policies; moto knows none of them otherwise.
@@ -34,18 +38,23 @@ SETTINGS = {
 }
 SERVICES = (
     "batch",
+    "cloudwatch",
     "dynamodb",
     "ec2",
     "ecr",
     "ecs",
+    "events",
     "iam",
     "logs",
     "s3",
     "secretsmanager",
     "service-quotas",
+    "sns",
     "ssm",
     "sts",
 )
+
+NOT_SERVED = b"<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>"
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
@@ -56,12 +65,11 @@ class Cloud:
     def __init__(self, world: Any) -> None:
         from moto.server import DomainDispatcherApplication, create_backend_app
 
-        from .batch import api, faults
-        from .service_quotas import ServiceQuotas
+        from .batch import api, capacity, faults
 
-        self._world, self._faults, self._api = world, faults, api
+        self._world, self._faults, self._api, self._capacity = world, faults, api, capacity
         self._plans: list[Any] = []
-        self._quotas = ServiceQuotas(ACCOUNT_ID)
+        self._quotas = world.quotas
         self._moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -95,10 +103,13 @@ class Cloud:
         return f"{service}:{environ['REQUEST_METHOD']}"
 
     def _answer(self, service: str, region: str, environ: dict[str, Any], body: bytes) -> Answer:
-        if service == "batch":
+        if service in ("batch", "autoscaling"):
             from moto.batch.models import batch_backends
 
             batch: Any = batch_backends[ACCOUNT_ID][region]
+            if service == "autoscaling":
+                found = self._capacity.answer(batch, self._operation(service, environ, body), body)
+                return 200 if found else 400, [("Content-Type", "text/xml")], found or NOT_SERVED
             status, document = self._api.answer(
                 batch, environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", ""), body
             )
@@ -110,6 +121,12 @@ class Cloud:
             operation = self._operation(service, environ, body)
             if own := self._quotas.answer(operation, region, body):
                 return own
+        if service == "ec2":
+            from . import placement_groups
+
+            operation = self._operation(service, environ, body)
+            if own := placement_groups.answer(operation, ACCOUNT_ID, region, body):
+                return own[0], [("Content-Type", "text/xml")], own[1]
         started: list[Any] = []
         parts = self._moto(environ, lambda status, headers, *_: started.extend((status, headers)))
         return int(started[0].split()[0]), started[1], b"".join(parts)
@@ -150,6 +167,11 @@ class Cloud:
                     case "POST", "faults" if request.get("kind") == "stockout":
                         self._world.stockouts = set(request["instance_types"])
                         answer = {"instance_types": sorted(self._world.stockouts)}
+                    case "POST", "faults" if request.get("kind") in ("unregistered", "invalid"):
+                        named = getattr(self._world, request["kind"])
+                        named.clear()
+                        named.update(request["environments"])
+                        answer = {"environments": sorted(named)}
                     case "POST", "faults":
                         self._plans.append(self._faults.Plan(**request))
                         answer = {}
@@ -159,7 +181,8 @@ class Cloud:
                         answer = self._quotas.grant(request)
                     case "DELETE", "faults":
                         self._plans.clear()
-                        self._world.stockouts.clear()
+                        for named in (self._world.stockouts, self._world.unregistered, self._world.invalid):
+                            named.clear()
                         answer = {}
                     case _:
                         return 404, [], b"{}"
@@ -191,6 +214,7 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server
 
+    from . import events
     from .batch.scheduler import Scheduler
     from .batch.state import Batch, World
 
@@ -205,10 +229,20 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     (home / "jobs").mkdir(parents=True, exist_ok=True)
     settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
     grace_s = int(os.environ.get("SANDBOX_GRACE_S", "30"))
-    world = Batch.world = World(home=home, root=root, runner=runner, settle_s=settle_s, grace_s=grace_s)
+    unlink_s = float(os.environ.get("SANDBOX_UNLINK_S", 3 * settle_s))
+    world = Batch.world = World(
+        home=home,
+        root=root,
+        runner=runner,
+        account_id=ACCOUNT_ID,
+        settle_s=settle_s,
+        unlink_s=unlink_s,
+        grace_s=grace_s,
+    )
     batch_backends.backend = Batch
     for service in SERVICES:
         backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    events.install()
     scheduler = Scheduler(world)
     server = make_server("127.0.0.1", port, Cloud(world), threaded=True, request_handler=Handler)
     world.endpoint = f"http://127.0.0.1:{server.port}"

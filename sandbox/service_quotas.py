@@ -54,6 +54,11 @@ class ServiceQuotas:
             self._granted[code] = None if value is None else float(value)
         return dict(self._granted)
 
+    def limit(self, quota: Quota) -> float | None:
+        """What may run: the grant, else AWS's default; None where neither is known."""
+        granted = self._granted.get(quota.code)
+        return quota.default if granted is None else granted
+
     def answer(self, operation: str, region: str, body: bytes) -> Answer | None:
         """Status, headers and body; None for what is moto's: another service, another operation."""
         request: Document = json.loads(body or b"{}")

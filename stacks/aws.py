@@ -10,13 +10,14 @@ from components.aws.batch_roles import BatchRoles, BatchRolesArgs
 from components.aws.claim_table import ClaimTable
 from components.aws.compute_environment import ComputeEnvironment, ComputeEnvironmentArgs
 from components.aws.image_repository import ImageRepository
-from components.aws.job_definition import JobDefinition, JobDefinitionArgs
+from components.aws.job_definition import EfsVolume, JobDefinition, JobDefinitionArgs
 from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue, JobQueueArgs
 from components.aws.network import Network, NetworkArgs
 
-from . import outputs
+from . import monitoring, outputs
 from .config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
+from .images_lock import pinned_images
 from .providers import aws_provider, tags
 
 
@@ -29,7 +30,7 @@ class _Place:
     security_group_ids: pulumi.Input[list[str]]
 
 
-def deploy(environment: Environment, section: Aws) -> None:
+def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBinding) -> None:
     """Creates the section's components and exports what jobs and other stacks need of them."""
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
     place = _network(section, on_aws)
@@ -42,18 +43,31 @@ def deploy(environment: Environment, section: Aws) -> None:
             log_group_arn=log.arn,
             repository_arns=[each.arn for each in repositories.values()],
             secret_arns=[arn for spec in section.definitions.values() for arn in spec.secrets.values()],
+            metric_namespaces=list(monitoring.gpu_namespaces(section).values()),
+            efs_volumes=[
+                volume
+                for spec in section.definitions.values()
+                for volume in spec.volumes
+                if isinstance(volume, EfsVolume)
+            ],
         ),
         on_aws,
     )
     claims = ClaimTable("claims", section.claims, on_aws) if section.claims else None
+    images = pinned_images(section)
     environments = {
         name: ComputeEnvironment(
             name,
             ComputeEnvironmentArgs(
                 spec=spec,
-                subnet_ids=place.subnet_ids,
+                image_id=images.get(name),
+                region=section.region,
+                hooks=hooks,
+                vpc_id=place.vpc_id,
+                subnet_ids=_subnets(section, spec.zone, place),
                 security_group_ids=place.security_group_ids,
                 instance_profile_arn=roles.instance_profile_arn,
+                boot_scripts=monitoring.boot_scripts(section, name),
                 tags={**tags(environment), "Name": name},
             ),
             on_aws,
@@ -82,16 +96,25 @@ def deploy(environment: Environment, section: Aws) -> None:
         )
         for name, spec in section.queues.items()
     }
+    monitoring.deploy(section, environments, queues, on_aws)
     outputs.export_aws(
         section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
     )
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
 
 
+def _subnets(section: Aws, zone: str | None, place: _Place) -> pulumi.Input[list[str]]:
+    if zone is None or not isinstance(section.network, CreatedNetwork):
+        return place.subnet_ids
+    at = section.network.zones.index(zone)
+    return pulumi.Output.from_input(place.subnet_ids).apply(lambda ids: [ids[at]])
+
+
 def _network(section: Aws, on_aws: pulumi.ResourceOptions) -> _Place:
     match section.network:
         case CreatedNetwork() as spec:
-            made = Network("network", NetworkArgs(spec=spec, region=section.region), on_aws)
+            efa = any(each.efa for each in section.environments.values())
+            made = Network("network", NetworkArgs(spec=spec, region=section.region, open_default=efa), on_aws)
             return _Place(made.vpc_id, made.subnet_ids, made.security_group_id.apply(lambda group: [group]))
         case ExistingNetwork() as given:
             return _Place(given.vpc_id, given.subnet_ids, given.security_group_ids)

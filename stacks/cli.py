@@ -14,7 +14,10 @@ VERBS = {
     "validate": ("cli", "Check environments without deploying them."),
     "cost": ("cli", "Show what environments cost: idle, expected, at worst."),
     "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
+    "images": ("images", "Pin the images of instances; deregister old job definitions."),
+    "unwedge": ("unwedge", "Remove a compute environment that AWS does not let go."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
+    "adopt": ("adopt.verb", "Take over what exists on AWS Batch, without making it again."),
 }
 """Verb: its module, and its line in the help."""
 

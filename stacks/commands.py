@@ -53,31 +53,34 @@ class ReadStack:
     warnings: list[str]
 
 
-def read_stacks(paths: list[Path], strict: bool) -> list[ReadStack]:
-    """Each file, read and validated once. Raises BadInputs with every fault of every file; strict, warnings too."""
+def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
+    """Each file, read and validated once; `locks`, against the lock file beside it too.
+
+    Raises BadInputs with every fault of every file; strict, warnings too.
+    """
     faults: list[str] = []
     stacks: list[ReadStack] = []
     for path in paths:
         try:
-            stack = _read(path, strict)
+            stack = _read(path, strict, locks)
         except BadInputs as refused:
             faults += refused.messages
         else:
             stacks.append(stack)
     if faults:
-        raise BadInputs(faults)
+        raise BadInputs(list(dict.fromkeys(faults)))  # stacks of one folder share its lock file
     return stacks
 
 
 def validate(paths: list[Path], strict: bool) -> list[str]:
     """A line for each valid file and for each of its warnings. Raises BadInputs as read_stacks does."""
     lines: list[str] = []
-    for stack in read_stacks(paths, strict):
+    for stack in read_stacks(paths, strict, locks=True):
         lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
     return lines
 
 
-def _read(path: Path, strict: bool) -> ReadStack:
+def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
     from .config import ConfigFaults, load_environment, warnings
 
     try:
@@ -99,11 +102,20 @@ def _read(path: Path, strict: bool) -> ReadStack:
         environment = load_environment(config[KEY])
     except ConfigFaults as found:
         raise BadInputs(refused + [placed(fault) for fault in found.faults]) from None
-    warned = [placed(fault) for fault in warnings(environment)]
+    unlocked = _unlocked(environment, path.parent) if locks else []
+    warned = [placed(fault) for fault in warnings(environment) + unlocked]
+    strict = strict or environment.strict
     if refused or (strict and warned):
         raise BadInputs(refused + (warned if strict else []))
     name = path.name.split(".")[1] if path.name.count(".") > 1 else path.stem
     return ReadStack(path, name, environment, warned)
+
+
+def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
+    from .images_lock import read, unlocked
+
+    lock = read(folder)
+    return unlocked(environment.aws, lock) if environment.aws else []
 
 
 def stack_output(name: str, stack: str | None) -> Any:

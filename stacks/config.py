@@ -6,17 +6,20 @@ from pydantic import Field, model_validator
 
 from accel.catalog.nearest import nearest
 from accel.faults import Fault, find, several
+from accel.rules import aws_monitoring as monitoring_rules
 from accel.rules import aws_queues as queue_rules
 from accel.rules import placeholders as rules
+from accel.rules.aws_clusters import zones
 from accel.rules.aws_fit import fit
 from accel.rules.finding import Finding, under
 from components.aws.batch_roles import BatchRolesSpec
 from components.aws.claim_table import ClaimTableSpec
-from components.aws.compute_environment import ComputeEnvironmentSpec
+from components.aws.compute_environment import ComputeEnvironmentSpec, OnDemandSpec, SpotSpec
 from components.aws.image_repository import ImageRepositorySpec
 from components.aws.job_definition import JobDefinitionSpec
 from components.aws.job_log import JobLogSpec
 from components.aws.job_queue import JobQueueSpec
+from components.aws.monitoring import MonitoringSpec
 from components.aws.network import NetworkSpec
 from components.base import Name, Spec
 
@@ -68,6 +71,9 @@ class Aws(Spec):
     environments: dict[Name, ComputeEnvironmentSpec] = Field(min_length=1)
     definitions: dict[Name, JobDefinitionSpec] = Field(default_factory=dict)
     queues: dict[Name, JobQueueSpec] = Field(min_length=1)
+    monitoring: MonitoringSpec | None = Field(
+        default=None, description="events of jobs, alarms, a dashboard; absent: none of them"
+    )
 
     @model_validator(mode="after")
     def _references(self) -> Self:
@@ -86,18 +92,58 @@ class Aws(Spec):
             for index, zone in enumerate(self.network.zones):
                 if not zone.startswith(self.region):
                     faults.append((f"network.zones[{index}]", f"{zone!r} is not a zone of region {self.region}"))
+        for name, spec in self.environments.items():
+            if fault := self._zone_fault(spec):
+                faults.append((f"environments.{name}.zone", fault))
         if faults:
             raise several(faults)
         return self
 
+    def _zone_fault(self, spec: OnDemandSpec | SpotSpec) -> str | None:
+        if spec.zone is None:
+            return None
+        if spec.subnet_ids:
+            return f"{spec.zone!r} is given beside subnet_ids; keep one of them"
+        if not isinstance(self.network, CreatedNetwork):
+            return "the network is not made here, so its subnets' zones are not known; name subnet_ids instead"
+        if spec.zone not in self.network.zones:
+            return f"{spec.zone!r} is not a zone of the network: {', '.join(self.network.zones)}"
+        return None
+
+    def _zone_count(self, spec: OnDemandSpec | SpotSpec) -> int:
+        """Of the zones that an environment's instances may be in; where that is not known, of its subnets."""
+        if spec.zone:
+            return 1
+        if spec.subnet_ids:
+            return len(spec.subnet_ids)
+        match self.network:
+            case CreatedNetwork() as made:
+                return len(made.zones)
+            case ExistingNetwork() as given:
+                return len(given.subnet_ids)
+            case StackNetwork():
+                return 1
+
     def findings(self) -> list[Finding]:
         found = rules.account("account_id", self.account_id) if self.account_id else []
+        for name, spec in self.environments.items():
+            found += under(f"environments.{name}", zones(wanted=spec.one_zone, count=self._zone_count(spec)))
         types = {name: self._instance_types(queue) for name, queue in self.queues.items()}
         for name, by_environment in types.items():
             found += under(f"queues.{name}", queue_rules.architectures(by_environment))
         for name, spec in self.definitions.items():
             found += under(f"definitions.{name}", _best_fit(spec, [_flat(one) for one in types.values()]))
-        return found
+        return found + self._gpu_metrics()
+
+    def _gpu_metrics(self) -> list[Finding]:
+        if self.monitoring is None or not self.monitoring.gpu_metrics:
+            return []
+        network = self.network if isinstance(self.network, CreatedNetwork) else None
+        return monitoring_rules.gpu_metrics(
+            closed=network is not None and network.egress == "endpoints",
+            endpoints=network.interface_endpoints if network else [],
+            profiles={name: spec.instance_profile for name, spec in self.environments.items()},
+        )
 
     def _instance_types(self, queue: JobQueueSpec) -> dict[str, list[str]]:
         known = [key for key in queue.environments if key in self.environments]

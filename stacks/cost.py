@@ -195,6 +195,10 @@ def _not_included(section: Aws) -> Iterator[str]:
         if section.network.flow_logs_days is not None:
             yield "network: flow logs (by the GB)"
     yield "logs: what jobs print (by the GB, and kept by the GB-month)"
+    if section.monitoring:
+        yield "monitoring: the log of events (by the GB), alarms, custom metrics and the dashboard (each by the month)"
+        if section.monitoring.gpu_metrics:
+            yield "monitoring: metrics of GPUs (each one of an instance that runs, by the month)"
     if section.repositories:
         yield "repositories: images (by the GB-month)"
     if section.claims:

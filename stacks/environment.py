@@ -4,6 +4,8 @@ from typing import Any
 
 import pulumi
 
+from components.aws.environment_hooks import environment_hooks
+
 from .config import ConfigFaults, Environment, load_environment
 
 
@@ -18,8 +20,11 @@ def load() -> Environment:
 
 def deploy(environment: Environment) -> None:
     """Creates what the environment has sections for, and exports targets, network and budgets."""
-    if environment.aws is not None:
+    section = environment.aws
+    # Also without a section: the state of the run before may name them.
+    hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
+    if section is not None:
         # Imported here: a stack without AWS never imports pulumi_aws.
         from . import aws
 
-        aws.deploy(environment, environment.aws)
+        aws.deploy(environment, section, hooks)

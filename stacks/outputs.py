@@ -14,6 +14,7 @@ from accel.contract.targets import (
     AwsBatchTarget,
     write,
 )
+from accel.rules.aws_clusters import efa_cards
 from components.aws.batch_roles import BatchRoles
 from components.aws.claim_table import ClaimTable
 from components.aws.compute_environment import ComputeEnvironment
@@ -83,20 +84,23 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
         execution_role=parts.roles.execution_role_arn,
         claim_table=parts.claims.name if parts.claims else None,
     )
-    return wired.apply(lambda arns: write({queue: _aws_batch(section, keys, prefix, arns)})[queue])
+    return wired.apply(lambda arns: write({queue: _aws_batch(section, queue, prefix, arns)})[queue])
 
 
-def _aws_batch(section: Aws, keys: list[str], prefix: str, arns: Mapping[str, Any]) -> AwsBatchTarget:
+def _aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -> AwsBatchTarget:
     return AwsBatchTarget(
         region=section.region,
         queue_arn=arns["queue"],
-        environments=[_environment(section, key, arns["environments"][key]) for key in keys],
+        environments=[
+            _environment(section, key, arns["environments"][key]) for key in section.queues[queue].environments
+        ],
         definitions={name: _definition(section, name, arn) for name, arn in arns["definitions"].items()},
         definition_prefix=prefix,
         log_group=arns["log_group"],
         job_role_arn=arns["job_role"],
         execution_role_arn=arns["execution_role"],
         claim_table=arns["claim_table"],
+        shares=section.queues[queue].shares,
     )
 
 
@@ -109,6 +113,9 @@ def _environment(section: Aws, key: str, arn: str) -> AwsBatchEnvironment:
         instance_types=spec.instance_types,
         max_vcpus=spec.max_vcpus,
         disk_gib=spec.instance.disk_gib,
+        close=spec.placement == "cluster" or spec.in_block,
+        efa_interfaces=len(efa_cards(spec.instance_types)) if spec.efa else 0,
+        local_nvme=spec.local_nvme,
     )
 
 

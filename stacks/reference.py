@@ -71,7 +71,7 @@ def _type(hint: Any) -> str:
         return _type(arguments[0])
     if arguments:
         return " or ".join(_type(part) for part in arguments)
-    return {"int": "whole number", "str": "text", "bool": "true or false"}.get(plain, plain)
+    return {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}.get(plain, plain)
 
 
 def _default(field: FieldInfo) -> str:

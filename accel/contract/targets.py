@@ -30,6 +30,11 @@ class AwsBatchEnvironment(Contract):
     instance_types: list[str] = Field(description="families or sizes, as Batch was given them")
     max_vcpus: int
     disk_gib: int = Field(description="root volume of an instance, shared by the containers on it")
+    close: bool = Field(default=False, description="instances are one cluster, close together in one zone")
+    efa_interfaces: int = Field(
+        default=0, description="Elastic Fabric Adapters of an instance, as its template has them"
+    )
+    local_nvme: str | None = Field(default=None, description="folder of an instance that is on its own NVMe disks")
 
 
 class AwsBatchDefinition(Contract):
@@ -60,6 +65,10 @@ class AwsBatchTarget(Contract):
     job_role_arn: str
     execution_role_arn: str
     claim_table: str | None = Field(default=None, description="DynamoDB table that makes submit idempotent")
+    shares: dict[str, float] | None = Field(
+        default=None,
+        description="of a fair-share queue: weight by share identifier, or by prefix*; absent: first in, first out",
+    )
 
 
 class LocalTarget(Contract):
@@ -84,8 +93,8 @@ KINDS: tuple[str, ...] = ("aws-batch", "local")
 
 
 def write(targets: Mapping[str, AwsBatchTarget | LocalTarget]) -> dict[str, Any]:
-    """The targets as plain JSON values, as a stack exports and publishes them."""
-    return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True)
+    """The targets as plain JSON values, as a stack exports and publishes them; what is null is left out."""
+    return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True, exclude_none=True)
 
 
 def read_one(document: Mapping[str, Any]) -> AwsBatchTarget | LocalTarget:

@@ -10,7 +10,23 @@ INDEX_FROM = "ACCEL_TASK_INDEX_FROM"
 ATTEMPT = "ACCEL_ATTEMPT"
 """1 for the first attempt, on platforms that do not number attempts themselves."""
 
+NODE_COUNT = "ACCEL_NODE_COUNT"
+"""How many nodes the job has; absent in a job of one."""
+NODE_INDEX_FROM = "ACCEL_NODE_INDEX_FROM"
+"""Name of the variable that holds this node's index, 0 to count - 1; 0 is the main node. Absent in a job of one."""
+MAIN_ADDRESS_FROM = "ACCEL_MAIN_ADDRESS_FROM"
+"""Name of the variable that holds the main node's address. On the main node itself it may be unset: 127.0.0.1 there."""
+
 RESERVED_PREFIXES = ("ACCEL_", "AWS_BATCH_")
+
+NODE_VARIABLES = {
+    "aws-batch": {
+        NODE_INDEX_FROM: "AWS_BATCH_JOB_NODE_INDEX",
+        MAIN_ADDRESS_FROM: "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
+    }
+}
+"""Platform's own variables of a node by target kind.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html"""
 
 INDEX_VARIABLE = {"aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX", "local": TASK_INDEX}
 """Platform's own index variable by target kind.

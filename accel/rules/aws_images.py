@@ -1,6 +1,6 @@
 """The machine image (AMI) that instances of a compute environment start from."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from accel.catalog import nearest
 from accel.catalog.memory import ecs_gpus
@@ -34,8 +34,14 @@ NO_DRIVER = Rule(
     "An image without the NVIDIA driver on GPU instances hides the GPUs from jobs",
     _PAGE,
 )
+UNLOCKED = Rule(
+    "aws.image.unlocked",
+    "warn",
+    "Where images.lock.yaml exists, it pins every image that an environment uses: a new one may bring another driver",
+    "https://github.com/aws/amazon-ecs-ami/issues/151",
+)
 
-RULES = (AL2_NVIDIA, AL2, AL1, UNKNOWN, OLD_GPU, GRAVITON, NO_DRIVER)
+RULES = (AL2_NVIDIA, AL2, AL1, UNKNOWN, OLD_GPU, GRAVITON, NO_DRIVER, UNLOCKED)
 
 IMAGE_TYPES = ("ECS_AL2023_NVIDIA", "ECS_AL2023")
 """What a new environment can have; the default of a GPU environment first."""
@@ -72,6 +78,22 @@ def image(
     if image_type == "ECS_AL2023_NVIDIA":
         found += _unsupported(instance_types, types_field)
     return found
+
+
+def locked(
+    image_type: str,
+    region: str,
+    pinned: Collection[tuple[str, str]] | None,
+    *,
+    image_id_override: str | None = None,
+    field: str = "image_type",
+) -> list[Finding]:
+    """Whether the lock file pins what an environment uses. `pinned`: its image types and regions, None without a
+    file, when nothing is said."""
+    if pinned is None or image_id_override or (image_type, region) in pinned:
+        return []
+    message = f"is {image_type}, which images.lock.yaml does not pin in {region}: Batch picks the image"
+    return [UNLOCKED.finding(field, message, "pin it: stacks images upgrade --yes")]
 
 
 def _no_driver(image_type: str, instance_types: Sequence[str], field: str) -> list[Finding]:

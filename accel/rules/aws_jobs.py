@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from accel.rules import names
 from accel.rules.finding import API, GUIDE, Finding, Rule
@@ -89,7 +90,7 @@ def request_size(request: Mapping[str, object]) -> list[Finding]:
     if payload > MAX_PAYLOAD_BYTES:
         message = f"has {payload} bytes, of which Batch takes {MAX_PAYLOAD_BYTES}"
         found.append(PAYLOAD.finding("request", message, "put long arguments into a file in a bucket"))
-    wanted = {"containerOverrides": [request.get("containerOverrides", {})]}
+    wanted = {"containerOverrides": [_overrides(request)]}
     overrides = len(json.dumps(wanted, separators=(",", ":"), ensure_ascii=False))
     field, has = "request.containerOverrides", f"has {overrides} characters of overrides (command, env)"
     fix = "put long values into a file, or into the job definition"
@@ -99,3 +100,9 @@ def request_size(request: Mapping[str, object]) -> list[Finding]:
         message = f"{has}, of which ECS takes {MAX_OVERRIDES}, those that Batch adds included"
         found.append(OVERRIDES_NEAR.finding(field, message, fix))
     return found
+
+
+def _overrides(request: Mapping[str, Any]) -> object:
+    """Of the container; of a multi-node job, those of its first range of nodes."""
+    ranges = request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])
+    return (ranges[0] if ranges else request).get("containerOverrides", {})

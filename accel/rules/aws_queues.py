@@ -44,11 +44,12 @@ TIME_LIMIT_REASONS = (
     "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+    "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED",
 )
-"""What Batch can cancel on. It reports also MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS and ACTION_REQUIRED, on
-which no action can be set.
-Source:
-https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_batch.JobStateTimeLimitActionsReason.html"""
+"""What Batch can cancel on; the last is on the newest edition of the page only. It reports also
+MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS, ACTION_REQUIRED and UNDETERMINED, on which no action can be set.
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html
+https://docs.aws.eu/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html"""
 
 
 def queue(

@@ -23,9 +23,15 @@ NO_CATCH_ALL = Rule(
     'What no retry rule matches is retried, so the last rule is on_reason "*" with EXIT',
     f"{GUIDE}job_retries.html",
 )
+ONE_COUNT = Rule(
+    "aws.retry.one-count",
+    "warn",
+    "AWS Batch has one count of attempts, so what a job may lose and what may fail add up",
+    _STRATEGY,
+)
 TIMEOUT = Rule("aws.retry.timeout", "reject", "A timeout is at least 60 seconds", f"{API}API_JobTimeout.html")
 
-RULES = (ATTEMPTS, RULE_COUNT, NEEDS_ATTEMPTS, CONDITION, NO_CATCH_ALL, TIMEOUT)
+RULES = (ATTEMPTS, RULE_COUNT, NEEDS_ATTEMPTS, CONDITION, NO_CATCH_ALL, ONE_COUNT, TIMEOUT)
 
 MAX_ATTEMPTS = 10
 MAX_RETRY_RULES = 5
@@ -39,7 +45,8 @@ INFRASTRUCTURE: tuple[Mapping[str, str], ...] = (
     {"action": "EXIT", "on_reason": "*"},
 )
 """What the cloud took away is tried again; whatever the command did is final. All five rules that a strategy may have.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html"""
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
 
 CONDITIONS = ("on_status_reason", "on_reason", "on_exit_code")
 _PATTERN = re.compile(r"[A-Za-z0-9.:\s]*\*?")
@@ -77,6 +84,22 @@ def retries(
         fix = 'end with {on_reason: "*", action: EXIT}'
         found.append(NO_CATCH_ALL.finding(field, message, fix))
     return found
+
+
+def counts(failures: int | None, lost: int | None) -> list[Finding]:
+    """Attempts after the first: those after a failure of the job's own, and those for what the cloud took away."""
+    most = MAX_ATTEMPTS - 1
+    own, taken = failures or 0, lost or 0
+    if own + taken > most:
+        field, value = ("retries", own) if lost is None else ("lost_retries", taken)
+        beside = f" with {own} retries" if lost is not None and own else ""
+        message = f"must be 0 to {max(0, most - (own if beside else 0))}{beside}, is {value}"
+        return [ATTEMPTS.finding(field, message, f"AWS Batch makes at most {MAX_ATTEMPTS} attempts")]
+    if own and taken:
+        message = f"{taken} and {own} retries are one count to AWS Batch: at most {own + taken} more of either"
+        fix = "retries: 0 keeps failures of the command from being tried again"
+        return [ONE_COUNT.finding("lost_retries", message, fix)]
+    return []
 
 
 def _rule(field: str, rule: Mapping[str, str]) -> list[Finding]:

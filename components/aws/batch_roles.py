@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ..base import Component, Spec
 from . import policies
+from .job_definition import EfsVolume
 
 INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
 """What the ECS agent on an instance needs.
@@ -32,12 +33,15 @@ class BatchRolesSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRolesArgs:
-    """The spec, and the log group, repositories and secrets of the stack that the execution role may use."""
+    """The spec, the log group, repositories and secrets of the stack that the execution role may use, the metric
+    namespaces in which instances may publish, and the EFS volumes that jobs mount."""
 
     spec: BatchRolesSpec
     log_group_arn: pulumi.Input[str]
     repository_arns: Sequence[pulumi.Input[str]]
     secret_arns: Sequence[str] = ()
+    metric_namespaces: Sequence[str] = ()
+    efs_volumes: Sequence[EfsVolume] = ()
 
 
 class BatchRoles(Component):
@@ -57,9 +61,9 @@ class BatchRoles(Component):
         invoke = pulumi.InvokeOptions(parent=self)
         account = aws.get_caller_identity_output(opts=invoke).account_id
         partition = aws.get_partition_output(opts=invoke).partition
-        self.instance_profile_arn = _instance_profile(self, name, args.spec, partition)
+        self.instance_profile_arn = _instance_profile(self, name, args, partition)
         self.execution_role_arn = _execution_role(self, name, args, account)
-        self.job_role_arn = _job_role(self, name, args.spec, account, partition)
+        self.job_role_arn = _job_role(self, name, args, account, partition)
         self.finish()
 
 
@@ -74,15 +78,23 @@ def _role(self: Component, name: str, spec: BatchRolesSpec, trust: pulumi.Input[
 
 
 def _instance_profile(
-    self: Component, name: str, spec: BatchRolesSpec, partition: pulumi.Output[str]
+    self: Component, name: str, args: BatchRolesArgs, partition: pulumi.Output[str]
 ) -> pulumi.Output[str]:
-    role = _role(self, f"{name}-instance", spec, policies.assumed_by("ec2.amazonaws.com"), "Batch instances: ECS agent")
+    role = _role(
+        self, f"{name}-instance", args.spec, policies.assumed_by("ec2.amazonaws.com"), "Batch instances: ECS agent"
+    )
     attached = aws.iam.RolePolicyAttachment(
         f"{name}-instance",
         role=role.name,
         policy_arn=pulumi.Output.concat("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
         opts=self.child(),
     )
+    if args.metric_namespaces:
+        # PutMetricData has no resource level; its namespace is what can be held.
+        # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+        condition = {"StringEquals": {"cloudwatch:namespace": list(args.metric_namespaces)}}
+        publish = policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition)
+        _policy(self, f"{name}-instance", role, [publish])
     profile = aws.iam.InstanceProfile(f"{name}-instance", role=role.name, opts=self.child())
     # Whoever uses the profile waits for the attachment too, and on destroy goes before it: an environment without a
     # working role turns INVALID and cannot be deleted (https://github.com/hashicorp/terraform-provider-aws/issues/8549).
@@ -124,10 +136,11 @@ def _execution_role(
 def _job_role(
     self: Component,
     name: str,
-    spec: BatchRolesSpec,
+    args: BatchRolesArgs,
     account: pulumi.Output[str],
     partition: pulumi.Output[str],
 ) -> pulumi.Output[str]:
+    spec = args.spec
     role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
     buckets: dict[str, tuple[list[str], list[str], list[str]]] = {
         "read": (sorted({*spec.read_buckets, *spec.write_buckets}), ["s3:GetObject"], ["s3:ListBucket"]),
@@ -140,9 +153,22 @@ def _job_role(
             statements.append(policies.allow(on_objects, [pulumi.Output.concat(arn, "/*") for arn in arns]))
         if arns and on_bucket:
             statements.append(policies.allow(on_bucket, arns))
+    for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
+        statements.append(_mount(volume, pulumi.Output.concat("arn:", partition, ":elasticfilesystem:*:", account)))
     if statements:
         _policy(self, f"{name}-job", role, statements)
     return role.arn
+
+
+def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:
+    """Source: https://docs.aws.amazon.com/efs/latest/ug/access-points-iam-policy.html"""
+    actions = ["elasticfilesystem:ClientMount", *([] if volume.read_only else ["elasticfilesystem:ClientWrite"])]
+    file_system = pulumi.Output.concat(prefix, ":file-system/", volume.file_system)
+    if volume.access_point is None:
+        return policies.allow(actions, file_system)
+    point = pulumi.Output.concat(prefix, ":access-point/", volume.access_point)
+    # The region is not known here, and a pattern is compared by ArnLike alone.
+    return policies.allow(actions, file_system, Condition={"ArnLike": {"elasticfilesystem:AccessPointArn": point}})
 
 
 def _policy(self: Component, name: str, role: aws.iam.Role, statements: list[policies.Statement]) -> None:

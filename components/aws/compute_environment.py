@@ -1,17 +1,34 @@
 """A managed AWS Batch compute environment of GPU instances, on demand or on Spot."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import pulumi
 import pulumi_aws as aws
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from accel.rules import aws_clusters, aws_reservations, aws_storage
 from accel.rules import aws_environments as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from .adopted import AdoptedEnvironment, kept
+from .capacity_reservation import CapacityReservationSpec
+from .draining import DrainSpec
+from .environment_hooks import tag_of
 from .launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
+from .local_nvme import SCRATCH, local_nvme_script
+from .node_cluster import efa_interfaces, node_group, placement_group
+
+
+def _folder(value: Any) -> Any:
+    return {True: SCRATCH, False: None}[value] if isinstance(value, bool) else value
+
+
+Folder = Annotated[
+    Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$")] | None, BeforeValidator(_folder)
+]  # goes into a boot script as it is
 
 
 class _EnvironmentSpec(Spec):
@@ -31,9 +48,23 @@ class _EnvironmentSpec(Spec):
     )
     terminate_jobs_on_update: bool = False
     update_timeout_min: int = Field(default=30, ge=1, le=360, description="how long an update waits for running jobs")
+    drain: DrainSpec = DrainSpec()
+    placement: Literal["cluster"] | None = Field(
+        default=None, description="cluster: instances close together, for jobs of several nodes"
+    )
+    efa: bool = Field(default=False, description="every EFA interface of the instance type; needs placement: cluster")
+    zone: str | None = Field(default=None, description="one zone of a network that the stack makes; absent: all")
+    subnet_ids: list[str] | None = Field(default=None, min_length=1, description="in place of the network's")
+    capacity_reservation: CapacityReservationSpec | None = Field(
+        default=None, description="instances are launched into it, and nowhere else"
+    )
+    local_nvme: Folder = Field(
+        default=None, description="true, or a path in place of /scratch: the instance's own NVMe disks, mounted there"
+    )
+    adopted: AdoptedEnvironment | None = Field(default=None, description="one that was there before the stack")
 
     def _findings(self, kind: str, **variant: Any) -> list[Finding]:
-        return rules.environment(
+        return self._shape(kind) + rules.environment(
             kind=kind,
             instance_types=self.instance_types,
             min_vcpus=self.min_vcpus,
@@ -43,8 +74,34 @@ class _EnvironmentSpec(Spec):
             image_id_override=self.image_id_override,
             instance_profile=self.instance_profile,
             service_role=self.service_role,
+            imported=self.adopted is not None,
+            subnet_ids=self.subnet_ids or (),
             **variant,
         )
+
+    def _shape(self, kind: str) -> list[Finding]:
+        reserved, types = self.capacity_reservation, self.instance_types
+        found = aws_storage.local_nvme(self.local_nvme, types)
+        found += aws_clusters.cluster(
+            kind=kind, placement=self.placement, efa=self.efa, instance_types=types, in_block=self.in_block
+        )
+        if reserved:
+            by_group = reserved.group_arn is not None
+            found += aws_reservations.environment(
+                kind=kind, market=reserved.market, by_group=by_group, instance_types=types, placement=self.placement
+            )
+        return found
+
+    @property
+    def in_block(self) -> bool:
+        """Whether instances lie in a Capacity Block."""
+        return self.capacity_reservation is not None and self.capacity_reservation.market == aws_reservations.BLOCK
+
+    @property
+    def one_zone(self) -> str | None:
+        """The field for which all instances have to be in one zone."""
+        fields = {"placement": self.placement, "capacity_reservation": self.capacity_reservation, "efa": self.efa}
+        return next((name for name, value in fields.items() if value), None)
 
 
 class OnDemandSpec(_EnvironmentSpec):
@@ -79,12 +136,20 @@ ComputeEnvironmentSpec = Annotated[OnDemandSpec | SpotSpec, Field(discriminator=
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeEnvironmentArgs:
-    """The spec, and the network, profile and tags of its instances."""
+    """The spec, the network, profile and tags of its instances, and the hooks of `environment_hooks()`: without them
+    AWS refuses to delete an environment that a queue has named until just now. `vpc_id` is used by a cluster only."""
 
     spec: OnDemandSpec | SpotSpec
+    region: str
+    hooks: pulumi.ResourceHookBinding | None
+    vpc_id: pulumi.Input[str]
     subnet_ids: pulumi.Input[list[str]]
     security_group_ids: pulumi.Input[list[str]]
     instance_profile_arn: pulumi.Input[str]
+    image_id: str | None = None
+    """The AMI that images.lock.yaml pins for the image type; the spec's own goes before it."""
+    boot_scripts: Sequence[str] = ()
+    """Run at first boot, after the user data of the spec."""
     tags: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -103,25 +168,62 @@ class ComputeEnvironment(Component):
     def __init__(self, name: str, args: ComputeEnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec.settled()
-        template = LaunchTemplate(name, LaunchTemplateArgs(spec=spec.instance, tags=args.tags), self.child())
+        adopted = spec.adopted
+        groups = _groups(self, name, spec, args)
+        template = None if adopted and "launch_template" in adopted.keeps else _template(self, name, spec, args, groups)
+        close = placement_group(self, name) if spec.placement else None
         environment = aws.batch.ComputeEnvironment(
             name,
+            name=adopted.name if adopted else None,
             type="MANAGED",
             state=spec.state,
             service_role=spec.service_role,
-            compute_resources=_resources(spec, args, template),
+            compute_resources=_resources(spec, args, template, groups, close),
             update_policy=_update_policy(spec),
+            tags={**(adopted.tags if adopted else {}), **tag_of(spec.drain)},
+            region=args.region,  # for the hooks: of one whose creation failed, the state has no ARN
             # Batch moves desired vCPUs as jobs come and go; a value of ours would be drift after the first job
             # (https://github.com/hashicorp/terraform-provider-aws/issues/4788).
-            opts=self.child(ignore_changes=["computeResources.desiredVcpus"]),
+            opts=self.child(ignore_changes=["computeResources.desiredVcpus", *kept(adopted)], hooks=args.hooks),
         )
         self.arn = environment.arn
         self.ecs_cluster_arn = environment.ecs_cluster_arn
         self.finish()
 
 
+def _groups(
+    self: Component, name: str, spec: OnDemandSpec | SpotSpec, args: ComputeEnvironmentArgs
+) -> pulumi.Input[list[str]]:
+    if not (spec.placement or spec.efa):
+        return args.security_group_ids
+    among = node_group(self, name, args.vpc_id)
+    return pulumi.Output.all(args.security_group_ids, among.id).apply(lambda ids: [*ids[0], ids[1]])
+
+
+def _template(
+    self: Component,
+    name: str,
+    spec: OnDemandSpec | SpotSpec,
+    args: ComputeEnvironmentArgs,
+    groups: pulumi.Input[list[str]],
+) -> LaunchTemplate:
+    nvme = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
+    template = LaunchTemplateArgs(
+        spec=spec.instance,
+        scripts=[*nvme, *args.boot_scripts],
+        interfaces=efa_interfaces(aws_clusters.efa_cards(spec.instance_types), groups) if spec.efa else (),
+        reservation=spec.capacity_reservation,
+        tags=args.tags,
+    )
+    return LaunchTemplate(name, template, self.child())
+
+
 def _resources(
-    spec: OnDemandSpec | SpotSpec, args: ComputeEnvironmentArgs, template: LaunchTemplate
+    spec: OnDemandSpec | SpotSpec,
+    args: ComputeEnvironmentArgs,
+    template: LaunchTemplate | None,
+    groups: pulumi.Input[list[str]],
+    close: aws.ec2.PlacementGroup | None,
 ) -> aws.batch.ComputeEnvironmentComputeResourcesArgs:
     spot = spec if isinstance(spec, SpotSpec) else None
     return aws.batch.ComputeEnvironmentComputeResourcesArgs(
@@ -133,17 +235,22 @@ def _resources(
         min_vcpus=spec.min_vcpus,
         max_vcpus=spec.max_vcpus,
         instance_role=spec.instance_profile or args.instance_profile_arn,
-        subnets=args.subnet_ids,
-        security_group_ids=args.security_group_ids,
+        subnets=spec.subnet_ids or args.subnet_ids,
+        # Batch takes the groups here or in the template's interfaces, and refuses both
+        # (https://github.com/aws/aws-cdk/issues/21577).
+        security_group_ids=None if spec.efa else groups,
+        placement_group=close.name if close else None,
         ec2_configurations=[
             # Said explicitly: the image that Batch picks by default has changed before, and would again under us.
             aws.batch.ComputeEnvironmentComputeResourcesEc2ConfigurationArgs(
-                image_type=spec.image_type, image_id_override=spec.image_id_override
+                image_type=spec.image_type, image_id_override=spec.image_id_override or args.image_id
             )
         ],
         launch_template=aws.batch.ComputeEnvironmentComputeResourcesLaunchTemplateArgs(
             launch_template_id=template.id, version=template.version
-        ),
+        )
+        if template
+        else None,
         tags=args.tags or None,
     )
 

@@ -2,17 +2,19 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pulumi
 import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_definitions as rules
+from accel.rules import aws_storage
 from accel.rules.aws_retries import INFRASTRUCTURE
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from .adopted import AdoptedDefinition, kept
 
 
 class ExitRule(Spec):
@@ -22,6 +24,32 @@ class ExitRule(Spec):
     on_status_reason: str | None = None
     on_reason: str | None = None
     on_exit_code: str | None = None
+
+
+class EfsVolume(Spec):
+    """An EFS file system, mounted encrypted on the way and with the job's role."""
+
+    kind: Literal["efs"]
+    file_system: str = Field(description="fs-...")
+    access_point: str | None = Field(default=None, description="fsap-...: its folder and user, whatever the job asks")
+    folder: str = Field(default="/", pattern="^/", description="of the file system; an access point has its own")
+    path: str = Field(pattern="^/", description="in the container")
+    read_only: bool = False
+
+    def findings(self) -> list[Finding]:
+        return aws_storage.efs(self.file_system, self.folder, self.access_point)
+
+
+class HostVolume(Spec):
+    """A folder of the instance, such as /scratch of an environment with local_nvme."""
+
+    kind: Literal["host"]
+    folder: str = Field(pattern="^/", description="on the instance")
+    path: str = Field(pattern="^/", description="in the container")
+    read_only: bool = False
+
+
+Volume = Annotated[EfsVolume | HostVolume, Field(discriminator="kind")]
 
 
 class JobDefinitionSpec(Spec):
@@ -39,6 +67,7 @@ class JobDefinitionSpec(Spec):
     secrets: dict[str, str] = Field(
         default_factory=dict, description="variable name to the ARN of a secret or parameter"
     )
+    volumes: list[Volume] = Field(default_factory=list[Volume])
     attempts: int = Field(default=3, description="1 to 10, the first one included")
     evaluate_on_exit: list[ExitRule] = Field(
         default=[ExitRule.model_validate(rule) for rule in INFRASTRUCTURE],
@@ -46,6 +75,9 @@ class JobDefinitionSpec(Spec):
     )
     timeout_s: int | None = Field(default=86_400, description="of one attempt, at least 60")
     propagate_tags: bool = True
+    job_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
+    execution_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
+    adopted: AdoptedDefinition | None = Field(default=None, description="one that was there before the stack")
 
     def findings(self) -> list[Finding]:
         return rules.definition(
@@ -87,10 +119,13 @@ class JobDefinition(Component):
         spec = args.spec.settled()
         definition = aws.batch.JobDefinition(
             name,
+            name=spec.adopted.name if spec.adopted else None,
             type="container",
             platform_capabilities=["EC2"],
             container_properties=pulumi.Output.all(
-                log_group=args.log_group, job_role=args.job_role_arn, execution_role=args.execution_role_arn
+                log_group=args.log_group,
+                job_role=spec.job_role or args.job_role_arn,
+                execution_role=spec.execution_role or args.execution_role_arn,
             ).apply(lambda wired: canonical(container(spec, args.region, name, **wired))),
             retry_strategy=aws.batch.JobDefinitionRetryStrategyArgs(
                 attempts=spec.attempts,
@@ -106,7 +141,8 @@ class JobDefinition(Component):
             # The provider's default deregisters the old revision, under jobs that wait in the queue with it
             # (https://github.com/pulumi/pulumi-aws/issues/3845).
             deregister_on_new_revision=False,
-            opts=self.child(),
+            tags=(spec.adopted.tags or None) if spec.adopted else None,
+            opts=self.child(ignore_changes=kept(spec.adopted)),
         )
         self.arn = definition.arn_prefix
         self.finish()
@@ -139,7 +175,31 @@ def container(
     }
     if spec.shm_mib:
         properties["linuxParameters"]["sharedMemorySize"] = spec.shm_mib
+    if spec.volumes:
+        names = [f"volume-{i}" for i in range(len(spec.volumes))]
+        mounted = list(zip(names, spec.volumes, strict=True))
+        properties["volumes"] = [{"name": name, **_source(volume)} for name, volume in mounted]
+        properties["mountPoints"] = [
+            {"sourceVolume": name, "containerPath": volume.path, "readOnly": volume.read_only}
+            for name, volume in mounted
+        ]
     return properties
+
+
+def _source(volume: EfsVolume | HostVolume) -> dict[str, Any]:
+    if isinstance(volume, HostVolume):
+        return {"host": {"sourcePath": volume.folder}}
+    authorization = {"iam": "ENABLED"}
+    if volume.access_point:
+        authorization["accessPointId"] = volume.access_point
+    return {
+        "efsVolumeConfiguration": {
+            "fileSystemId": volume.file_system,
+            "rootDirectory": volume.folder,
+            "transitEncryption": "ENABLED",
+            "authorizationConfig": authorization,
+        }
+    }
 
 
 def canonical(properties: dict[str, Any]) -> str:

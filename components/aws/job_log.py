@@ -4,6 +4,9 @@ import pulumi
 import pulumi_aws as aws
 from pydantic import Field
 
+from accel.rules import aws_monitoring as rules
+from accel.rules.finding import Finding
+
 from ..base import Component, Spec
 
 
@@ -13,6 +16,9 @@ class JobLogSpec(Spec):
     retention_days: int = Field(default=90, description="one of the periods that CloudWatch Logs knows")
     kms_key_arn: str | None = None
     retain_on_delete: bool = Field(default=False, description="destroying the stack leaves the logs")
+
+    def findings(self) -> list[Finding]:
+        return rules.retention("retention_days", self.retention_days)
 
 
 class JobLog(Component):

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import pulumi
 import pulumi_aws as aws
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from accel.faults import several
 from accel.rules import aws_queues as rules
+from accel.rules import aws_shares
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from .adopted import AdoptedQueue, kept
 
 
 class TimeLimit(Spec):
@@ -29,6 +32,26 @@ HOPELESS = [
 Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html"""
 
 
+class FairShare(Spec):
+    """Shares a queue between teams, users or projects, in the place of first in, first out.
+
+    Every job then names its share (`aws_batch.share_identifier`). AWS adds no policy to a queue and takes none away, so
+    `fair_share` on a queue that is there, or its removal, replaces the queue; what is in it may change at any time.
+    """
+
+    shares: dict[str, float] = Field(
+        default_factory=dict[str, float],
+        description="weight by identifier, or by prefix*: 0.5 gets twice what 1 gets; one that is not here weighs 1",
+    )
+    decay_s: int = Field(default=0, description="for how long past use counts, at most 604800; 0: 600")
+    reservation_percent: int = Field(
+        default=0, description="of the vCPUs, kept for shares to come while one is active; of two, its square"
+    )
+
+    def findings(self) -> list[Finding]:
+        return aws_shares.policy(shares=self.shares, decay_s=self.decay_s, reservation_percent=self.reservation_percent)
+
+
 class JobQueueSpec(Spec):
     """Which environments a queue uses, and how it treats jobs that cannot start."""
 
@@ -38,12 +61,28 @@ class JobQueueSpec(Spec):
         default="ENABLED", description="a disabled queue takes no new jobs and finishes those it has"
     )
     time_limits: list[TimeLimit] = HOPELESS
+    fair_share: FairShare | None = Field(default=None, description="without it, first in, first out")
+    adopted: AdoptedQueue | None = Field(default=None, description="one that was there before the stack")
 
     def findings(self) -> list[Finding]:
         found = rules.queue(environments=self.environments, priority=self.priority)
         for index, limit in enumerate(self.time_limits):
             found += rules.time_limit(reason=limit.reason, max_time_s=limit.max_time_s, field=f"time_limits[{index}]")
         return found
+
+    @property
+    def shares(self) -> dict[str, float] | None:
+        """Weights by share identifier; None: first in, first out. Those of a policy that is kept are not known."""
+        if self.fair_share:
+            return self.fair_share.shares
+        return {} if self.adopted and "scheduling_policy" in self.adopted.keeps else None
+
+    @model_validator(mode="after")
+    def _one_policy(self) -> Self:
+        if self.fair_share and self.adopted and "scheduling_policy" in self.adopted.keeps:
+            message = "is set, and adopted.keeps has scheduling_policy, the policy that is there; drop one of them"
+            raise several([("fair_share", message)])
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +105,7 @@ class JobQueue(Component):
         spec = args.spec
         queue = aws.batch.JobQueue(
             name,
+            name=spec.adopted.name if spec.adopted else None,
             state=spec.state,
             priority=spec.priority,
             compute_environment_orders=[
@@ -80,7 +120,28 @@ class JobQueue(Component):
                 )
                 for limit in spec.time_limits
             ],
-            opts=self.child(),
+            scheduling_policy_arn=self._policy(name, spec.fair_share) if spec.fair_share else None,
+            tags=(spec.adopted.tags or None) if spec.adopted else None,
+            # AWS refuses to add a policy to a queue, and the provider's update leaves one that it shall remove.
+            # https://docs.aws.amazon.com/batch/latest/APIReference/API_CreateJobQueue.html
+            opts=self.child(ignore_changes=kept(spec.adopted), replace_on_changes=["schedulingPolicyArn"]),
         )
         self.arn = queue.arn
         self.finish()
+
+    def _policy(self, name: str, fair: FairShare) -> pulumi.Output[str]:
+        policy = aws.batch.SchedulingPolicy(
+            name,
+            fair_share_policy=aws.batch.SchedulingPolicyFairSharePolicyArgs(
+                compute_reservation=fair.reservation_percent,
+                share_decay_seconds=fair.decay_s,
+                share_distributions=[
+                    aws.batch.SchedulingPolicyFairSharePolicyShareDistributionArgs(
+                        share_identifier=identifier, weight_factor=weight
+                    )
+                    for identifier, weight in sorted(fair.shares.items())
+                ],
+            ),
+            opts=self.child(),
+        )
+        return policy.arn

@@ -1,6 +1,7 @@
 """What every instance of a compute environment starts with: encrypted disk, IMDSv2, user data."""
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
@@ -10,6 +11,7 @@ import pulumi_aws as aws
 from pydantic import Field
 
 from ..base import Component, Spec
+from .capacity_reservation import CapacityReservationSpec, market, targeted
 
 ROOT_DEVICE = "/dev/xvda"
 """Root device of the ECS-optimised Amazon Linux 2023 images.
@@ -32,9 +34,13 @@ class LaunchTemplateSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchTemplateArgs:
-    """The spec, and tags for instances and volumes, which a provider's default tags do not reach."""
+    """The spec, scripts that run after its own, network interfaces (none: Batch's one), a reservation, and tags for
+    instances and volumes, which a provider's default tags do not reach."""
 
     spec: LaunchTemplateSpec
+    scripts: Sequence[str] = ()
+    interfaces: Sequence[aws.ec2.LaunchTemplateNetworkInterfaceArgs] = ()
+    reservation: CapacityReservationSpec | None = None
     tags: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -54,7 +60,10 @@ class LaunchTemplate(Component):
             block_device_mappings=[_root(args.spec)],
             metadata_options=_metadata(args.spec),
             monitoring=aws.ec2.LaunchTemplateMonitoringArgs(enabled=False),
-            user_data=base64.b64encode(user_data(args.spec.user_data).encode()).decode(),
+            user_data=base64.b64encode(user_data([*args.spec.user_data, *args.scripts]).encode()).decode(),
+            network_interfaces=list(args.interfaces) or None,
+            capacity_reservation_specification=targeted(args.reservation) if args.reservation else None,
+            instance_market_options=market(args.reservation) if args.reservation else None,
             tag_specifications=_tagged(args.tags),
             opts=self.child(),
         )

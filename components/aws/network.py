@@ -13,6 +13,7 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from . import policies
+from .node_cluster import default_group
 
 JOB_ENDPOINTS = ("ecr.api", "ecr.dkr", "logs")
 """Interface endpoints behind which an image pull and a log line need no NAT gateway.
@@ -43,10 +44,12 @@ class NetworkSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkArgs:
-    """The spec, and where the network lies."""
+    """The spec, and where the network lies. `open_default`: what wears the VPC's default group may talk to its like and
+    to whatever the instances reach."""
 
     spec: NetworkSpec
     region: str
+    open_default: bool = False
 
 
 class Network(Component):
@@ -72,7 +75,7 @@ class Network(Component):
             tags={"Name": name},
             opts=self.child(),
         )
-        _close_default_group(self, name, vpc)
+        default_group(self, name, vpc.id, opened=args.open_default, https_only=spec.egress == "endpoints")
         private, public = blocks(spec.cidr, len(spec.zones))
         subnets = _subnets(self, f"{name}-private", vpc, spec.zones, private)
         tables = _tables(self, name, vpc, subnets)
@@ -96,11 +99,6 @@ def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
     eighths = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=3))
     slices = list(eighths[-1].subnets(prefixlen_diff=5))
     return [str(block) for block in eighths[:zones]], [str(block) for block in slices[:zones]]
-
-
-def _close_default_group(self: Component, name: str, vpc: aws.ec2.Vpc) -> None:
-    # Adopting it without rules empties it: a resource that names no group gets no access by accident.
-    aws.ec2.DefaultSecurityGroup(f"{name}-default", vpc_id=vpc.id, opts=self.child())
 
 
 def _subnets(

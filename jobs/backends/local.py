@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from accel.contract.targets import LocalTarget
 
 from .. import keys, machine
-from ..backend import JobRef, LogLine, Phase, Request, Status
+from ..backend import Explanation, JobRef, LogLine, Phase, Request, Status
 from ..errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
 from ..folders import state
 from ..job import Job
@@ -147,7 +147,9 @@ class LocalBackend:
             raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
         return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended)
 
-    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
         """Newest first. A folder whose submit never got as far as a request is no job."""
         claimed: list[tuple[int, str]] = []
         if _jobs().exists():
@@ -162,6 +164,13 @@ class LocalBackend:
             if ended or not status.phase.ended:
                 limit -= 1
                 yield status
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """What its status, its exit code and the end of its output say."""
+        from .local_explain import explain
+
+        folder = _existing(ref)
+        return explain(folder, self.status(ref), _read(folder / "request.json")["body"])
 
     def again(self, ref: JobRef, key: str) -> Request:
         request = _read(_existing(ref) / "request.json")

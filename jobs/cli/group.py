@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 import click
@@ -21,10 +22,12 @@ VERBS = {
     "cost": ("cost", "Show what a job costs at most."),
     "ls": ("look", "List jobs."),
     "get": ("look", "Show jobs."),
+    "explain": ("explain", "Say why a job waits or failed."),
     "logs": ("logs", "Show what a job printed."),
     "wait": ("wait", "Wait until jobs have ended."),
     "cancel": ("cancel", "Stop jobs."),
     "retry": ("retry", "Run a job again."),
+    "import": ("import_", "Turn a request of another tool into a job file."),
     "doctor": ("doctor", "Check this machine's set-up."),
     "completion": ("completion", "Print a shell's completion script."),
 }
@@ -58,7 +61,9 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.verbs:
             return None
-        return getattr(import_module(f".{self.verbs[cmd_name][0]}", self.package), cmd_name)
+        # A verb that Python keeps for itself, such as import, is import_ there.
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        return getattr(import_module(f".{self.verbs[cmd_name][0]}", self.package), name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
 @click.option("--follow", "-f", is_flag=True, help="Until the job has ended; exit 125 if it failed.")
-@click.option("--task", type=click.IntRange(min=0), metavar="INDEX", help="Of one task only.")
+@click.option("--task", "--node", "task", type=click.IntRange(min=0), metavar="INDEX", help="Of one task or node only.")
 @click.pass_obj
 def logs(settings: Settings, job: str, follow: bool, task: int | None) -> None:
     """Show what JOB printed. -o wide adds the time of each line."""

@@ -1,17 +1,22 @@
 """`jobs get` and `jobs ls`."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
+from .progress import Progress
 from .report import say, warn
 from .settings import Settings, program
 from .verb import Verb
 
 if TYPE_CHECKING:
     from ..backend import Status
+
+LONG = timedelta(minutes=10)
+"""A job that has waited for longer gets a hint."""
 
 
 @click.command(cls=Verb)
@@ -20,9 +25,10 @@ if TYPE_CHECKING:
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     """Show jobs: a reference each, or the beginning of the id or name of a recent one."""
     from .finding import job
+    from .waiting import seen
 
-    found = [(ref, backend) for ref, backend in map(job, jobs)]
-    rows = [status_row(backend.status(ref)) for ref, backend in found]
+    statuses = seen([job(text) for text in jobs])
+    rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:
         click.echo(json.dumps({field: value for field, value in rows[0].items() if field != "age"}, indent=2))
     elif settings.output in ("table", "wide"):
@@ -31,6 +37,14 @@ def get(settings: Settings, jobs: tuple[str, ...]) -> None:
             details(row)
     else:
         show(rows, settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
+    for status in statuses:
+        if _waits_long(status):
+            say(f"`{program()} explain {status.ref}` says why it waits")
+
+
+def _waits_long(status: "Status") -> bool:
+    waited = datetime.now(UTC) - status.created if status.created else timedelta()
+    return status.phase == "QUEUED" and waited > LONG
 
 
 @click.command(cls=Verb)
@@ -55,7 +69,9 @@ def ls(settings: Settings, to: str | None, ended: bool, limit: int) -> None:
             warn(f"target {name}: its jobs cannot be listed", settings)
             continue
         try:
-            seen |= {str(status.ref): status for status in backend.list(limit=limit, ended=ended)}
+            with Progress(lambda count, name=name: f"{name}: {count:,} jobs") as progress:
+                listed = list(backend.list(limit=limit, ended=ended, progress=progress))
+            seen |= {str(status.ref): status for status in listed}
         except JobsError as error:
             if len(names) == 1:
                 raise

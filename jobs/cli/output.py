@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ def details(row: Row) -> None:
 
 def status_row(status: "Status") -> dict[str, Any]:
     """A status as JSON values, and its age in words."""
-    row = asdict(status)
+    row = dict(vars(status))  # asdict copies what is in it too, which takes seconds for 10,000 jobs
     times = {field: row[field].isoformat() for field in ("created", "started", "stopped") if row[field]}
     return row | times | {"ref": str(status.ref), "phase": str(status.phase), "age": age(status.created)}
 

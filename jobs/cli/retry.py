@@ -18,7 +18,7 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None) -> None
     from ..errors import BadInput
     from .finding import reference, with_target
     from .report import warn
-    from .submit import submitted
+    from .sending import submitted
 
     ref = reference(job)
     backend = with_target(ref, to, settings)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
     """Check job files; every fault of every FILE is shown, with its line."""
-    from ..document import read
+    from ..document import jobs_of, read_all
     from ..errors import BadInput, BadInputs, NotFound
     from ..keys import platform_name
     from ..registry import of_target
@@ -34,9 +34,10 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     fitting: list[tuple[str, Job]] = []
     for file in files:
         try:
-            job = read(file).job()
+            found = jobs_of(read_all(file))
             if backend:
-                backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
+                for job in found:
+                    backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
         except NotFound as error:
             missing.append(error.message)
         except BadInputs as error:
@@ -45,7 +46,7 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
             faults.append(error.message)
         else:
             right.append(file)
-            fitting.append((file, job))
+            fitting += [(file, job) for job in found]
     if settings.output in ("json", "jsonl"):
         click.echo(json.dumps({"valid": right, "faults": [*faults, *missing]}))
     else:

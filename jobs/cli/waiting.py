@@ -1,9 +1,9 @@
 """Waiting for jobs: what cannot be seen is not failed, and what failed says why."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from ..backend import Backend, JobRef, Phase, Status
+from ..backend import Backend, JobRef, Many, Phase, Status
 from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
 from .report import say
 from .settings import program
@@ -12,6 +12,10 @@ FIRST_S = 0.1
 GROWTH = 1.5
 LONGEST_S = {"local": 1.0}
 LONGEST_ELSEWHERE_S = 10.0
+NAMED = 10
+AT_ONCE = 100
+CALLS_APART_S = 0.5
+"""Many jobs are looked at by the hundred, and a round takes its time: two calls a second."""
 
 
 def wait_for(
@@ -33,10 +37,7 @@ def wait_for(
     pause = FIRST_S
     try:
         while True:
-            for ref, backend in list(waiting):
-                status = _look(ref, backend, unseen)
-                if status is None:
-                    continue
+            for ref, backend, status in _seen(waiting, unseen):
                 if ref not in last or (last[ref].phase, last[ref].native) != (status.phase, status.native):
                     pause = FIRST_S
                     say(f"{ref}: {described(status)}")
@@ -47,21 +48,23 @@ def wait_for(
                 return [last[ref] for ref, _ in jobs]
             left = None if give_up is None else give_up - clock()
             if left is not None and left <= 0:
-                names = ", ".join(str(ref) for ref, _ in waiting)
-                raise WaitedTooLong(f"{names}: has not ended within {timeout_s:g} s; it goes on", _how(waiting))
+                raise WaitedTooLong(
+                    f"{_names(waiting)}: has not ended within {timeout_s:g} s; it goes on", _how(waiting)
+                )
             longest = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in waiting)
-            sleep(min(pause, longest) if left is None else min(pause, longest, left))
+            wait_s = max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
+            sleep(wait_s if left is None else min(wait_s, left))
             pause *= GROWTH
     except KeyboardInterrupt:
-        names = ", ".join(str(ref) for ref, _ in waiting)
-        raise Interrupted(f"interrupted; {names} goes on", _how(waiting)) from None
+        raise Interrupted(f"interrupted; {_names(waiting)} goes on", _how(waiting)) from None
 
 
 def end(statuses: list[Status]) -> None:
     """Raises JobFailed for the jobs that failed."""
     failed = [status for status in statuses if status.phase is Phase.FAILED]
     if failed:
-        told = "; ".join(f"{status.ref}: {described(status)}" for status in failed)
+        told = "; ".join(f"{status.ref}: {described(status)}" for status in failed[:NAMED])
+        told += f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
         raise JobFailed(told, f"`{program()} logs {failed[0].ref}` shows what it printed")
 
 
@@ -75,16 +78,61 @@ def described(status: Status) -> str:
     return ", ".join(parts)
 
 
+def seen(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
+    """The jobs as they are now, many with one call. Raises NotFound, CloudSilent and what else status raises."""
+    known: dict[JobRef, Status] = {}
+    for group, backend in _groups(jobs):
+        if len(group) > 1 and isinstance(backend, Many):
+            known |= backend.statuses(group)
+    return [known.get(ref) or backend.status(ref) for ref, backend in jobs]
+
+
+def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Backend]]:
+    """The jobs that one backend sees together."""
+    groups: dict[tuple[str, str], tuple[list[JobRef], Backend]] = {}
+    for ref, backend in jobs:
+        groups.setdefault((ref.kind, ref.scope), ([], backend))[0].append(ref)
+    return list(groups.values())
+
+
+def _seen(waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef]) -> Iterator[tuple[JobRef, Backend, Status]]:
+    """Each job with its status now, but for those that cannot be seen just now."""
+    known: dict[JobRef, Status] = {}
+    silent: set[JobRef] = set()
+    for group, backend in _groups(waiting):
+        if len(group) > 1 and isinstance(backend, Many):
+            try:
+                known |= backend.statuses(group)
+            except CloudSilent as error:
+                silent |= set(group)
+                _cannot_see(f"{group[0]} and {len(group) - 1} more", group[0], error, unseen)
+    for ref, backend in list(waiting):
+        if ref in silent:
+            continue
+        # Alone, and where Batch does not name it: that raises NotFound.
+        status = known.get(ref) or _look(ref, backend, unseen)
+        if status is not None:
+            unseen.discard(ref)
+            yield ref, backend, status
+
+
+def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef]) -> None:
+    if ref not in unseen:
+        say(f"{shown}: cannot be seen just now ({error.message}); still waiting")
+        unseen.add(ref)
+
+
 def _look(ref: JobRef, backend: Backend, unseen: set[JobRef]) -> Status | None:
     try:
-        status = backend.status(ref)
+        return backend.status(ref)
     except CloudSilent as silent:
-        if ref not in unseen:
-            say(f"{ref}: cannot be seen just now ({silent.message}); still waiting")
-            unseen.add(ref)
+        _cannot_see(str(ref), ref, silent, unseen)
         return None
-    unseen.discard(ref)
-    return status
+
+
+def _names(waiting: list[tuple[JobRef, Backend]]) -> str:
+    more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
+    return ", ".join(str(ref) for ref, _ in waiting[:NAMED]) + more
 
 
 def _how(waiting: list[tuple[JobRef, Backend]]) -> str:

@@ -9,7 +9,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from . import definitions, environments, jobs, queues
+from . import definitions, environments, jobs, policies, queues
 from .state import Batch, Document, Refused, require
 
 # Any: botocore's annotations describe its cached properties as something else than they are.
@@ -38,33 +38,15 @@ def _untag(batch: Batch, request: Document) -> Document:
     return {}
 
 
-def _create_policy(batch: Batch, request: Document) -> Document:
-    policy = batch.create_scheduling_policy(
-        request["name"], request.get("fairsharePolicy", {}), request.get("tags", {})
-    )
-    return policy.to_dict(create=True)
-
-
-def _describe_policies(batch: Batch, request: Document) -> Document:
-    return {"schedulingPolicies": [row.to_dict() for row in batch.describe_scheduling_policies(request["arns"])]}
-
-
-def _delete_policy(batch: Batch, request: Document) -> Document:
-    batch.delete_scheduling_policy(request["arn"])
-    return {}
-
-
 OPERATIONS: dict[str, Handler] = {
     **environments.OPERATIONS,
     **queues.OPERATIONS,
     **definitions.OPERATIONS,
     **jobs.OPERATIONS,
+    **policies.OPERATIONS,
     "ListTagsForResource": _tags,
     "TagResource": _tag,
     "UntagResource": _untag,
-    "CreateSchedulingPolicy": _create_policy,
-    "DescribeSchedulingPolicies": _describe_policies,
-    "DeleteSchedulingPolicy": _delete_policy,
 }
 
 

@@ -2,7 +2,8 @@
 
 import re
 
-from .instances import Needs
+from . import nodes
+from .containers import completed
 from .state import NAME, Batch, Document, Refused, page, require, short
 
 GLOBS = {
@@ -10,22 +11,6 @@ GLOBS = {
     "onReason": r"[\w.:\s]{0,511}\*?",
     "onStatusReason": r"[\w.:\s]{0,511}\*?",
 }
-LISTS = ("command", "environment", "mountPoints", "resourceRequirements", "secrets", "ulimits", "volumes")
-
-
-def needs(container: Document) -> Needs:
-    """What the container asks for, in resourceRequirements or in the older vcpus and memory."""
-    asked = {row["type"]: row["value"] for row in container.get("resourceRequirements", [])}
-    vcpus, memory = asked.get("VCPU", container.get("vcpus")), asked.get("MEMORY", container.get("memory"))
-    require(vcpus is not None and memory is not None, "Container properties must contain VCPU and MEMORY")
-    try:
-        found = Needs(float(vcpus), int(memory), int(asked.get("GPU", 0)))  # pyright: ignore[reportArgumentType]
-    except ValueError as error:
-        raise Refused(f"resourceRequirements: {error}") from error
-    require(found.vcpus > 0, f"VCPU {vcpus} must be greater than 0")
-    require(found.memory_mib >= 4, f"MEMORY {memory} must be at least 4")
-    require(found.gpus >= 1 or "GPU" not in asked, f"GPU {asked.get('GPU')} must be at least 1")
-    return found
 
 
 def check_limits(request: Document) -> None:
@@ -54,15 +39,10 @@ def register(batch: Batch, request: Document) -> Document:
             "containerProperties" in request,
             "containerProperties must be provided: the sandbox runs no other",
         )
-        container = {key: [] for key in LISTS} | request["containerProperties"]
-        require("image" in container, "Container properties must contain image")
-        needs(container)
-        container["environment"] = [row for row in container["environment"] if row.get("value")]
-        document["containerProperties"] = container
+        document["containerProperties"] = completed(request["containerProperties"])
     else:
         require("nodeProperties" in request, "nodeProperties must be provided for a multinode job definition")
-        for group in request["nodeProperties"]["nodeRangeProperties"]:
-            needs(group.get("container", {}))
+        nodes.check(request["nodeProperties"])
     revisions = batch.definitions.setdefault(name, [])
     revision = len(revisions) + 1
     document |= {

@@ -3,13 +3,11 @@
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from moto.ec2.exceptions import EC2ClientError
-from moto.iam.exceptions import NotFoundException
-
+from .capacity import terminate
+from .health import LINKED_ROLE, look, paralysis
 from .instances import Kind, families, kinds
-from .lifecycle import reclaim
+from .lifecycle import lose
 from .state import NAME, Batch, Document, Environment, Refused, page, require, short
 
 SPOT_ONLY = (
@@ -21,7 +19,6 @@ IMAGE_TYPES = ("ECS_AL2023", "ECS_AL2023_NVIDIA")
 BLOCKED_IMAGE_TYPES = ("ECS_AL1", "ECS_AL2", "ECS_AL2_NVIDIA")
 SCALING = {"minvCpus", "maxvCpus", "desiredvCpus"}
 TEMPLATE_KEYS = {"launchTemplateId", "launchTemplateName"}
-LINKED_ROLE = "/aws-service-role/"
 EXECUTING = "Error executing request, Exception : "
 
 
@@ -111,39 +108,6 @@ def _default_images(resources: Document) -> list[Document]:
     return [{"imageType": IMAGE_TYPES[has_gpu]} for has_gpu in sorted(gpu)]
 
 
-def _fault(batch: Batch, resources: Document) -> str | None:
-    """What keeps the environment from becoming VALID: AWS looks at these only after it has answered."""
-    ec2: Any = batch.ec2_backend
-    iam, profile = batch.iam_backend, resources["instanceRole"]
-    try:
-        get = iam.get_instance_profile_by_arn if profile.startswith("arn:") else iam.get_instance_profile
-        get(profile)
-    except NotFoundException:
-        return f"CLIENT_ERROR - Invalid IamInstanceProfile: {profile}"
-    try:
-        for subnet in resources["subnets"]:
-            ec2.get_subnet(subnet)
-        if template := resources.get("launchTemplate"):
-            by_id = "launchTemplateId" in template
-            get = ec2.get_launch_template if by_id else ec2.get_launch_template_by_name
-            found = get(template["launchTemplateId" if by_id else "launchTemplateName"])
-            version = template.get("version") or "$Default"
-            if version.isdigit() and not 0 < int(version) <= len(found.versions):
-                return f"CLIENT_ERROR - Could not find launch template version {version}"
-    except EC2ClientError as error:
-        return f"CLIENT_ERROR - {error.message}"
-    for group in resources.get("securityGroupIds", []):
-        if ec2.get_security_group_from_id(group) is None:
-            return f"CLIENT_ERROR - The security group '{group}' does not exist"
-    return None
-
-
-def _settled(batch: Batch, document: Document) -> None:
-    fault = _fault(batch, document["computeResources"])
-    document["status"] = "INVALID" if fault else "VALID"
-    document["statusReason"] = fault or "ComputeEnvironment Healthy"
-
-
 def find(batch: Batch, name_or_arn: str) -> Environment:
     """The environment of that name or ARN, refused where there is none."""
     found = batch.environments.get(short(name_or_arn))
@@ -176,8 +140,9 @@ def create(batch: Batch, request: Document) -> Document:
         "uuid": str(uuid.uuid4()),
     }
     batch.tag_resource(document["computeEnvironmentArn"], request.get("tags", {}))
-    batch.environments[name] = Environment(document)
-    batch.settle(document, "CREATING", partial(_settled, batch, document))
+    environment = batch.environments[name] = Environment(document)
+    batch.ecs_backend.create_cluster(document["ecsClusterArn"].rpartition("/")[2])
+    batch.settle(document, "CREATING", partial(look, batch, environment))
     return {"computeEnvironmentName": name, "computeEnvironmentArn": document["computeEnvironmentArn"]}
 
 
@@ -225,29 +190,46 @@ def update(batch: Batch, request: Document) -> Document:
         defaults = {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30}
         document["updatePolicy"] = {**defaults, **document.get("updatePolicy", {}), **policy}
     if set(changes) - SCALING and document.get("updatePolicy", {}).get("terminateJobsOnUpdate"):
-        for job_id in [job_id for instance in environment.instances.values() for job_id in instance.jobs]:
-            reclaim(batch, job_id)
+        for instance in environment.instances.values():
+            lose(batch, instance)
     document |= {key: request[key] for key in ("state", "serviceRole") if key in request}
     document["computeResources"] = resources
-    batch.settle(document, "UPDATING", partial(_settled, batch, document))
+    batch.settle(document, "UPDATING", partial(look, batch, environment))
     return {key: document[key] for key in ("computeEnvironmentName", "computeEnvironmentArn")}
 
 
 def delete(batch: Batch, request: Document) -> Document:
-    """DeleteComputeEnvironment: only once DISABLED and named by no queue."""
+    """DeleteComputeEnvironment: only once DISABLED and named by no queue, also not a while ago.
+
+    A service role that Batch can't assume makes it INVALID again. What still runs ends with its instances: AWS
+    documents it for Fargate only, which becomes INVALID instead.
+    """
     if (environment := batch.environments.get(short(request["computeEnvironment"]))) is None:
         return {}
     document = environment.document
     require(document["status"] in ("VALID", "INVALID"), "Cannot delete, resource is being modified")
     require(document["state"] == "DISABLED", "Cannot delete, state must be DISABLED")
-    for queue in batch.queues.values():
-        used = [entry["computeEnvironment"] for entry in queue.document["computeEnvironmentOrder"]]
-        require(
-            document["computeEnvironmentArn"] not in used,
-            "Cannot delete, found existing JobQueue relationship",
-        )
-    batch.settle(document, "DELETING", partial(batch.environments.pop, document["computeEnvironmentName"]))
+    orders = [entry for queue in batch.queues.values() for entry in queue.document["computeEnvironmentOrder"]]
+    named = any(entry["computeEnvironment"] == document["computeEnvironmentArn"] for entry in orders)
+    held = named or batch.world.now() < environment.linked_until
+    require(not held, "Cannot delete, found existing JobQueue relationship")
+    batch.settle(document, "DELETING", partial(_delete_once_empty, batch, environment))
     return {}
+
+
+def _delete_once_empty(batch: Batch, environment: Environment) -> None:
+    if reason := paralysis(batch, environment):
+        environment.document |= {"status": "INVALID", "statusReason": reason}
+        return
+    for instance in list(environment.instances.values()):
+        lose(batch, instance)
+        if not instance.jobs:
+            terminate(batch, environment, instance)
+    if environment.instances:
+        batch.world.after(batch.world.settle_s, partial(_delete_once_empty, batch, environment))
+        return
+    batch.ecs_backend.delete_cluster(environment.document["ecsClusterArn"])
+    del batch.environments[environment.name]
 
 
 def describe(batch: Batch, request: Document) -> Document:

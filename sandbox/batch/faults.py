@@ -17,6 +17,7 @@ ANSWERS: dict[str, tuple[bool, int, str]] = {
     "error-500-after": (True, 500, "ServerException"),
     "error-503-after": (True, 503, "ServiceUnavailable"),
     "expired-token": (False, 403, "ExpiredTokenException"),
+    "denied": (False, 403, "AccessDeniedException"),
 }
 CONNECTIONS: dict[str, bool] = {
     "reset": False,
@@ -45,7 +46,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"kind {self.kind!r} must be one of {', '.join(KINDS)}, reclaim, stockout")
+            raise ValueError(
+                f"kind {self.kind!r} must be one of {', '.join(KINDS)}, reclaim, stockout, unregistered, invalid"
+            )
         self._random = random.Random(self.seed)
 
     def after(self) -> bool:
@@ -73,7 +76,7 @@ def error_answer(kind: str, service: str) -> tuple[int, list[tuple[str, str]], b
     """Status, headers and body of a planned error, in the form that the service's protocol has."""
     _, status, code = ANSWERS[kind]
     message = f"planned by the sandbox: {kind}"
-    if service in ("ec2", "iam", "sts", "s3"):
+    if service in ("autoscaling", "ec2", "iam", "sts", "s3"):
         body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
         return status, [("Content-Type", "text/xml")], body.encode()
     headers = [("Content-Type", "application/json"), ("x-amzn-ErrorType", code)]

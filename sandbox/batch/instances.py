@@ -56,10 +56,15 @@ class Kind:
 
 @dataclass(eq=False)
 class Instance:
-    """One instance of a compute environment and what is still free on it."""
+    """One instance of a compute environment and what is still free on it.
+
+    `arn` is that of its container instance, empty where it has not registered with ECS; `sole`: it is one node's.
+    """
 
     kind: Kind
-    id: str = field(default_factory=lambda: f"i-0{uuid.uuid4().hex[:16]}")
+    id: str
+    arn: str = ""
+    sole: bool = False
     free_vcpus: float = field(init=False)
     free_memory_mib: int = field(init=False)
     free_gpus: list[str] = field(init=False)
@@ -72,7 +77,8 @@ class Instance:
     def has_room(self, needs: Needs) -> bool:
         """Whether `needs` fits beside the jobs that are here already."""
         return (
-            needs.vcpus <= self.free_vcpus
+            not self.sole
+            and needs.vcpus <= self.free_vcpus
             and needs.memory_mib <= self.free_memory_mib
             and needs.gpus <= len(self.free_gpus)
         )

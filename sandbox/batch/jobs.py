@@ -4,27 +4,15 @@ import json
 import uuid
 from typing import Any
 
-from . import definitions, queues
+from . import containers, definitions, nodes, policies, queues
 from .lifecycle import STATES, stop
 from .state import NAME, Batch, Document, Job, Refused, page, require, short
 
-RESULTS = ("containerInstanceArn", "taskArn", "logStreamName", "exitCode", "reason")
+RESULTS = ("containerInstanceArn", "taskArn", "logStreamName", "exitCode", "reason", "networkInterfaces")
 SUMMARY = (
     "jobArn", "jobId", "jobName", "createdAt", "status", "statusReason", "startedAt", "stoppedAt",
     "jobDefinition", "shareIdentifier", "isCancelled", "isTerminated",
 )  # fmt: skip
-
-
-def _merged(definition: Document, overrides: Document, parameters: dict[str, str]) -> Document:
-    """The definition's container with the job's overrides and parameters."""
-    container: Document = dict(definition["containerProperties"])
-    for key, name in (("environment", "name"), ("resourceRequirements", "type")):
-        rows = {row[name]: row for row in (*container[key], *overrides.get(key, []))}
-        container[key] = list(rows.values())
-    container |= {key: overrides[key] for key in ("vcpus", "memory", "command") if key in overrides}
-    for name in sorted(parameters, key=len, reverse=True):
-        container["command"] = [part.replace(f"Ref::{name}", parameters[name]) for part in container["command"]]
-    return container
 
 
 def _check(batch: Batch, request: Document, definition: Document) -> None:
@@ -33,9 +21,10 @@ def _check(batch: Batch, request: Document, definition: Document) -> None:
     size = len(json.dumps(request))
     require(size <= 30 * 1024, f"the request has {size} bytes, SubmitJob takes at most 30720")
     definitions.check_limits(request)
-    require(definition["type"] == "container", "the sandbox does not run multi-node parallel jobs")
-    for key in ("nodeOverrides", "eksPropertiesOverride", "ecsPropertiesOverride"):
-        require(key not in request, f"{key} is not applicable to a job definition with containerProperties")
+    multinode = definition["type"] == "multinode"
+    wrong = ["containerOverrides", "arrayProperties"] if multinode else ["nodeOverrides"]
+    for key in (*wrong, "eksPropertiesOverride", "ecsPropertiesOverride"):
+        require(key not in request, f"{key} is not applicable to a job definition of type {definition['type']}")
     array = request.get("arrayProperties", {}).get("size")
     require(array is None or 2 <= array <= 10_000, f"array size {array} must be 2 to 10000")
     depends = request.get("dependsOn", [])
@@ -54,9 +43,12 @@ def submit(batch: Batch, request: Document) -> Document:
     require(queue.document["status"] in ("VALID", "UPDATING"), f"JobQueue {request['jobQueue']} is not valid.")
     definition = definitions.find(batch, request["jobDefinition"])
     _check(batch, request, definition)
-    overrides = request.get("containerOverrides", {})
+    overrides = request.get("containerOverrides", {}) or request.get("nodeOverrides", {})
     parameters = {**definition.get("parameters", {}), **request.get("parameters", {})}
-    container = _merged(definition, overrides, parameters)
+    multinode = definition["type"] == "multinode"
+    properties = nodes.overridden(definition, request) if multinode else {}
+    first = properties["nodeRangeProperties"][0]["container"] if multinode else definition["containerProperties"]
+    container = first if multinode else containers.merged(first, overrides, parameters)
     job_id = str(uuid.uuid4())
     document: Document = {
         "jobArn": batch.arn("job", job_id),
@@ -76,15 +68,17 @@ def submit(batch: Batch, request: Document) -> Document:
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
         "platformCapabilities": definition.get("platformCapabilities", ["EC2"]),
+        **policies.check_job(queue, request, definition),
     }
     if timeout := request.get("timeout") or definition.get("timeout"):
         document["timeout"] = timeout
-    if "shareIdentifier" in request:
-        document["shareIdentifier"] = request["shareIdentifier"]
     if array := request.get("arrayProperties"):
         document["arrayProperties"] = {"size": array["size"], "statusSummary": dict.fromkeys(STATES, 0)}
-    job = Job(queue, document, container, definitions.needs(container), overrides)
+    job = Job(queue, document, container, containers.needs(container), overrides)
     batch.jobs[job_id] = queue.jobs[job_id] = job
+    if multinode:
+        document["nodeProperties"] = properties
+        nodes.make(batch, job)
     batch.submitted.append(job)
     batch.tag_resource(document["jobArn"], request.get("tags", {}))
     batch.world.lock.notify_all()
@@ -106,8 +100,9 @@ def describe(batch: Batch, request: Document) -> Document:
         if job := batch.jobs.get(job_id.rpartition("/")[2]):
             result = {key: value for key, value in _last(job).items() if key in RESULTS}
             container = {"networkInterfaces": [], **job.container, **result}
-            tags = batch.list_tags_for_resource((job.parent or job).document["jobArn"])
-            found.append({**job.document, "container": container, "tags": tags})
+            tags = batch.list_tags_for_resource((job.whole or job.parent or job).document["jobArn"])
+            own = {} if job.nodes else {"container": container}
+            found.append({**job.document, **own, "tags": tags})
     return {"jobs": found}
 
 
@@ -118,6 +113,9 @@ def _summary(job: Job) -> Document:
         row["container"] = result
     if array := job.document.get("arrayProperties"):
         row["arrayProperties"] = {key: array[key] for key in ("size", "index") if key in array}
+    if job.nodes or job.whole:
+        count = len((job.whole or job).nodes)
+        row["nodeProperties"] = {"numNodes": count, **job.document.get("nodeDetails", {})}
     return row
 
 
@@ -142,13 +140,14 @@ FILTERS = ("JOB_NAME", "JOB_DEFINITION", "BEFORE_CREATED_AT", "AFTER_CREATED_AT"
 
 
 def list_jobs(batch: Batch, request: Document) -> Document:
-    """ListJobs: of a queue, newest first, or an array's children; RUNNING where nothing else is asked."""
-    require(("jobQueue" in request) != ("arrayJobId" in request), "one of jobQueue and arrayJobId is required")
+    """ListJobs: of a queue, newest first, an array or a multi-node job; RUNNING where nothing else is asked."""
+    of = [request[key] for key in ("arrayJobId", "multiNodeJobId", "jobQueue") if key in request]
+    require(len(of) == 1, "one of jobQueue, arrayJobId and multiNodeJobId is required")
     filters: list[Any] = request.get("filters", [])
     require(len(filters) <= 1, "Only one filter can be used at a time")
-    if "arrayJobId" in request:
-        parent = batch.jobs.get(request["arrayJobId"])
-        jobs, filters = (parent.children if parent else []), []
+    if "jobQueue" not in request:
+        parent = batch.jobs.get(of[0])
+        jobs, filters = ((parent.nodes or parent.children) if parent else []), []
     else:
         jobs = list(reversed(queues.find(batch, request["jobQueue"]).jobs.values()))
     status = request.get("jobStatus", None if filters else "RUNNING")

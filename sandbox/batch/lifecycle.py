@@ -1,12 +1,15 @@
 """How a job moves from state to state, and what that does to its array and to those that depend on it."""
 
-from .state import Batch, Document, Job, require
+from .. import events
+from .capacity import terminate
+from .instances import Instance
+from .state import Batch, Document, Job, Outcome, require
 
 STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 
 
 def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None:
-    """Put the job into `status` with that statusReason, and count it in its array."""
+    """Put the job into `status` with that statusReason, count it in its array, and take its nodes along."""
     if job.parent:
         summary = job.parent.document["arrayProperties"]["statusSummary"]
         summary[job.status] -= 1
@@ -17,11 +20,15 @@ def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None
         job.document["statusReason"] = reason
     job.queue.runnable.pop(job.id, None)
     job.blocked_since = None
-    if status == "RUNNABLE":
+    if status == "RUNNABLE" and job.whole is None:
         job.queue.runnable[job.id] = job
+    for node in job.nodes:
+        if status in STATES[:3] or (job.ended and not node.ended):
+            move(batch, node, status, reason)
     if job.ended:
         job.document["stoppedAt"] = batch.world.ms()
         batch.just_ended.append(job)
+    events.job_changed(batch.account_id, batch.region_name, job.document)
     batch.world.lock.notify_all()
 
 
@@ -112,12 +119,14 @@ def stop(batch: Batch, job: Job, reason: str, flag: str) -> None:
         # https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html: after its dependencies.
         job.document[flag] = True
         job.cancelled = reason
-    elif job.run is None:
+    elif not job.active:
         job.document[flag] = True
         move(batch, job, "FAILED", reason)
     elif flag == "isTerminated":
         job.document[flag] = True
-        job.run.stop(reason, retry=False)
+        for one in job.nodes or [job]:
+            if one.run:
+                one.run.stop(reason, retry=False)
 
 
 def finish(batch: Batch, job: Job) -> None:
@@ -128,17 +137,37 @@ def finish(batch: Batch, job: Job) -> None:
     attempt |= {"startedAt": run.started_at} if run.started_at else {}
     attempt |= {"stoppedAt": batch.world.ms(), "taskProperties": []}
     job.document["attempts"].append(attempt)
+    if share := job.document.get("shareIdentifier"):
+        job.queue.used.append((share, job.needs.vcpus, run.placed_at, batch.world.now()))
     run.instance.release(job.id, job.needs, run.gpus)
     if not run.instance.jobs:
-        run.environment.instances.pop(run.instance.id, None)
+        terminate(batch, run.environment, run.instance)
     del batch.running[job.id]
     job.run = None
-    if run.outcome.succeeded:
-        move(batch, job, "SUCCEEDED", run.outcome.status_reason)
-    elif run.outcome.retry and _retried(job):
+    if job.whole is None:
+        _end(batch, job, run.outcome)
+        return
+    move(batch, job, "SUCCEEDED" if run.outcome.succeeded else "FAILED", run.outcome.status_reason)
+    whole = job.whole
+    if job is whole.main:
+        whole.outcome = run.outcome
+        whole.document["attempts"].append(attempt)
+        for node in whole.nodes:
+            if node.run:
+                node.run.stop("Main node has ended", retry=False)
+    # AWS starts the next attempt on instances that are free again.
+    if whole.outcome and not whole.active:
+        outcome, whole.outcome = whole.outcome, None
+        _end(batch, whole, outcome)
+
+
+def _end(batch: Batch, job: Job, outcome: Outcome) -> None:
+    if outcome.succeeded:
+        move(batch, job, "SUCCEEDED", outcome.status_reason)
+    elif outcome.retry and not job.document.get("isTerminated") and _retried(job):
         move(batch, job, "RUNNABLE")
     else:
-        move(batch, job, "FAILED", run.outcome.status_reason)
+        move(batch, job, "FAILED", outcome.status_reason)
 
 
 def _retried(job: Job) -> bool:
@@ -167,8 +196,12 @@ def reclaim(batch: Batch, job_id: str) -> str:
     job = batch.running.get(job_id)
     require(job, f"{job_id} is not running")
     assert job and job.run
-    instance = job.run.instance
-    for other in instance.jobs:
-        if run := batch.running[other].run:
-            run.stop(f"Host EC2 (instance {instance.id}) terminated.", retry=True)
-    return instance.id
+    lose(batch, job.run.instance)
+    return job.run.instance.id
+
+
+def lose(batch: Batch, instance: Instance) -> None:
+    """End every job on an instance as its host's end does."""
+    for job in [batch.running[job_id] for job_id in instance.jobs if job_id in batch.running]:
+        if job.run:
+            job.run.stop(f"Host EC2 (instance {instance.id}) terminated.", retry=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import environments
+from . import environments, policies
 from .environments import instance_kinds
 from .lifecycle import stop
 from .state import NAME, Batch, Document, Queue, Refused, page, require, short
@@ -27,8 +27,8 @@ def _check(batch: Batch, document: Document) -> None:
         )
         seconds = action["maxTimeSeconds"]
         require(600 <= seconds <= 86_400, f"maxTimeSeconds {seconds} must be between 600 and 86400")
-    policy = document.get("schedulingPolicyArn")
-    require(not policy or batch.describe_scheduling_policies([policy]), f"{policy} does not exist")
+    if policy := document.get("schedulingPolicyArn"):
+        policies.find(batch, policy)
     require(document["priority"] >= 0, f"priority {document['priority']} must be at least 0")
 
 
@@ -66,12 +66,20 @@ def _settled(document: Document) -> None:
 
 
 def update(batch: Batch, request: Document) -> Document:
-    """UpdateJobQueue."""
+    """UpdateJobQueue. An environment that it lets go of stays in use for World.unlink_s."""
     document = find(batch, request["jobQueue"]).document
     require(document["status"] == "VALID", "Cannot update, resource is being modified")
     changed = {**document, **{key: value for key, value in request.items() if key != "jobQueue"}}
-    if "computeEnvironmentOrder" in request or "jobStateTimeLimitActions" in request:
+    fair = [bool(each.get("schedulingPolicyArn")) for each in (document, changed)]
+    require(fair[0] == fair[1], "a job queue's scheduling policy can be replaced, not added or removed")
+    if request.keys() & {"computeEnvironmentOrder", "jobStateTimeLimitActions", "schedulingPolicyArn"}:
         _check(batch, changed)
+    before, after = (
+        {entry["computeEnvironment"] for entry in each["computeEnvironmentOrder"]} for each in (document, changed)
+    )
+    for arn in before - after:
+        held_s = max(batch.world.settle_s, batch.world.unlink_s)
+        environments.find(batch, arn).linked_until = batch.world.now() + held_s
     document |= changed
     batch.settle(document, "UPDATING", lambda: _settled(document))
     return {key: document[key] for key in ("jobQueueName", "jobQueueArn")}
@@ -110,8 +118,8 @@ def describe(batch: Batch, request: Document) -> Document:
 
 
 def snapshot(batch: Batch, request: Document) -> Document:
-    """GetJobQueueSnapshot: the first hundred RUNNABLE jobs."""
-    waiting = list(find(batch, request["jobQueue"]).runnable.values())[:100]
+    """GetJobQueueSnapshot: the first hundred RUNNABLE jobs, in the order of their turn."""
+    waiting = policies.ordered(batch, find(batch, request["jobQueue"]))[:100]
     jobs: list[dict[str, Any]] = [
         {"jobArn": job.document["jobArn"], "earliestTimeAtPosition": job.document["createdAt"]} for job in waiting
     ]

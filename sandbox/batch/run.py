@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.ssm.models import ssm_backends
 
 from .instances import Instance
-from .state import Batch, Document, Environment, Job
+from .state import Batch, Document, Environment, Job, Outcome
 
 DEFAULT_GROUP = "/aws/batch/job"
 # As on EC2 instances; Fargate says ResourceInitializationError. https://github.com/aws/aws-cdk/issues/5954
@@ -31,6 +30,8 @@ NO_LOG_GROUP = (
 # CloudWatch's limit for one event is 256 KB with 26 bytes of overhead; dockerd splits there too.
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
 EVENT_BYTES = 262_118
+# Every node of a multi-node job is a process of this machine.
+LOCAL = "127.0.0.1"
 # So that a job that prints without end does not hold the lock.
 READ_BYTES = 1 << 20
 # What an image brings for its command to be found and to print.
@@ -41,15 +42,6 @@ class NotStarted(Exception):
     """Why ECS would not have started the container: the attempt's `reason`."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt ended."""
-
-    status_reason: str
-    succeeded: bool = False
-    retry: bool = True
-
-
 class Run:
     """A job on an instance, from STARTING until `outcome` is there."""
 
@@ -58,6 +50,7 @@ class Run:
         self.instance, self.gpus = instance, gpus
         self.task = uuid.uuid4().hex
         self.folder = batch.world.jobs_dir / self.task
+        self.placed_at = batch.world.now()
         self.started_at: int | None = None
         self.outcome: Outcome | None = None
         self._stop: Outcome | None = None
@@ -67,9 +60,9 @@ class Run:
         cluster = environment.document["ecsClusterArn"].rpartition("/")[2]
         prefix = f"arn:{batch.partition}:ecs:{batch.region_name}:{batch.account_id}"
         self.container: Document = {
-            "containerInstanceArn": f"{prefix}:container-instance/{cluster}/{instance.id[2:]}",
+            "containerInstanceArn": instance.arn,
             "taskArn": f"{prefix}:task/{cluster}/{self.task}",
-            "networkInterfaces": [],
+            "networkInterfaces": [{"attachmentId": self.task, "privateIpv4Address": LOCAL}] if job.whole else [],
         }
         try:
             self._start()
@@ -125,13 +118,21 @@ class Run:
         job = self.job
         found = {
             "AWS_BATCH_JOB_ID": job.id,
-            "AWS_BATCH_JOB_ATTEMPT": str(len(job.document["attempts"]) + 1),
+            "AWS_BATCH_JOB_ATTEMPT": str(len((job.whole or job).document["attempts"]) + 1),
             "AWS_BATCH_JQ_NAME": job.queue.document["jobQueueName"],
             "AWS_BATCH_CE_NAME": self.environment.document["computeEnvironmentName"],
         }
         if job.parent:
             found["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.document["arrayProperties"]["index"])
             found["AWS_BATCH_JOB_ARRAY_SIZE"] = str(len(job.parent.children))
+        if job.whole:
+            found |= {
+                "AWS_BATCH_JOB_NODE_INDEX": str(job.document["nodeDetails"]["nodeIndex"]),
+                "AWS_BATCH_JOB_NUM_NODES": str(len(job.whole.nodes)),
+                "AWS_BATCH_JOB_MAIN_NODE_INDEX": str(job.whole.document["nodeProperties"]["mainNode"]),
+            }
+            if job is not job.whole.main:
+                found["AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"] = LOCAL
         return found | ({"NVIDIA_VISIBLE_DEVICES": ",".join(self.gpus)} if self.gpus else {})
 
     def _secret(self, source: str) -> str:

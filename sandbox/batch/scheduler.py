@@ -4,9 +4,13 @@ import json
 import logging
 import threading
 
-from .environments import instance_kinds
+from .. import events
+from . import policies
+from .capacity import scale_in
+from .health import look_again
 from .instances import Instance
 from .lifecycle import finish, move, settle
+from .placement import place
 from .run import Run
 from .state import Batch, Environment, Job, Queue, World
 
@@ -14,20 +18,6 @@ from .state import Batch, Environment, Job, Queue, World
 LOCAL_JOBS = 8
 POLL_S = 0.1
 IDLE_S = 1.0
-
-# https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
-TOO_BIG = (
-    "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement (vCPU/memory/GPU) is higher "
-    "than that can be met by the CE(s) attached to the job queue."
-)
-OVER_MAX = (
-    "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE - CE(s) associated with the job queue cannot meet the "
-    "CPU requirement of the job."
-)
-STOCKOUT = (
-    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested for instance type [{}]"
-)
-NO_ENVIRONMENT = "ACTION_REQUIRED - CE(s) associated with the job queue are {}."
 
 
 class Scheduler:
@@ -72,8 +62,10 @@ class Scheduler:
             for job in list(batch.running.values()):
                 _look_after(batch, job)
             settle(batch)
+            look_again(batch)
             for queue in sorted(batch.queues.values(), key=lambda queue: -queue.document["priority"]):
                 _serve(batch, queue)
+            scale_in(batch)
             settle(batch)
         return IDLE_S if due is None else due
 
@@ -83,6 +75,9 @@ def _look_after(batch: Batch, job: Job) -> None:
     job.run.poll()
     if job.run.started_at and job.status == "STARTING":
         move(batch, job, "RUNNING")
+        if job.whole and job is job.whole.main:
+            job.whole.document["startedAt"] = job.run.started_at
+            move(batch, job.whole, "RUNNING")
     if job.run.outcome:
         finish(batch, job)
 
@@ -90,20 +85,31 @@ def _look_after(batch: Batch, job: Job) -> None:
 def _serve(batch: Batch, queue: Queue) -> None:
     """Place the jobs of a queue in their order; the first that can't be placed blocks the rest."""
     while queue.runnable and sum(len(other.running) for other in batch.world.batches) < LOCAL_JOBS:
-        job = next(iter(queue.runnable.values()))
-        if fault := _task_fault(job):
+        job = policies.ordered(batch, queue)[0]
+        if fault := next(filter(None, map(_task_fault, job.nodes or [job])), None):
             move(batch, job, "FAILED", fault)
             continue
-        environment, placed = _place(batch, queue, job)
-        if environment is None:
-            _block(batch, queue, job, str(placed or ""))
+        placed = place(batch, queue, job)
+        if isinstance(placed, str):
+            _block(batch, queue, job, placed)
             if not job.ended:
                 return
-        elif isinstance(placed, Instance):
-            move(batch, job, "STARTING")
-            batch.running[job.id] = job
-            job.run = Run(batch, job, environment, placed, placed.take(job.id, job.needs))
-            environment.instances[placed.id] = placed
+            continue
+        environment, instances = placed
+        if not job.nodes:
+            _start(batch, job, environment, instances[0])
+            continue
+        move(batch, job, "STARTING")
+        pairs = zip(job.nodes, instances, strict=True)
+        for node, instance in sorted(pairs, key=lambda pair: pair[0] is not job.main):
+            instance.sole = True
+            _start(batch, node, environment, instance)
+
+
+def _start(batch: Batch, job: Job, environment: Environment, instance: Instance) -> None:
+    move(batch, job, "STARTING")
+    batch.running[job.id] = job
+    job.run = Run(batch, job, environment, instance, instance.take(job.id, job.needs))
 
 
 def _task_fault(job: Job) -> str | None:
@@ -118,40 +124,6 @@ def _task_fault(job: Job) -> str | None:
     return None
 
 
-def _place(batch: Batch, queue: Queue, job: Job) -> tuple[Environment, Instance] | tuple[None, str | None]:
-    """An instance with room for the job, running or new; else why there is none (None: wait for a turn)."""
-    order = sorted(queue.document["computeEnvironmentOrder"], key=lambda entry: entry["order"])
-    named = {row.document["computeEnvironmentArn"]: row for row in batch.environments.values()}
-    attached = [named[entry["computeEnvironment"]] for entry in order]
-    usable = [environment for environment in attached if environment.usable]
-    fits = below_max = full = False
-    short_of: list[str] = []
-    for environment in usable:
-        resources = environment.document["computeResources"]
-        kinds = [kind for kind in instance_kinds(resources) if kind.holds(job.needs)]
-        fits = fits or bool(kinds)
-        kinds = [kind for kind in kinds if kind.vcpus <= resources["maxvCpus"]]
-        below_max = below_max or bool(kinds)
-        for instance in environment.instances.values():
-            if instance.has_room(job.needs):
-                return environment, instance
-        for kind in kinds:
-            if kind.name in batch.world.stockouts:
-                short_of.append(kind.name)
-            elif environment.vcpus + kind.vcpus <= resources["maxvCpus"]:
-                return environment, Instance(kind)
-            else:
-                full = True
-    if not usable:
-        disabled = all(environment.document["state"] == "DISABLED" for environment in attached)
-        return None, NO_ENVIRONMENT.format("disabled" if disabled else "invalid")
-    if not fits:
-        return None, TOO_BIG
-    if not below_max:
-        return None, OVER_MAX
-    return None, STOCKOUT.format(short_of[0]) if short_of and not full else None
-
-
 def _block(batch: Batch, queue: Queue, job: Job, reason: str) -> None:
     """Note why the head of the queue can't be placed, and act once its time limit is over."""
     now = batch.world.now()
@@ -160,6 +132,7 @@ def _block(batch: Batch, queue: Queue, job: Job, reason: str) -> None:
         job.document.pop("statusReason", None)
         if reason:
             job.document["statusReason"] = reason
+            events.job_changed(batch.account_id, batch.region_name, job.document, "Batch Job Queue Blocked")
     code = reason.partition(" ")[0]
     for action in queue.document["jobStateTimeLimitActions"]:
         if action["reason"] == code and now - job.blocked_since >= action["maxTimeSeconds"]:

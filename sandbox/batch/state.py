@@ -9,14 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from moto.batch.models import BatchBackend
 
+from ..service_quotas import ServiceQuotas
 from .instances import Instance, Needs
-
-if TYPE_CHECKING:
-    from .run import Run
 
 Document = dict[str, Any]
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$")
@@ -33,18 +31,29 @@ def require(holds: object, text: str) -> None:
 
 
 class World:
-    """The lock, the clock and the settings that every backend and the scheduler share."""
+    """The lock, the clock and the settings that every backend and the scheduler share.
 
-    def __init__(self, *, home: Path, root: Path, runner: Path, settle_s: float = 0.3, grace_s: int = 30) -> None:
+    A resource shows each change for `settle_s` seconds, and a queue that has let go of an environment still keeps it
+    from being deleted for `unlink_s`.
+    """
+
+    def __init__(
+        self, *, home: Path, root: Path, runner: Path, account_id: str, settle_s: float, unlink_s: float, grace_s: int
+    ) -> None:
         self.jobs_dir, self.root, self.runner = home / "jobs", root, runner
-        self.settle_s, self.grace_s = settle_s, grace_s
+        self.settle_s, self.unlink_s, self.grace_s = settle_s, unlink_s, grace_s
+        self.quotas = ServiceQuotas(account_id)
         self.endpoint = ""
         # Requests and the scheduler change the same documents, and a conditional put in moto's DynamoDB is a
         # read and a write: all of it happens under this one lock.
         self.lock = threading.Condition(threading.RLock())
         self.offset_s = 0.0
         self.batches: list[Batch] = []
+        # Faults of the control API: instance types that EC2 is out of, environments whose instances never register
+        # with ECS, environments that are INVALID and why.
         self.stockouts: set[str] = set()
+        self.unregistered: set[str] = set()
+        self.invalid: dict[str, str] = {}
         self._timers: list[tuple[float, int, Callable[[], object]]] = []
         self._order = itertools.count()
 
@@ -76,10 +85,19 @@ class World:
 
 @dataclass
 class Environment:
-    """A compute environment: its document and the instances that it runs."""
+    """A compute environment: its document, its instances, and what Auto Scaling last did for it, newest first.
+
+    A queue that let go of it holds it until `linked_until`, a time of the sandbox's clock.
+    """
 
     document: Document
     instances: dict[str, Instance] = field(default_factory=dict)
+    activities: deque[Document] = field(default_factory=lambda: deque(maxlen=100))
+    linked_until: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.document["computeEnvironmentName"]
 
     @property
     def usable(self) -> bool:
@@ -92,16 +110,44 @@ class Environment:
 
 @dataclass
 class Queue:
-    """A job queue: its document, its jobs in the order of submission, and those that wait for a place."""
+    """A job queue: its document, its jobs in the order of submission, those that wait for a place, and what the ended
+    ones used: share identifier, vCPUs, start and end."""
 
     document: Document
     jobs: "dict[str, Job]" = field(default_factory=dict)
     runnable: "dict[str, Job]" = field(default_factory=dict)
+    used: deque[tuple[str, float, float, float]] = field(default_factory=deque)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended."""
+
+    status_reason: str
+    succeeded: bool = False
+    retry: bool = True
+
+
+class Attempt(Protocol):
+    """A run of run.py, as the others see it."""
+
+    environment: Environment
+    instance: Instance
+    gpus: list[str]
+    container: Document
+    placed_at: float
+    started_at: int | None
+    outcome: Outcome | None
+
+    def poll(self) -> None: ...
+    def stop(self, reason: str, *, retry: bool) -> None: ...
+    def kill(self) -> None: ...
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A job, an array's parent or one of its children; `document` is what DescribeJobs answers."""
+    """A job, an array's parent or one of its children, a multi-node job (which has `nodes`) or one of its nodes (which
+    has `whole`); `document` is what DescribeJobs answers. A node runs on one of `types`, where there are any."""
 
     queue: Queue
     document: Document
@@ -113,7 +159,11 @@ class Job:
     waiting_on: set[str] = field(default_factory=set)
     blocked_since: float | None = None
     cancelled: str | None = None
-    run: "Run | None" = None
+    run: Attempt | None = None
+    whole: "Job | None" = None
+    nodes: "list[Job]" = field(default_factory=list)
+    types: tuple[str, ...] = ()
+    outcome: Outcome | None = None
 
     @property
     def id(self) -> str:
@@ -127,9 +177,19 @@ class Job:
     def ended(self) -> bool:
         return self.status in ("SUCCEEDED", "FAILED")
 
+    @property
+    def active(self) -> bool:
+        """Whether it has a process, or one of its nodes has."""
+        return any(one.run for one in self.nodes or [self])
+
+    @property
+    def main(self) -> "Job":
+        """The node that a multi-node job's fate depends on."""
+        return self.nodes[self.document["nodeProperties"]["mainNode"]]
+
 
 class Batch(BatchBackend):
-    """One account and region; tags and scheduling policies are moto's own."""
+    """One account and region; tags are moto's own."""
 
     world: ClassVar[World]
 
@@ -137,6 +197,7 @@ class Batch(BatchBackend):
         super().__init__(region_name, account_id)
         self.environments: dict[str, Environment] = {}
         self.queues: dict[str, Queue] = {}
+        self.policies: dict[str, Document] = {}
         self.definitions: dict[str, list[Document]] = {}
         self.jobs: dict[str, Job] = {}
         self.submitted: deque[Job] = deque()

@@ -68,6 +68,8 @@ class Kind:
     own: frozenset[str] = frozenset()  # properties of Pulumi alone
     computed: frozenset[str] = frozenset()  # optional and computed: to leave one out keeps the cloud's value
     moving: frozenset[str] = frozenset()  # outputs that an update changes, unless only of tags
+    texts: frozenset[str] = frozenset()  # JSON to Pulumi, structures to the API
+    unknown: frozenset[str] = frozenset()  # properties of the API alone
     taggable: bool = True
     regional: bool = True
 
@@ -87,7 +89,7 @@ def _kind(row: State, module: Any) -> Kind:
     for name in ("sets", "updates", "deletes"):
         steps = row.get(name, [])
         made[name] = tuple(made["create"] if step == "again" else _step(step, module) for step in steps)
-    for name in ("replace", "own", "computed", "moving"):
+    for name in ("replace", "own", "computed", "moving", "texts", "unknown"):
         made[name] = frozenset(row.get(name, "").split())
     if "wait" in row:
         sets = {name: frozenset(row["wait"][name].split()) for name in ("ready", "pending")}

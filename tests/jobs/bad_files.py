@@ -63,8 +63,8 @@ BAD_FILES: list[tuple[str | bytes, list[str]]] = [
     ("a: &a [*a]\n", ["f.yaml:1: an anchor holds itself"]),
     ("name: a\nenv: &e\n  A: *e\n", ["an anchor holds itself"]),
     # several documents
-    ("name: a\n---\nname: b\n", ["f.yaml:2: a second document begins; write one job a file"]),
-    ("---\nname: a\n---\n", ["f.yaml:3: a second document begins"]),
+    ("name: a\ncpu: 1\n---\nname: b\ncpu: 1\n", ["f.yaml:2: cpu: unknown field", "f.yaml:5: cpu: unknown field"]),
+    ("---\nname: a\n---\nname: [\n", ["f.yaml:5: is not YAML"]),
     # keys
     ("name: a\nname: b\n", ["f.yaml:2: name: is set twice, here and in line 1"]),
     ("name: a\nenv:\n  A: '1'\n  B: '2'\n  A: '3'\n", ["f.yaml:5: env.A: is set twice, here and in line 3"]),

@@ -32,6 +32,7 @@ ALL_VERBS = [
         ("--strict=yes", "--strict"),
         ("--outptu json", "did you mean --output"),
     )
+    if (verb, wrong) != ("import", "-o yaml")
 ]
 """What is wrong with every verb alike."""
 

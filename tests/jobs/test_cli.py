@@ -350,3 +350,85 @@ def test_an_unexpected_error_is_one_line(invoke: Invoke, monkeypatch: pytest.Mon
         "error: unexpected: RuntimeError: a fault in two lines",
         "hint: run it with --debug for the trace; this is a fault of accel",
     ]
+
+
+# --- several jobs at once
+
+
+MANY = """
+name: one
+command: [sh, -c, 'exit 0']
+---
+# the second
+name: two
+command: [sh, -c, 'exit 3']
+---
+name: two
+command: [sh, -c, 'exit 0']
+"""
+
+
+def test_several_files_and_documents_are_several_jobs(invoke: Invoke, home: Path) -> None:
+    (home / "many.yaml").write_text(MANY)
+    result = invoke("submit", "many.yaml", "j.yaml", "-o", "id", "--key", "k")
+    refs = result.stdout.split()
+    assert result.exit_code == 0, result.output
+    assert [ref.rpartition("/")[2].rpartition("-")[0] for ref in refs] == ["one", "two", "two", "hello"]
+    assert len(set(refs)) == 4 and result.stderr == ""
+    assert invoke("submit", "many.yaml", "j.yaml", "-o", "id", "--key", "k").stdout.split() == refs
+    assert submitted(invoke, "--key", "k") == refs[3], "alone it is the same job"
+    assert [entry["ref"] for entry in history.recent()][:4] == [refs[3], refs[2], refs[1], refs[0]]
+    waited = invoke("wait", *refs)
+    assert waited.exit_code == 125 and f"error: {refs[1]}: FAILED, exit code 3" in waited.stderr
+    rows = json.loads(invoke("submit", "many.yaml", "--key", "k", "-o", "json").stdout)
+    assert [row["ref"] for row in rows] == refs[:3]
+    lines = invoke("submit", "many.yaml", "--key", "k", "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == rows
+
+
+def test_several_jobs_are_waited_for(invoke: Invoke, home: Path) -> None:
+    (home / "many.yaml").write_text(MANY)
+    result = invoke("submit", "many.yaml", "--wait")
+    assert result.exit_code == 125 and "two" in result.stderr.splitlines()[-2]
+    assert "submitting 3 jobs; after a crash too, the same command with --key " in result.stderr
+
+
+def test_all_are_checked_before_the_first_is_sent(invoke: Invoke, home: Path) -> None:
+    (home / "bad.yaml").write_text(MANY + "---\nname: three\ncpu: 1\ncommand: [x]\n---\nname: [\n")
+    result = invoke("submit", "j.yaml", "bad.yaml")
+    assert result.exit_code == 2 and "bad.yaml:17: is not YAML" in result.stderr
+    (home / "bad.yaml").write_text(MANY + "---\nname: three\ncpu: 1\ncommand: [x]\n---\nnames: x\n")
+    result = invoke("submit", "j.yaml", "bad.yaml")
+    assert result.exit_code == 2
+    assert "error: bad.yaml:13: cpu: unknown field" in result.stderr
+    assert "error: bad.yaml:16: names: unknown field" in result.stderr
+    (home / "bad.yaml").write_text(MANY + "---\nname: four\ncommand: [x]\nnodes: 2\n")
+    result = invoke("submit", "j.yaml", "bad.yaml")
+    assert result.exit_code == 2 and "error: four: target local: nodes:" in result.stderr
+    assert history.recent() == []
+
+
+def test_a_dry_run_of_several_is_a_list(invoke: Invoke, home: Path) -> None:
+    (home / "many.yaml").write_text(MANY)
+    shown = json.loads(invoke("submit", "many.yaml", "--dry-run", "-e", "A=1").stdout)
+    assert [request["body"]["env"] for request in shown] == [{"A": "1"}] * 3
+    assert len({request["key"] for request in shown}) == 3
+
+
+@pytest.mark.parametrize("option", [["--follow"], ["--then-to", "local"]])
+def test_what_is_for_one_job_is_refused_for_several(invoke: Invoke, option: list[str]) -> None:
+    result = invoke("submit", "j.yaml", "j.yaml", *option)
+    assert result.exit_code == 2 and "is for one job, and there are 2" in result.stderr
+    assert history.recent() == []
+
+
+def test_a_job_is_not_sent_on_to_where_it_is(invoke: Invoke) -> None:
+    result = invoke("submit", "j.yaml", "--to", "local", "--then-to", "local")
+    assert result.exit_code == 2 and "error: --then-to: local is where the job is submitted to" in result.stderr
+
+
+def test_validate_checks_every_document(invoke: Invoke, home: Path) -> None:
+    (home / "many.yaml").write_text(MANY)
+    assert invoke("validate", "many.yaml", "--to", "local").stdout == "many.yaml: ok\n"
+    (home / "many.yaml").write_text(MANY + "---\nname: four\ncommand: [x]\nnodes: 2\n")
+    assert invoke("validate", "many.yaml", "--to", "local").exit_code == 2

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pulumi
 
+from components.aws.adopted import AdoptedEnvironment
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
 from components.aws.claim_table import ClaimTable, ClaimTableSpec
 from components.aws.compute_environment import (
@@ -17,10 +18,12 @@ from components.aws.job_definition import JobDefinition, JobDefinitionArgs, JobD
 from components.aws.job_log import JobLog, JobLogSpec
 from components.aws.job_queue import JobQueue, JobQueueArgs, JobQueueSpec
 from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
+from components.aws.monitoring import Monitoring, MonitoringArgs, MonitoringSpec
 from components.aws.network import Network, NetworkArgs, NetworkSpec
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 from components.base import Component
 
+QUEUE = "arn:aws:batch:us-east-1:111122223333:job-queue/gpu"
 SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:wandb-AbCdEf"
 
 
@@ -29,9 +32,15 @@ def out(value: str) -> pulumi.Output[str]:
     return pulumi.Output.from_input(value)
 
 
+ADOPTED = AdoptedEnvironment(name="by_hand", tags={"cost-centre": "42"}, keeps=["launch_template", "instance_tags"])
+
+
 def environment(name: str, spec: OnDemandSpec | SpotSpec) -> ComputeEnvironment:
     args = ComputeEnvironmentArgs(
         spec=spec,
+        region="us-east-1",
+        hooks=None,
+        vpc_id=out("vpc-0a1b2c3d4e5f60718"),
         subnet_ids=pulumi.Output.all(out("subnet-0a1b2c3d4e5f60718")),
         security_group_ids=pulumi.Output.all(out("sg-0a1b2c3d4e5f60718")),
         instance_profile_arn=out("arn:aws:iam::111122223333:instance-profile/batch"),
@@ -67,6 +76,19 @@ def queue(name: str) -> JobQueue:
     return JobQueue(name, JobQueueArgs(spec=spec, environment_arns={"spot": out("arn:1"), "fallback": out("arn:2")}))
 
 
+def monitoring(name: str, spec: MonitoringSpec) -> Monitoring:
+    args = MonitoringArgs(
+        spec=spec,
+        region="us-east-1",
+        prefix=f"accel-{name}",
+        namespace=f"accel/{name}",
+        queue_arns={"gpu": out(QUEUE)},
+        cluster_arns={"spot": out("arn:aws:ecs:us-east-1:111122223333:cluster/spot_Batch_1")},
+        gpu_namespaces={"spot": f"accel/{name}/spot"} if spec.gpu_metrics else {},
+    )
+    return Monitoring(name, args)
+
+
 def published(name: str) -> PublishedTargets:
     spec = PublishedTargetsSpec(path=f"/accel/{name}/targets")
     return PublishedTargets(name, PublishedTargetsArgs(spec=spec, targets={"gpu": out("{}")}))
@@ -76,6 +98,12 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "batch-roles": roles,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
     "compute-environment": lambda name: environment(name, OnDemandSpec(instance_types=["g5"], max_vcpus=64)),
+    "compute-environment-cluster": lambda name: environment(
+        name, OnDemandSpec(instance_types=["p4d.24xlarge"], max_vcpus=192, placement="cluster", efa=True)
+    ),
+    "compute-environment-adopted": lambda name: environment(
+        name, OnDemandSpec(instance_types=["g5"], max_vcpus=64, adopted=ADOPTED)
+    ),
     "compute-environment-spot": lambda name: environment(
         name, SpotSpec(capacity="spot", instance_types=["g6"], max_vcpus=64)
     ),
@@ -84,6 +112,10 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "job-log": lambda name: JobLog(name, JobLogSpec()),
     "job-queue": queue,
     "launch-template": lambda name: LaunchTemplate(name, LaunchTemplateArgs(spec=LaunchTemplateSpec())),
+    "monitoring": lambda name: monitoring(name, MonitoringSpec(emails=["ml@company.com"], gpu_metrics=True)),
+    "monitoring-quiet": lambda name: monitoring(
+        name, MonitoringSpec(job_states=[], blocked_queues=False, failed_jobs=None)
+    ),
     "network": lambda name: network(name, "nat"),
     "network-closed": lambda name: network(name, "endpoints"),
     "network-nat-per-zone": lambda name: network(name, "nat-per-zone"),

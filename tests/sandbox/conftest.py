@@ -16,6 +16,10 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from jobs.backend import Explanation, JobRef
+from jobs.backends.aws_batch.clients import Clients, Timing
+from jobs.backends.aws_batch.explain import CAUSES, explain
+
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
 
@@ -50,10 +54,20 @@ class Aws:
         """The role, profile and network that compute environments name."""
         iam, ec2 = self.client("iam"), self.client("ec2")
         iam.create_role(RoleName="instances", AssumeRolePolicyDocument="{}")
+        self.service_role("AWSBatchServiceRole")
         self.made["profile"] = iam.create_instance_profile(InstanceProfileName="instances")["InstanceProfile"]["Arn"]
         subnet = ec2.describe_subnets()["Subnets"][0]
         self.made["subnet"] = subnet["SubnetId"]
         self.made["group"] = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+
+    def service_role(self, name: str, *, policy: bool = True) -> str:
+        """A role that Batch can assume; its ARN."""
+        trust = {"Statement": [{"Principal": {"Service": "batch.amazonaws.com"}}]}
+        role = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))["Role"]
+        if policy:
+            allowed = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}]}
+            self.client("iam").put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=json.dumps(allowed))
+        return role["Arn"]
 
     def name(self, kind: str) -> str:
         return f"{kind}-{next(NUMBER)}"
@@ -195,3 +209,24 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
 def queue(aws: Aws) -> str:
     """A queue over one environment of up to 64 vCPUs of g5."""
     return aws.queue(aws.environment())
+
+
+@pytest.fixture
+def why(aws: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Explanation]:
+    """Explains a job of the sandbox; `later`: as if so many seconds had passed."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": aws.told["url"],
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    def call(job: str, *, later: float = 0, region: str = "us-east-1", **rest: Any) -> Explanation:
+        ref = JobRef("aws-batch", region, job)
+        told = explain(Clients(region, Timing()), ref, now=time.time() + later, **rest)
+        assert told.cause in CAUSES
+        assert told.next_step or told.cause == "succeeded"
+        return told
+
+    return call

@@ -14,7 +14,7 @@ def test_a_job_runs_here_and_its_lines_are_in_its_stream(aws: Any, queue: str) -
             "pwd; echo $WHO $AWS_BATCH_JQ_NAME $AWS_BATCH_JOB_ATTEMPT; echo Ref::what; echo to-stderr >&2",
         ],
         environment=[{"name": "WHO", "value": "nobody"}],
-        jobRoleArn="arn:aws:iam::111122223333:role/jobs",
+        jobRoleArn="arn:aws:iam::210020003000:role/jobs",
     )
     before = time.time() * 1000
     job = aws.ended(
@@ -27,7 +27,7 @@ def test_a_job_runs_here_and_its_lines_are_in_its_stream(aws: Any, queue: str) -
     container = job["container"]
     assert container["exitCode"] == 0
     assert container["environment"] == [{"name": "WHO", "value": "me"}]
-    assert container["jobRoleArn"] == "arn:aws:iam::111122223333:role/jobs"
+    assert container["jobRoleArn"] == "arn:aws:iam::210020003000:role/jobs"
     assert container["logStreamName"].startswith("def-")
     assert aws.lines(container["logStreamName"]) == [
         str(aws.root / "work"),
@@ -116,10 +116,10 @@ def test_lines_arrive_while_the_job_runs_and_bytes_are_kept(aws: Any, queue: str
 
 
 def test_secrets_are_resolved_and_a_missing_one_stops_the_job(aws: Any, queue: str) -> None:
-    role = {"executionRoleArn": "arn:aws:iam::111122223333:role/execution"}
+    role = {"executionRoleArn": "arn:aws:iam::210020003000:role/execution"}
     secret = aws.client("secretsmanager").create_secret(Name="token", SecretString='{"user": "me"}')["ARN"]
     aws.client("ssm").put_parameter(Name="/a/key", Value="value", Type="SecureString")
-    parameter = "arn:aws:ssm:us-east-1:111122223333:parameter/a/key"
+    parameter = "arn:aws:ssm:us-east-1:210020003000:parameter/a/key"
     found = [
         {"name": "WHOLE", "valueFrom": secret},
         {"name": "USER", "valueFrom": f"{secret}:user::"},

@@ -73,6 +73,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
             *ec2.describe_addresses()["Addresses"],
             *ec2.describe_internet_gateways()["InternetGateways"],
             *ec2.describe_launch_templates()["LaunchTemplates"],
+            *ec2.describe_placement_groups()["PlacementGroups"],
             *ec2.describe_flow_logs()["FlowLogs"],
             *gateways,
             *endpoints,
@@ -91,7 +92,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     assert made.outputs["train"].endswith(":1")
 
     same = {"subnet", "gateway", "address", "other", "out", "ruled", "efa", "default", "ecr", "attached"}
-    changed = life.change({"moved", "empty", "job", "fixed"}, same | {"profile", "fair"})
+    changed = life.change({"moved", "empty", "job", "fixed", "apart"}, same | {"profile", "kept"})
     assert changed.step("fixed", "replace").diffs == ("computeResources.instanceTypes",)
     assert changed.step("scaled", "update").diffs == ("computeResources.maxVcpus",)
     assert changed.step("vpc", "update").diffs == ("enableDnsHostnames", "tags.stage", "tagsAll.stage")
@@ -110,6 +111,8 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     (latest,) = ec2.describe_launch_template_versions(LaunchTemplateId=template["id"], Versions=["$Default"])[
         "LaunchTemplateVersions"
     ]
+    (fair,) = batch.describe_scheduling_policies(arns=[states["SchedulingPolicy", "fair"]["id"]])["schedulingPolicies"]
+    assert fair["fairsharePolicy"]["shareDistribution"] == [{"shareIdentifier": "a", "weightFactor": 2.0}]
     data = latest["LaunchTemplateData"]
     assert template["outputs"]["latestVersion"] == 2 and latest["VersionNumber"] == 2
     assert data["BlockDeviceMappings"][0]["Ebs"] | {"VolumeSize": 0} == {
@@ -122,6 +125,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     assert iam.get_role(RoleName=states["Role", "host"]["id"])["Role"]["MaxSessionDuration"] == 7200
 
     batch.update_job_queue(jobQueue=queue, priority=99)
+    batch.update_scheduling_policy(arn=fair["arn"], fairsharePolicy={"shareDecaySeconds": 60})
     logs.put_retention_policy(logGroupName=states["LogGroup", "logs"]["id"], retentionInDays=1)
     ec2.create_tags(Resources=[states["Vpc", "vpc"]["id"]], Tags=[{"Key": "by", "Value": "hand"}])
     ec2.authorize_security_group_ingress(
@@ -131,7 +135,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
         RoleName=states["Role", "host"]["id"], PolicyName=states["RolePolicy", "inline"]["outputs"]["name"]
     )
     batch.deregister_job_definition(jobDefinition=train["arn"])
-    drifted = dict.fromkeys(("queue", "logs", "vpc", "group"), "update")
+    drifted = dict.fromkeys(("queue", "fair", "logs", "vpc", "group"), "update")
     life.drift({**drifted, "inline": "delete", "train": "delete"})
     assert batch.describe_job_queues(jobQueues=[queue])["jobQueues"][0]["priority"] == 5
     life.end()
@@ -178,6 +182,51 @@ def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
     )
     dynamodb.delete_table(TableName=table)
     life.drift({"Data": "update", "targets": "update", "Images": "update", "claims": "delete"})
+    life.end()
+
+
+def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
+    events, sns, watch, logs = map(sandbox.client, ("events", "sns", "cloudwatch", "logs"))
+
+    def left() -> list[Any]:
+        return [
+            *events.list_rules()["Rules"],
+            *sns.list_topics()["Topics"],
+            *sns.list_subscriptions()["Subscriptions"],
+            *watch.describe_alarms()["MetricAlarms"],
+            *watch.list_dashboards()["DashboardEntries"],
+            *logs.describe_metric_filters()["metricFilters"],
+            *logs.describe_resource_policies()["resourcePolicies"],
+        ]
+
+    life = Life(engine, "monitoring")
+    topic = life.begin(left).outputs["topic"]
+    changed = life.change({"queue"}, {"watched", "person", "logged"})
+    assert changed.step("failed", "update").diffs == ("description", "eventPattern", "tags.stage", "tagsAll.stage")
+    assert changed.step("many", "update").diffs == ("tags.stage", "tagsAll.stage", "threshold")
+
+    (rule,) = events.list_rules()["Rules"]
+    pattern = json.loads(events.describe_rule(Name=rule["Name"])["EventPattern"])
+    assert pattern["detail"]["status"] == ["FAILED", "RUNNING"]
+    targets = {one["Id"]: one for one in events.list_targets_by_rule(Rule=rule["Name"])["Targets"]}
+    assert set(targets) == {"log", "topic"} and "become" in targets["topic"]["InputTransformer"]["InputTemplate"]
+    (alarm,) = watch.describe_alarms()["MetricAlarms"]
+    assert alarm["Threshold"] == 2.5 and {one["Name"] for one in alarm["Dimensions"]} == {"Queue", "Status"}
+    assert watch.list_tags_for_resource(ResourceARN=alarm["AlarmArn"])["Tags"] == [{"Key": "stage", "Value": "b"}]
+    (counted,) = logs.describe_metric_filters()["metricFilters"]
+    assert counted["metricTransformations"][0]["dimensions"] == {"Queue": "$.detail.jobQueue"}
+    about = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+    assert about["DisplayName"] == "two" and json.loads(about["Policy"])["Statement"][0]["Sid"] == "Two"
+    assert "two" in watch.get_dashboard(DashboardName="accel-test")["DashboardBody"]
+
+    watch.delete_alarms(AlarmNames=[alarm["AlarmName"]])
+    events.put_rule(Name=rule["Name"], EventPattern=json.dumps({"source": ["aws.ec2"]}))
+    events.remove_targets(Rule=rule["Name"], Ids=["log"])
+    sns.set_topic_attributes(TopicArn=topic, AttributeName="DisplayName", AttributeValue="by hand")
+    watch.put_dashboard(DashboardName="accel-test", DashboardBody=json.dumps({"widgets": []}))
+    logs.delete_resource_policy(policyName="accel-test-events")
+    drifted = {"failed": "update", "told": "update", "board": "update"}
+    life.drift({**drifted, "many": "delete", "logged": "delete", "events": "delete"})
     life.end()
 
 

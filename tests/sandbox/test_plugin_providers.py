@@ -76,7 +76,7 @@ aws.batch.ComputeEnvironment(
         type="EC2",
         allocation_strategy="BEST_FIT_PROGRESSIVE",
         instance_types=["g6.xlarge"],
-        instance_role="arn:aws:iam::111122223333:instance-profile/absent",
+        instance_role="arn:aws:iam::210020003000:instance-profile/absent",
         max_vcpus=16,
         min_vcpus=0,
         subnets=[subnet.id],
@@ -135,3 +135,27 @@ def test_adopting_and_reading(engine: Engine, sandbox: Sandbox) -> None:
     assert set(engine.up().ops()) == {"same"}
     engine.destroy()
     assert not logs.describe_log_groups(logGroupNamePrefix="/made/by/hand")["logGroups"]
+
+
+def test_an_environment_outlives_a_service_role_that_was_lost(engine: Engine, sandbox: Sandbox) -> None:
+    batch, iam = sandbox.client("batch"), sandbox.client("iam")
+
+    def make_role() -> str:
+        trust = '{"Statement": [{"Principal": {"Service": "batch.amazonaws.com"}}]}'
+        return iam.create_role(RoleName="lost", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+
+    iam.create_instance_profile(InstanceProfileName="lost")
+    text = INVALID.replace("arn:aws:iam::210020003000:instance-profile/absent", "lost")
+    engine.write(text.replace('type="MANAGED",', f'type="MANAGED", service_role="{make_role()}",')).up()
+    (made,) = (r["id"] for r in engine.export() if r["type"].endswith("ComputeEnvironment"))
+    iam.delete_role(RoleName="lost")
+    failed = engine.destroy(check=False)
+    (told,) = (d for d in failed.diagnostics if "Compute Environment" in d)
+    assert "delete: unexpected state 'INVALID', wanted target ''. last error: CLIENT_ERROR - User: batch" in told
+    (shown,) = batch.describe_compute_environments(computeEnvironments=[made])["computeEnvironments"]
+    assert (shown["state"], shown["status"]) == ("DISABLED", "INVALID")
+    make_role()
+    engine.destroy()
+    assert not batch.describe_compute_environments(computeEnvironments=[made])["computeEnvironments"]
+    iam.delete_role(RoleName="lost")
+    iam.delete_instance_profile(InstanceProfileName="lost")

@@ -107,6 +107,14 @@ ONE_FAULT = [
      "aws.network.subnet_ids[0]:"),
     ("aws.network", {"cidr": "10.0.0.0/16"}, "aws.network.kind: is missing"),
     ("aws.network", {"kind": "made"}, "aws.network.kind: must be one of 'create', 'existing', 'stack', is 'made'"),
+    ("aws.monitoring", {"email": []}, "aws.monitoring.email: unknown key; did you mean emails?"),
+    ("aws.monitoring", {"emails": ["ml-team"]}, "aws.monitoring.emails[0]: is \"ml-team\", which is no address"),
+    ("aws.monitoring", {"https_endpoints": ["http://a.b"]}, "aws.monitoring.https_endpoints[0]: is no plain https"),
+    ("aws.monitoring", {"job_states": ["SUBMITTED"]}, "aws.monitoring.job_states[0]: must be one of 'ALL', 'PENDING'"),
+    ("aws.monitoring", {"failed_jobs": {"period_s": 90}}, "aws.monitoring.failed_jobs.period_s: must be a multiple"),
+    ("aws.monitoring", {"idle_gpus": {"periods": 0}}, "aws.monitoring.idle_gpus.periods: must be at least 1, is 0"),
+    ("aws.monitoring", {"retention_days": 31}, "aws.monitoring.retention_days: is 31, which CloudWatch Logs does not"),
+    ("aws.logs.retention_days", 100, "aws.logs.retention_days: is 100, which CloudWatch Logs does not know; write 120"),
     ("aws", [], "aws: must be a mapping"),
     ("owner", None, "owner: must be text, is empty"),
     ("owner", "", "owner: must not be empty"),
@@ -159,6 +167,14 @@ def test_outdated_values_are_translated_with_a_warning_and_refused_when_strict()
     assert "ECS_AL2023_NVIDIA" in str(warning)
     assert environment.aws and environment.aws.environments["spot"].settled().image_type == "ECS_AL2023_NVIDIA"
     assert faults({**old, "strict": True})[0].startswith(f"environment.{SPOT}.image_type: ")
+
+
+def test_gpu_metrics_that_would_not_arrive_are_said() -> None:
+    closed = put("aws.monitoring", {"gpu_metrics": True}, put("aws.network.egress", "endpoints"))
+    (warning,) = warnings(load_environment(put("aws.network.zones", ["us-east-1a", "us-east-1b"], closed)))
+    assert str(warning).startswith("environment.aws.monitoring.gpu_metrics: ")
+    opened = put("aws.network.interface_endpoints", ["logs", "monitoring"], closed)
+    assert warnings(load_environment(opened)) == []
 
 
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:

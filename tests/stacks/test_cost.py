@@ -94,6 +94,15 @@ def test_what_is_not_included_is_said(tmp_path: Path) -> None:
     assert any("interface endpoints: 8 in 2 zones" in what for what in kinds)
 
 
+def test_monitoring_is_paid_for_and_not_counted(tmp_path: Path) -> None:
+    watched = "      queues:\n"
+    path = changed(tmp_path, watched, f"      monitoring:\n        gpu_metrics: true\n{watched}")
+    found, before = estimated(path), estimated(ROOT / "Pulumi.dev.yaml")
+    assert found["totals"] == before["totals"]
+    said = [text for text in found["not_included"] if text.startswith("monitoring: ")]
+    assert len(said) == 2 and "alarms" in said[0] and "GPUs" in said[1]
+
+
 def test_without_a_section_nothing_is_paid(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.bare.yaml"
     path.write_text("config:\n  accel:environment:\n    owner: a\n")

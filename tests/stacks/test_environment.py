@@ -1,5 +1,6 @@
 """A whole environment as components and outputs, on the engine in memory."""
 
+import base64
 import copy
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
 from accel.contract.stack import read, read_targets
 from accel.contract.targets import AwsBatchTarget, read_one, write
@@ -166,3 +168,31 @@ def test_the_execution_role_may_read_what_definitions_name() -> None:
     (policy,) = [one for one in seen.of("iam/rolePolicy:RolePolicy") if one.name == "batch-execution"]
     statements = json.loads(policy.inputs["policy"])["Statement"]
     assert {"Effect": "Allow", "Action": ["secretsmanager:GetSecretValue"], "Resource": [secret]} in statements
+
+
+def test_monitoring_is_wired_to_queues_and_instances() -> None:
+    seen = ran(put("aws.monitoring", {"gpu_metrics": True, "failed_jobs": {"jobs": 3}}))
+    assert set(seen.exports["monitoring"]) == {"schema", "topic_arn", "event_log", "namespace", "dashboard"}
+    AwsMonitoring.model_validate(seen.exports["monitoring"])
+    queue = seen.exports["targets"]["gpu"]["queue_arn"]
+    for rule in seen.of("cloudwatch/eventRule:EventRule"):
+        assert json.loads(rule.inputs["eventPattern"])["detail"]["jobQueue"] == [queue]
+    (policy,) = [one for one in seen.of("iam/rolePolicy:RolePolicy") if one.name == "batch-instance"]
+    (statement,) = json.loads(policy.inputs["policy"])["Statement"]
+    namespaces = statement["Condition"]["StringEquals"]["cloudwatch:namespace"]
+    templates = {
+        one.name: base64.b64decode(one.inputs["userData"]).decode()
+        for one in seen.of("ec2/launchTemplate:LaunchTemplate")
+    }
+    assert set(namespaces) == {f"accel/dev/{name}" for name in templates}
+    assert all(f'"namespace": "accel/dev/{name}"' in text for name, text in templates.items())
+
+
+def test_without_gpu_metrics_instances_are_as_before() -> None:
+    def instances(environment: dict[str, Any]) -> list[Any]:
+        seen = ran(environment)
+        kinds = ("ec2/launchTemplate:LaunchTemplate", "iam/rolePolicy:RolePolicy", "batch/computeEnvironment")
+        made = [one for kind in kinds for one in seen.of(kind) if not one.name.startswith("monitoring")]
+        return [one.inputs for one in sorted(made, key=lambda one: (one.type, one.name))]
+
+    assert instances(put("aws.monitoring", {})) == instances(document())

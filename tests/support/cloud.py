@@ -4,6 +4,9 @@ from typing import Any
 
 from .engine import Sandbox
 
+OWN = [{"Key": "Path", "Option": "Recursive", "Values": ["/accel"]}]
+"""The project's parameters: moto lists AWS's thousands of public ones too, once somebody has asked for one of them."""
+
 
 def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
     """Names or ids by kind, of one region; IAM has none, so its kinds are those of the whole account.
@@ -15,6 +18,7 @@ def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
     def ids(answer: dict[str, Any], key: str, name: str) -> list[str]:
         return sorted(one[name] for one in answer[key])
 
+    events, sns, watch, logs = (sandbox.client(name, region) for name in ("events", "sns", "cloudwatch", "logs"))
     own_vpcs = [one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]]
     return {
         "environments": ids(batch.describe_compute_environments(), "computeEnvironments", "computeEnvironmentName"),
@@ -33,11 +37,21 @@ def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
             one["VpcEndpointId"] for one in ec2.describe_vpc_endpoints()["VpcEndpoints"] if one["State"] != "deleted"
         ),
         "templates": ids(ec2.describe_launch_templates(), "LaunchTemplates", "LaunchTemplateId"),
+        "placement groups": ids(ec2.describe_placement_groups(), "PlacementGroups", "GroupName"),
         "flow logs": ids(ec2.describe_flow_logs(), "FlowLogs", "FlowLogId"),
         "roles": sorted(one["RoleName"] for one in iam.list_roles()["Roles"] if "aws-service-role" not in one["Path"]),
         "profiles": ids(iam.list_instance_profiles(), "InstanceProfiles", "InstanceProfileName"),
-        "log groups": ids(sandbox.client("logs", region).describe_log_groups(), "logGroups", "logGroupName"),
+        "log groups": ids(logs.describe_log_groups(), "logGroups", "logGroupName"),
+        "log policies": ids(logs.describe_resource_policies(), "resourcePolicies", "policyName"),
+        "metric filters": ids(logs.describe_metric_filters(), "metricFilters", "filterName"),
+        "rules": ids(events.list_rules(), "Rules", "Name"),
+        "topics": ids(sns.list_topics(), "Topics", "TopicArn"),
+        "subscriptions": ids(sns.list_subscriptions(), "Subscriptions", "SubscriptionArn"),
+        "alarms": ids(watch.describe_alarms(), "MetricAlarms", "AlarmName"),
+        "dashboards": ids(watch.list_dashboards(), "DashboardEntries", "DashboardName"),
         "repositories": ids(sandbox.client("ecr", region).describe_repositories(), "repositories", "repositoryName"),
         "dynamodb": sorted(sandbox.client("dynamodb", region).list_tables()["TableNames"]),
-        "parameters": ids(sandbox.client("ssm", region).describe_parameters(), "Parameters", "Name"),
+        "parameters": ids(
+            sandbox.client("ssm", region).describe_parameters(ParameterFilters=OWN), "Parameters", "Name"
+        ),
     }

@@ -75,6 +75,14 @@ class _Provider(Mocks):
         return CALLS[args.token]
 
 
+class _Callbacks:
+    """Takes hooks, and calls none: the mocks that Pulumi brings know no hooks."""
+
+    def register_resource_hook(self, hook: Any) -> None: ...
+
+    def register_error_hook(self, hook: Any) -> None: ...
+
+
 class Recorder(MockMonitor):
     """What a program registered, exported and logged."""
 
@@ -134,6 +142,7 @@ def run(program: Callable[[], Any], *, preview: bool = False, stack: str = "dev"
     SETTINGS.rpc_manager.clear()  # pyright: ignore[reportAttributeAccessIssue]
     SETTINGS.outputs.clear()  # pyright: ignore[reportAttributeAccessIssue]
     set_root_resource(None)
+    SETTINGS.callbacks = _Callbacks()  # pyright: ignore[reportAttributeAccessIssue]
 
     def evaluate() -> None:
         program()

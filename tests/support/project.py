@@ -1,6 +1,7 @@
 """This project's own program on the engine: a folder with its Pulumi.yaml and one environment."""
 
 import copy
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from accel.faults import parsed
 from sandbox.environment import project
 
-from .engine import Engine, Sandbox
+from .engine import Engine, Result, Sandbox
 
 KEY = "accel:environment"
 
@@ -42,6 +43,13 @@ class Stack(Engine):
         self.config_file = folder / f"Pulumi.{stack}.yaml"
         self.write_environment(values)
         super().__init__(folder, sandbox, folder, stack=stack)
+
+    def destroy(self, *options: str, check: bool = True) -> Result:
+        return super().destroy("--run-program", *options, check=check)
+
+    def outputs(self) -> dict[str, Any]:
+        """The outputs of the stack as it is now."""
+        return json.loads(self.run("stack", "output", "--json", "--stack", self.stack).stdout)
 
     def write_environment(self, values: dict[str, Any]) -> None:
         """Replaces the environment; what the engine keeps in the same file stays."""

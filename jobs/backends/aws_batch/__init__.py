@@ -1,10 +1,10 @@
 """Jobs on an AWS Batch queue."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from accel.contract.targets import AwsBatchTarget
 
-from ...backend import JobRef, LogLine, QuotaAnswer, Request, Status
+from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ...errors import BadInput
 from ...job import Job
 from .clients import Clients, Timing
@@ -14,9 +14,10 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend:
-    """A Backend with Logs, Listing, Again and Quotas.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
 
-    A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`.
+    A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
+    `aws-batch:<region>/<id>#<index>`.
     """
 
     def __init__(self, target_name: str, target: AwsBatchTarget, *, timing: Timing | None = None) -> None:
@@ -53,6 +54,24 @@ class AwsBatchBackend:
 
         return status(self._clients, self._checked(ref), self._queue_name)
 
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """From DescribeJobs, a hundred jobs a call; without those that Batch does not know."""
+        from .observe import statuses
+
+        return statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
+        from ...aws import CONNECTIONS
+        from .rate import Rate
+
+        clients = self._clients
+        if submits_per_s is not None:
+            clients.submits = Rate(submits_per_s)
+        for _ in (clients.batch, clients.batch_once, clients.dynamodb):
+            pass  # made here: two threads at once would make two
+        return CONNECTIONS
+
     def cancel(self, ref: JobRef, reason: str) -> None:
         """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
         from .observe import cancel
@@ -60,24 +79,32 @@ class AwsBatchBackend:
         cancel(self._clients, self._checked(ref), reason)
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
-        """Every attempt's lines in order; the tasks of an array side by side, unless one is named."""
+        """Every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
         from .logs import logs
 
         group = self._target.log_group if self._target else None
         return logs(self._clients, self._checked(ref), group, task=task, follow=follow)
 
-    def list(self, *, limit: int, ended: bool) -> Iterator[Status]:
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
         """The queue's jobs, newest first; array tasks are part of their job."""
         from .observe import listed
 
         target_name, target = self._needed("list")
-        return listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended)
+        return listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """The same definition, size, command and environment as the job of `ref` had."""
         from .again import again
 
         return again(self._clients, self._checked(ref), key, self._queue_name, self._target)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""
+        from .explain import explain
+
+        return explain(self._clients, self._checked(ref), elsewhere)
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""
@@ -86,7 +113,7 @@ class AwsBatchBackend:
 
         _, target = self._needed("quota")
         choice = choose(job, target, [])
-        return check(choice.size, target) if choice else QuotaAnswer()
+        return check(choice.size, target, job.nodes) if choice else QuotaAnswer()
 
     def _needed(self, verb: str) -> tuple[str, AwsBatchTarget]:
         if self._target is None or self._target_name is None:

@@ -13,7 +13,7 @@ from . import tags
 from .clients import Clients
 from .errors import asking
 from .found import part, parts
-from .observe import detail
+from .observe import detail, node_count
 from .render import KIND, ONE_MACHINE_ONLY, spec_hash
 
 COPIED = ("arrayProperties", "parameters", "propagateTags", "retryStrategy", "shareIdentifier", "timeout")
@@ -31,8 +31,9 @@ def again(
 
     Raises NotFound where Batch has forgotten the job or its definition, BadInput for a task of an array.
     """
-    if ":" in ref.id:
-        raise BadInput(f"{ref}: is a task of an array; give the array, {ref.id.partition(':')[0]}")
+    for mark, whole in ((":", "a task of an array; give the array"), ("#", "a node of a job; give the job")):
+        if mark in ref.id:
+            raise BadInput(f"{ref}: is {whole}, {ref.id.partition(mark)[0]}")
     job = detail(clients, ref)
     old_tags = part(job, "tags")
     job_name = old_tags.get(tags.JOB) or job["jobName"][: 128 - NAMED_DIGITS - 1]
@@ -46,7 +47,7 @@ def again(
     if job.get("dependsOn"):
         warnings.append("the jobs that it waited for are left out")
     submit |= {
-        "containerOverrides": _overrides(part(job, "container")),
+        **_as_it_was(job),
         "jobDefinition": definition,
         "jobName": name,
         "jobQueue": job["jobQueue"],
@@ -72,6 +73,20 @@ def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
         raise NotFound(f"job definition {name}: no revision is active any more", "submit the job file again")
     latest = max(active, key=lambda each: int(each.rpartition(":")[2]))
     return latest, [f"revision {arn.rpartition(':')[2]} of {name} is gone; {latest.rpartition(':')[2]} is used"]
+
+
+def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
+    """The overrides that make the containers of the definition those of the job."""
+    count = node_count(job)
+    if not count:
+        return {"containerOverrides": _overrides(part(job, "container"))}
+    ranges = [
+        {"targetNodes": each["targetNodes"], "containerOverrides": _overrides(part(each, "container"))}
+        for each in parts(part(job, "nodeProperties"), "nodeRangeProperties")
+    ]
+    for each in ranges:
+        each["containerOverrides"].pop("resourceRequirements", None)  # the definition's: no submit changes them
+    return {"nodeOverrides": {"nodePropertyOverrides": ranges}}
 
 
 def _overrides(container: dict[str, Any]) -> dict[str, Any]:

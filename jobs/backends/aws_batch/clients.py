@@ -1,8 +1,11 @@
 """AWS clients, made when first needed, and how long they wait."""
 
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from .rate import SUBMITS_PER_S, Rate
 
 Client = Any
 """A boto3 client: its methods are made at run time and have no types."""
@@ -23,6 +26,8 @@ class Timing:
     """Lines may arrive after the state: a log is whole once nothing came for so long after the job's end."""
     silence_s: float = 300
     """A followed log outlives an API that cannot be reached for this long."""
+    submits_per_s: int = SUBMITS_PER_S
+    """The most SubmitJob calls that this process makes in a second."""
 
     @property
     def call_s(self) -> float:
@@ -36,6 +41,11 @@ class Clients:
     def __init__(self, region: str, timing: Timing) -> None:
         self.region = region
         self.timing = timing
+        self._readers: dict[str, Client] = {}
+        self.submits = Rate(timing.submits_per_s)
+        self.registering = threading.Lock()
+        self.registered: dict[str, float] = {}
+        """When which definition was last known to be there, by now() of patience."""
 
     @cached_property
     def batch(self) -> Client:
@@ -56,6 +66,12 @@ class Clients:
     @cached_property
     def logs(self) -> Client:
         return self._client("logs", attempts=4)
+
+    def reader(self, service: str) -> Client:
+        """For calls that only look, of any other service."""
+        if service not in self._readers:
+            self._readers[service] = self._client(service, attempts=3)
+        return self._readers[service]
 
     def _client(self, service: str, attempts: int) -> Client:
         from ...aws import client

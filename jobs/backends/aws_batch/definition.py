@@ -6,10 +6,11 @@ from typing import Any
 
 from accel.catalog import nearest
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
-from accel.rules import aws_definitions, names
+from accel.rules import aws_definitions, aws_storage, names
 
 from ...job import Job, Mount
 from ...keys import content_hash
+from . import nodes
 from .capacity import Size
 from .retries import DEFAULT_ATTEMPTS, infrastructure_only
 
@@ -95,6 +96,7 @@ def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
         "shm_mib": job.shm_mib not in (None, base.shm_mib),
         "secrets": not job.secrets.items() <= base.secrets.items(),
         "mounts": bool(job.mounts),
+        "nodes": job.nodes > 1,
     }
     return [name for name, differs in disagrees.items() if differs]
 
@@ -108,7 +110,9 @@ def _references(job: Job, faults: list[str]) -> None:
                 "parameter's name with a leading /"
             )
     for i, mount in enumerate(job.mounts):
-        if not (_EFS.fullmatch(mount.source) or _HOST.fullmatch(mount.source)):
+        buckets = aws_storage.bucket(f"mounts[{i}].source", mount.source)
+        faults += [f"{finding.field}: {finding.text}" for finding in buckets]
+        if not buckets and not (_EFS.fullmatch(mount.source) or _HOST.fullmatch(mount.source)):
             faults.append(
                 f'mounts[{i}].source: "{mount.source}" is neither efs://fs-<8 or 17 hexadecimal '
                 "digits>[/folder] nor host:///folder"
@@ -127,23 +131,25 @@ def _own(
         shm_mib = min(aws_definitions.MIN_SHM_MIB, size.memory_mib)
     image = job.image or (base[1].image if base else "")
     secrets = (base[1].secrets if base else {}) | job.secrets
-    content: dict[str, Any] = {
-        "type": "container",
-        "platformCapabilities": ["EC2"],
-        "containerProperties": _container(job, target, image, size, shm_mib, secrets),
-        "retryStrategy": infrastructure_only(),
-        "tags": OWNER_TAG,
-    }
+    container, warnings = _container(job, target, image, size, shm_mib, secrets), list[str]()
+    content: dict[str, Any] = {"platformCapabilities": ["EC2"], "retryStrategy": infrastructure_only()}
+    content["tags"] = OWNER_TAG
+    if job.nodes > 1:
+        efa = nodes.efa_interfaces(target)
+        warnings += [nodes.MIXED_EFA] if efa is None else []
+        shape = nodes.properties(job.nodes, nodes.with_efa(container, efa) if efa else container)
+        content |= {"type": "multinode", "nodeProperties": shape}
+    else:
+        content |= {"type": "container", "containerProperties": container}
     digest = content_hash(content)[:12]
     name = f"{target.definition_prefix[: names.NAME_MAX - 13]}-{digest}"
-    warnings: tuple[str, ...] = ()
     if base:
-        warnings = (
+        warnings.append(
             f"definition {base[0]} cannot take this job's {' and '.join(differences)}, so the job registers "
-            f"its own, {name}: command, environment, mounts, retries and timeout of {base[0]} do not apply",
+            f"its own, {name}: command, environment, mounts, retries and timeout of {base[0]} do not apply"
         )
     registered = {"jobDefinitionName": name, **content}
-    return Choice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, warnings)
+    return Choice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, tuple(warnings))
 
 
 def _container(

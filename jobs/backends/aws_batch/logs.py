@@ -15,7 +15,7 @@ from ...errors import BadInput, CloudSilent, NotFound
 from .clients import Clients
 from .errors import asking
 from .found import describe, part
-from .observe import PHASES, detail, streams
+from .observe import PHASES, detail, node_count, streams
 from .patience import LONGEST_PAUSE_S, pause
 
 BATCH_GROUP = "/aws/batch/job"
@@ -37,7 +37,7 @@ class _Stream:
 
 @dataclass
 class _Tail:
-    """The log of one job or task: its attempts one after the other."""
+    """The log of one job, task or node: its attempts one after the other."""
 
     id: str
     label: str
@@ -69,16 +69,19 @@ class _Tail:
 
 
 def logs(clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool) -> Iterator[LogLine]:
-    """The lines of a job, of one task of an array, or of all its tasks side by side.
+    """The lines of a job, of one task of an array or node of a multi-node job, or of all of them side by side.
 
-    `group`: where to look if the job does not say. Raises NotFound, BadInput for a task that there is not.
+    `group`: where to look if the job does not say. Raises NotFound, BadInput for a task or node that there is not.
     """
-    size = part(detail(clients, ref), "arrayProperties").get("size")
+    job = detail(clients, ref)
+    nodes = node_count(job)
+    size = nodes or part(job, "arrayProperties").get("size")
+    word, mark = ("node", "#") if nodes else ("task", ":")
     if task is not None and not (size and 0 <= task < size):
-        has = f"tasks 0 to {size - 1}" if size else "no tasks"
-        raise BadInput(f"task: {ref} has {has}, not {task}")
+        has = f"{word}s 0 to {size - 1}" if size else "no tasks"
+        raise BadInput(f"{word}: {ref} has {has}, not {task}")
     wanted = [task] if task is not None else range(size or 0)
-    tails = [_Tail(f"{ref.id}:{i}", f"task {i}" if task is None else "") for i in wanted]
+    tails = [_Tail(f"{ref.id}{mark}{i}", f"{word} {i}" if task is None else "") for i in wanted]
     return _Reader(clients, ref.id, tails or [_Tail(ref.id, "")], group, follow).lines()
 
 

@@ -1,6 +1,7 @@
 """Status, listing and cancelling."""
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,9 @@ PHASES = {
 }
 LIVE = [native for native, phase in PHASES.items() if not phase.ended]
 
+HOST_LOST = "Host EC2"
+NO_CAPACITY = "Canceled by JobStateTimeLimit action due to reason: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
+"""Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_capacity.html"""
 FILTERED_PAGE = 100
 """Jobs a page of ListJobs with a filter; by status it is 1,000.
 Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
@@ -33,6 +37,16 @@ def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]
     """The job as DescribeJobs has it. Raises NotFound."""
     job = detail(clients, ref)
     return _status(ref, job, target_of(str(job.get("jobQueue", ""))))
+
+
+def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str], str | None]) -> dict[JobRef, Status]:
+    """The jobs as DescribeJobs has them, a hundred a call; without those that Batch does not know."""
+    found = {job["jobId"]: job for job in describe(clients.batch, dict.fromkeys(ref.id for ref in refs))}
+    return {
+        ref: _status(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
+        for ref in refs
+        if ref.id in found
+    }
 
 
 def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
@@ -51,7 +65,9 @@ def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
         terminate(clients.batch, ref.id, reason or "cancelled")
 
 
-def listed(clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool) -> Iterator[Status]:
+def listed(
+    clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
+) -> Iterator[Status]:
     """The jobs of a queue, newest first, at most `limit`."""
     batch = clients.batch  # made here: making a client is not thread-safe
     jobs: list[dict[str, Any]] = []
@@ -60,11 +76,12 @@ def listed(clients: Clients, target_name: str, queue: str, *, limit: int, ended:
         every = [{"name": "AFTER_CREATED_AT", "values": ["0"]}]
         for page in pages(batch, jobQueue=queue, filters=every, maxResults=FILTERED_PAGE):
             jobs += page
+            progress(len(jobs))
             if len(jobs) >= limit:
                 break
     else:
         with ThreadPoolExecutor(len(PHASES)) as pool:
-            found = pool.map(partial(_of_status, batch, queue), PHASES if ended else LIVE)
+            found = pool.map(partial(_of_status, batch, queue, _Count(progress)), PHASES if ended else LIVE)
             # A job that moves on between two of these calls is listed twice.
             jobs = list({job["jobId"]: job for each in found for job in each}.values())
     jobs.sort(key=lambda job: -int(job.get("createdAt", 0)))
@@ -72,8 +89,26 @@ def listed(clients: Clients, target_name: str, queue: str, *, limit: int, ended:
         yield _status(JobRef(KIND, clients.region, job["jobId"]), job, target_name)
 
 
-def _of_status(batch: Client, queue: str, native: str) -> list[dict[str, Any]]:
-    return [job for page in pages(batch, jobQueue=queue, jobStatus=native) for job in page]
+class _Count:
+    """How many jobs the threads have been named so far."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._count += count
+            self._progress(self._count)
+
+
+def _of_status(batch: Client, queue: str, seen: _Count, native: str) -> list[dict[str, Any]]:
+    jobs: list[dict[str, Any]] = []
+    for page in pages(batch, jobQueue=queue, jobStatus=native):
+        jobs += page
+        seen.add(len(page))
+    return jobs
 
 
 def phase(job: Mapping[str, Any]) -> Phase:
@@ -98,6 +133,7 @@ def _status(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
     container, attempts = part(job, "container"), parts(job, "attempts")
     last = part(attempts[-1], "container") if attempts else {}
     exit_code = container.get("exitCode", last.get("exitCode"))
+    lost = [attempt for attempt in attempts if _is_lost(attempt)]
     return Status(
         ref=ref,
         name=job["jobName"],
@@ -106,6 +142,9 @@ def _status(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
         reason=_reason(job.get("statusReason"), container.get("reason") or last.get("reason")),
         exit_code=int(exit_code) if exit_code is not None else None,
         attempts=len(streams(job)) if "attempts" in job else 0,
+        lost=len(lost),
+        lost_gpu_hours=_gpu_hours(container, lost),
+        taken=_taken(job, attempts),
         tasks=task_counts(job),
         created=_at(job.get("createdAt")),
         started=_at(job.get("startedAt")),
@@ -114,15 +153,43 @@ def _status(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
     )
 
 
+def _is_lost(ended: Mapping[str, Any]) -> bool:
+    """Of an attempt or a job: its host was taken away, as Spot instances are.
+    Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
+    return str(ended.get("statusReason") or "").startswith(HOST_LOST)
+
+
+def _gpu_hours(container: Mapping[str, Any], lost: Iterable[Mapping[str, Any]]) -> float | None:
+    gpus = sum(int(each["value"]) for each in parts(container, "resourceRequirements") if each["type"] == "GPU")
+    spans = [attempt["stoppedAt"] - attempt["startedAt"] for attempt in lost if attempt.get("startedAt")]
+    return round(gpus * sum(spans) / 3_600_000, 3) if gpus and spans else None
+
+
+def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str | None:
+    if PHASES[job["status"]] is not Phase.FAILED:
+        return None
+    # A job that is cancelled after a lost attempt has the user's reason.
+    told = job if job.get("statusReason") or not attempts else attempts[-1]
+    if _is_lost(told):
+        return "its host was taken away"
+    return "there was no capacity" if told.get("statusReason") == NO_CAPACITY else None
+
+
+def node_count(job: Mapping[str, Any]) -> int:
+    """Of a multi-node job as a whole; 0 of any other, and of a single node."""
+    return 0 if "#" in job["jobId"] else int(part(job, "nodeProperties").get("numNodes", 0))
+
+
 def streams(job: Mapping[str, Any]) -> list[str | None]:
-    """The log stream of each attempt of a JobDetail, the present one last; None for one that never started.
+    """The log stream of each attempt of a JobDetail, the present one last; None for one that never started, and for
+    the present one of a multi-node job, whose nodes have the streams.
 
     Batch adds an attempt to `attempts` when it ends; until then `container` speaks of it.
     """
     found = [part(attempt, "container").get("logStreamName") for attempt in parts(job, "attempts")]
     present = part(job, "container").get("logStreamName")
     running = PHASES[job["status"]] in (Phase.STARTING, Phase.RUNNING)
-    if (present and present not in found) or (running and not present and not found):
+    if (present and present not in found) or (running and not present and (not found or node_count(job))):
         found.append(present)
     return found
 

@@ -37,19 +37,28 @@ def pause(seconds: float) -> None:
     time.sleep(seconds * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
 
 
-def patiently(call: Callable[[], Result], lease: Lease, call_s: float) -> Result:
+def patiently(
+    call: Callable[[], Result], lease: Lease, call_s: float, turn: Callable[[], None] = lambda: None
+) -> Result:
     """The result of a call, which is made again while it is throttled and fits into the lease at its longest.
 
-    Raises Throttled where it does not fit, with nothing accepted.
+    `turn` waits until the call may be made. Raises Throttled where it does not fit, with nothing accepted.
     """
     wait_s = 0.5
-    if not lease.allows(call_s):
-        raise Throttled("not sent: the rest of the claim's lease is too short", "run the same command again")
     while True:
+        turn()
+        if not lease.allows(call_s):
+            raise Throttled("not sent: the rest of the claim's lease is too short", "run the same command again")
         try:
             return call()
         except Throttled:
-            if not lease.allows(1.5 * wait_s + call_s):
+            if not lease.allows(wait_s + call_s):
                 raise
-        pause(wait_s)
+        back_off(wait_s)
         wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+
+
+def back_off(longest_s: float) -> None:
+    """Sleeps for anything up to it: of many clients that were refused together, no two come again together.
+    Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/"""
+    time.sleep(random.uniform(0, longest_s))  # noqa: S311 - spreads, hides nothing

@@ -121,17 +121,29 @@ class _Option:
 
     quota: Quota | None
     machine: Machine
+    nodes: int
+
+    @property
+    def vcpus(self) -> int:
+        return self.machine.vcpus * self.nodes
 
 
-def check(size: Size, target: AwsBatchTarget) -> QuotaAnswer:
-    """What the quotas say of a task of that size on each environment of the target. A limit that cannot be read is
-    reported and is no error: submitting does not depend on it."""
-    places = {each.name: _options(size, each) for each in target.environments if each.max_vcpus >= size.vcpus}
+def check(size: Size, target: AwsBatchTarget, nodes: int = 1) -> QuotaAnswer:
+    """What the quotas say of a task of that size, or of all nodes at once, on each environment of the target. A limit
+    that cannot be read is reported and is no error: submitting does not depend on it."""
+    return of_environments(size, target.environments, target.region, nodes)
+
+
+def of_environments(
+    size: Size, environments: Iterable[AwsBatchEnvironment], region: str, nodes: int = 1
+) -> QuotaAnswer:
+    """The same of any environments."""
+    places = {each.name: _options(size, each, nodes) for each in environments if each.max_vcpus >= size.vcpus}
     codes = [option.quota.code for options, _ in places.values() for option in options if option.quota]
     answer = QuotaAnswer()
     for max_age_s in (MAX_AGE_S, DOUBTED_S):
         try:
-            answer = _judged(places, limits(target.region, codes, max_age_s=max_age_s), target.region)
+            answer = _judged(places, limits(region, codes, max_age_s=max_age_s), region)
         except JobsError as error:
             return QuotaAnswer((), (error.message,))
         if answer == QuotaAnswer():
@@ -147,7 +159,7 @@ def _judged(
     for name, (options, unsized) in places.items():
         values = [known[option.quota.code].value if option.quota else None for option in options]
         pairs = list(zip(options, values, strict=True))
-        if any(value is not None and option.machine.vcpus <= value for option, value in pairs):
+        if any(value is not None and option.vcpus <= value for option, value in pairs):
             continue
         unread = [_unread(option, known) for option, value in pairs if value is None]
         unknown.update(dict.fromkeys([*unread, *(f"{each}: not in the catalogue" for each in unsized)]))
@@ -156,7 +168,7 @@ def _judged(
     return QuotaAnswer(tuple(over), tuple(unknown))
 
 
-def _options(size: Size, environment: AwsBatchEnvironment) -> tuple[list[_Option], list[str]]:
+def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], list[str]]:
     """The smallest type that holds the task under each quota of an environment, and the names that the catalogue does
     not have: whether those hold it is not known."""
     machines: dict[str, Machine] = {}
@@ -171,7 +183,7 @@ def _options(size: Size, environment: AwsBatchEnvironment) -> tuple[list[_Option
     smallest: dict[Quota | None, Machine] = {}
     for machine in sorted((*held.fits, *held.tight), key=lambda machine: machine.vcpus):
         smallest.setdefault(quota_for("aws", machine.name, spot), machine)
-    return [_Option(quota, machine) for quota, machine in smallest.items()], unsized
+    return [_Option(quota, machine, nodes) for quota, machine in smallest.items()], unsized
 
 
 def _unread(option: _Option, known: Mapping[str, Limit]) -> str:
@@ -182,6 +194,7 @@ def _unread(option: _Option, known: Mapping[str, Limit]) -> str:
 
 def _over(option: _Option, limit: float, region: str) -> str:
     return (
-        f"{option.machine.name} is the smallest type that holds the job and has {option.machine.vcpus} vCPUs; the "
+        f"{option.machine.name} is the smallest type that holds the job and has {option.machine.vcpus} vCPUs"
+        f"{f', {option.vcpus} for {option.nodes} nodes' if option.nodes > 1 else ''}; the "
         f"limit of {option.quota} in {region} is {limit:g}"
     )

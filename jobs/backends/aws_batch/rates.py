@@ -42,8 +42,9 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
     if choice is None:
         raise BadInputs(faults)
     places = tuple(_place(each, choice.size) for each in target.environments)
-    assumed = job.retries is None and choice.attempts is None
-    attempts = (choice.attempts or DEFAULT_ATTEMPTS) if job.retries is None else job.retries + 1
+    said = job.retries is not None or job.lost_retries is not None
+    assumed = not said and choice.attempts is None
+    attempts = (job.retries or 0) + (job.lost_retries or 0) + 1 if said else choice.attempts or DEFAULT_ATTEMPTS
     return Demand(choice.size, attempts, job.timeout_s or choice.timeout_s, assumed, places)
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
-from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, containers
+from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, aws_shares, containers, under
 
 from ...backend import JobRef, Request
 from ...errors import BadInput, BadInputs
 from ...job import Job
 from ...keys import content_hash
-from . import capacity, definition, retries, tags
+from . import capacity, definition, nodes, retries, tags
 from .capacity import FIELDS
 from .definition import Choice
 
@@ -23,7 +23,6 @@ ONE_MACHINE_ONLY = (
 )
 
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
-_SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?")
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
@@ -37,9 +36,11 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
         verdict = capacity.check(job, choice.size, target)
         faults += verdict.faults
         warnings += [*choice.warnings, *verdict.warnings]
-        environment = _sort(_container_findings(job, choice), faults, warnings, environment)
+        findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice)]
+        environment = _sort(findings, faults, warnings, environment)
     array_size = job.tasks if job.tasks > 1 else None
     found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key))
+    found += _shares(job, target) + aws_retries.counts(job.retries, job.lost_retries)
     if choice:
         submit = _submit(job, name, key, target, choice, environment, depends_on)
         found += aws_jobs.request_size(submit)
@@ -65,32 +66,31 @@ def spec_hash(body: Mapping[str, Any]) -> str:
 def _unsupported(job: Job) -> list[str]:
     """Fields that Batch cannot honour, with the reason."""
     faults: list[str] = []
-    if job.nodes > 1:
-        faults.append(
-            f"nodes: {job.nodes}: this target runs jobs of one node; ask for more GPUs of one instance, or "
-            "for independent tasks"
-        )
     if job.parallelism is not None and job.parallelism < job.tasks:
         faults.append(
             f"parallelism: {job.parallelism} of {job.tasks} tasks: AWS Batch cannot cap an array; use a "
             "queue whose environments have a lower max_vcpus"
         )
-    if job.retries is not None and job.retries >= aws_retries.MAX_ATTEMPTS:
-        most = aws_retries.MAX_ATTEMPTS
-        faults.append(f"retries: must be 0 to {most - 1}, is {job.retries}; AWS Batch makes at most {most} attempts")
     faults += [f"timeout_s: {finding.text}" for finding in aws_retries.timeout(job.timeout_s)]
     faults += [f"command[{i}]: is empty, which AWS Batch does not take" for i, arg in enumerate(job.command) if not arg]
-    share = job.aws_batch.share_identifier if job.aws_batch else None
-    if share is not None and not _SHARE.fullmatch(share):
-        faults.append(f'aws_batch.share_identifier: "{share}" must be at most 255 letters and digits')
     return faults
 
 
+def _shares(job: Job, target: AwsBatchTarget) -> list[Finding]:
+    own = job.aws_batch
+    identifier, priority = (own.share_identifier, own.scheduling_priority) if own else (None, None)
+    return under("aws_batch", aws_shares.job(shares=target.shares, identifier=identifier, priority=priority))
+
+
 def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, str]]:
-    """References of the same region, and raw Batch job ids."""
+    """References of the same region, and raw Batch job ids, each with its type."""
     found: list[dict[str, str]] = []
-    for i, text in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
-        field, job_id = f"aws_batch.depends_on[{i}]", text
+    for i, entry in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
+        field, text, kind = f"aws_batch.depends_on[{i}]", entry.job, {"type": entry.type} if entry.type else {}
+        if text is None:
+            found.append(kind)
+            continue
+        job_id = text
         if ":" in text and "/" in text:
             try:
                 ref = JobRef.parse(text)
@@ -103,7 +103,7 @@ def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, st
             job_id = ref.id
         if not _JOB_ID.fullmatch(job_id):
             faults.append(f'{field}: "{text}" is neither a job reference nor a Batch job id')
-        found.append({"jobId": job_id})
+        found.append({"jobId": job_id, **kind})
     return found
 
 
@@ -145,25 +145,28 @@ def _submit(
     environment: dict[str, str],
     depends_on: list[dict[str, str]],
 ) -> dict[str, Any]:
+    overrides = _overrides(job, choice, environment)
     submit: dict[str, Any] = {
-        "containerOverrides": _overrides(job, choice, environment),
         "jobDefinition": choice.job_definition,
         "jobName": name,
         "jobQueue": target.queue_arn,
         "tags": _tags(job, key),
     }
+    if job.nodes > 1:
+        submit["nodeOverrides"] = nodes.overrides(job.nodes, overrides)
+    else:
+        submit["containerOverrides"] = overrides
     if job.tasks > 1:
         submit["arrayProperties"] = {"size": job.tasks}
     if depends_on:
         submit["dependsOn"] = depends_on
-    if job.retries is not None:
-        submit["retryStrategy"] = retries.any_failure(job.retries)
+    if strategy := retries.of_job(job.retries, job.lost_retries):
+        submit["retryStrategy"] = strategy
     if job.timeout_s is not None:
         submit["timeout"] = {"attemptDurationSeconds": job.timeout_s}
     if job.aws_batch and job.aws_batch.share_identifier is not None:
         submit["shareIdentifier"] = job.aws_batch.share_identifier
-    if job.aws_batch and job.aws_batch.scheduling_priority is not None:
-        submit["schedulingPriorityOverride"] = job.aws_batch.scheduling_priority
+        submit["schedulingPriorityOverride"] = job.aws_batch.scheduling_priority or aws_shares.PRIORITY
     return submit
 
 
@@ -178,7 +181,7 @@ def _overrides(job: Job, choice: Choice, environment: dict[str, str]) -> dict[st
     }
     if job.tasks == 1:
         ours[variables.TASK_INDEX] = "0"
-    merged = environment | ours
+    merged = environment | ours | nodes.environment(job.nodes, KIND)
     overrides: dict[str, Any] = {
         "environment": [{"name": name, "value": merged[name]} for name in sorted(merged)],
         "resourceRequirements": definition.requirements(choice.size),

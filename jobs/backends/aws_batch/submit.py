@@ -38,6 +38,7 @@ FORGOTTEN_S = 6 * 86_400
 """Batch lists an ended job for seven days at least; past six, that none is listed proves nothing.
 Source: https://docs.aws.amazon.com/batch/latest/userguide/job_states.html"""
 REGISTRATIONS = 3
+REGISTERED_S = 60
 WAIT_LEASES = 3
 """For how many leases of others a client waits."""
 
@@ -160,7 +161,7 @@ class Submission:
     def _send(self, lease: Lease) -> str:
         for last in (False, True):
             try:
-                return patiently(self._submit_job, lease, self._timing.call_s)
+                return patiently(self._submit_job, lease, self._timing.call_s, self._clients.submits.turn)
             except Throttled:
                 raise
             except CloudSilent as error:
@@ -190,11 +191,17 @@ class Submission:
         return job_id
 
     def _registered(self, lease: Lease) -> None:
-        """Makes sure of the job's own definition. Two clients may register it at once: that makes two
-        revisions of one content, either of which will do."""
+        """Makes sure of the job's own definition, once for the jobs of a minute. Two clients may register it at
+        once: that makes two revisions of one content, either of which will do."""
         if self._register is None:
             return
-        name = self._register["jobDefinitionName"]
+        name, known = self._register["jobDefinitionName"], self._clients.registered
+        with self._clients.registering:
+            if now() - known.get(name, -REGISTERED_S) >= REGISTERED_S:
+                self._register_once(name, lease)
+                known[name] = now()
+
+    def _register_once(self, name: str, lease: Lease) -> None:
         for attempt in range(REGISTRATIONS):
             with asking(f"DescribeJobDefinitions {name}"):
                 answer = self._clients.batch.describe_job_definitions(jobDefinitionName=name, status="ACTIVE")

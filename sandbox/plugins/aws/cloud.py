@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from ..mapping import member, to_api
 
-_GONE = ("NotFound", "NoSuch", "NonExist", "DoesNotExist", "not exist", "not found")
+_GONE = ("NotFound", "InvalidPlacementGroup.Unknown", "NoSuch", "NonExist", "DoesNotExist", "not exist", "not found")
 _CONFIG = Config(
     retries={"mode": "standard", "max_attempts": 10}, max_pool_connections=32, s3={"addressing_style": "path"}
 )

@@ -1,6 +1,7 @@
 """What the engine asks of a resource, done for any row of the tables."""
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ def _settled(cloud: Cloud, kind: Kind, state: State, doing: str) -> State | None
         status, deleting = jmespath.search(wait.status, found), doing == "delete"
         if status in wait.ready and not deleting:
             return found
-        wanted = "gone" if deleting else " or ".join(f"'{status}'" for status in sorted(wait.ready))
+        wanted = "''" if deleting else " or ".join(f"'{status}'" for status in sorted(wait.ready))
         about, reason = (
             f"waiting for {kind.title} ({state['id']}) {doing}",
             jmespath.search(wait.reason, found),
@@ -162,8 +163,9 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
     back, inputs = {api: name for name, api in kind.names.items()}, dict(kind.defaults)
     for api in cloud.inputs(kind.create.op).members if kind.create.op else ():
         name = back.get(api, api[:1].lower() + api[1:])
-        if found.get(api) not in (None, "", [], {}) and name not in _OURS:
-            inputs[name] = adopted(found[api], kind.names)
+        if found.get(api) not in (None, "", [], {}) and name not in _OURS | kind.unknown:
+            value = adopted(found[api], kind.names)
+            inputs[name] = json.dumps(value) if name in kind.texts else value
     return {**inputs, **given}
 
 
@@ -219,16 +221,19 @@ def difference(kind: Kind, olds: State, news: State) -> tuple[dict[str, str], se
     old, new = ({k: v for k, v in side.items() if k != "__defaults"} for side in (olds, news))
     found = {path: how for path, how in changes(old, new) if how != "DELETE" or path not in kind.computed}
     rules = kind.replace | kind.replace_if(olds, news) | ({"region"} if kind.regional else set[str]())
-    forcing = {path for path in found if _under(path, rules)}
+    forcing = {path for path in found if _forces(path, rules, old, new)}
     name = kind.autoname.prop if kind.autoname else ""
     # As pulumi-terraform-bridge: two things cannot have one name, and this one's was given.
     given = name in new and name not in news.get("__defaults", []) and old.get(name) == new[name]
     return found, forcing, bool(forcing) and given
 
 
-def _under(path: str, rules: frozenset[str]) -> bool:
+def _forces(path: str, rules: frozenset[str], old: State, new: State) -> bool:
     bare = "".join(part.rpartition("]")[2] for part in path.split("["))
-    return any(f"{bare}.".startswith(f"{rule}.") or rule.startswith(f"{bare}.") for rule in rules)
+    inside = {rule for rule in rules if rule.startswith(f"{bare}.")}
+    if inside and all(isinstance(side.get(path, {}), dict) for side in (old, new)):  # a block that came or went whole
+        return any(jmespath.search(rule, side) for rule in inside for side in (old, new))
+    return bool(inside) or any(f"{bare}.".startswith(f"{rule}.") for rule in rules)
 
 
 def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> State:

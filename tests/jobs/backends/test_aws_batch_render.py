@@ -66,6 +66,10 @@ JOBS: dict[str, dict[str, Any]] = {
         "aws_batch": {"definition": "train"},
     },
     "cpu_only": OWN,
+    "array_dependencies": {
+        "tasks": 10,
+        "aws_batch": {"depends_on": [{"job": JOB_ID, "type": "N_TO_N"}, {"type": "SEQUENTIAL"}, JOB_ID]},
+    },
 }
 
 
@@ -77,7 +81,8 @@ def render(target: AwsBatchTarget | None = None, text: str = "golden", **fields:
 
 @pytest.mark.parametrize("case", JOBS)
 def test_golden(case: str) -> None:
-    request = render(**JOBS[case])
+    shares = {"research": 0.5} if "share_identifier" in JOBS[case].get("aws_batch", {}) else None
+    request = render(make_target(shares=shares), **JOBS[case])
     document = {"body": request.body, "warnings": list(request.warnings)}
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     path = GOLDEN / f"{case}.json"
@@ -109,7 +114,7 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"nodes": 2}, "nodes: 2"),
+        ({"nodes": 2}, "nodes: is 2, and the queue tries a SPOT environment"),
         ({"tasks": 10, "parallelism": 2}, "parallelism: 2 of 10 tasks: AWS Batch cannot cap an array"),
         ({"tasks": 10_001}, "tasks: must be 2 to 10000, is 10001"),
         ({"retries": 10}, "retries: must be 0 to 9, is 10"),
@@ -128,7 +133,8 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
         ({"memory_mib": 4000}, "shm_mib: is 8192 MiB, above memory_mib 4000"),
         ({"command": ["python", ""]}, r"command\[1\]: is empty"),
         ({"secrets": {"KEY": "hunter2"}}, "secrets.KEY: must be the ARN"),
-        ({"mounts": [{"source": "s3://bucket", "path": "/data"}]}, r'mounts\[0\].source: "s3://bucket"'),
+        ({"mounts": [{"source": "s3://bucket", "path": "/data"}]}, r'mounts\[0\].source: is "s3://bucket"'),
+        ({"mounts": [{"source": "nfs://host", "path": "/data"}]}, r'mounts\[0\].source: "nfs://host" is neither'),
         ({"labels": {"aws:x": "y"}}, "begins with aws: or accel:"),
         ({"labels": {"team": "a;b"}}, "labels.team: must be at most 256"),
         ({"labels": {f"l{i}": "x" for i in range(48)}}, "tags: has 51, of which AWS takes 50"),
@@ -145,6 +151,11 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
             {"aws_batch": {"depends_on": [f"aws-batch:eu-west-1/{JOB_ID}"]}},
             r"depends_on\[0\]: .* not a job of",
         ),
+        (
+            {"aws_batch": {"depends_on": [{"job": JOB_ID, "type": "N_TO_N"}]}},
+            r"aws_batch.depends_on\[0\].type: is N_TO_N, which is for array jobs",
+        ),
+        ({"tasks": 2, "aws_batch": {"depends_on": [{}]}}, r"aws_batch.depends_on\[0\]: names no job"),
         ({"aws_batch": {"depends_on": ["nonsense"]}}, r"depends_on\[0\]: .* neither a job reference nor"),
         ({"aws_batch": {"depends_on": [f"local:/{JOB_ID}"]}}, r"depends_on\[0\]: .* not a job of"),
         ({"image": "other:1"}, "cpus: is missing, and no definition of the target has the image other:1"),
@@ -190,7 +201,9 @@ def test_no_claim_table_is_a_warning() -> None:
 
 
 def test_retry_strategies_keep_the_rules() -> None:
-    for strategy in (retries.infrastructure_only(), *(retries.any_failure(n) for n in range(10))):
+    counts = [(own, lost) for own in range(10) for lost in (None, *range(10 - own))]
+    strategies = [retries.of_job(own, lost) for own, lost in counts]
+    for strategy in (retries.infrastructure_only(), *filter(None, strategies)):
         words = {"onStatusReason": "on_status_reason", "onReason": "on_reason", "onExitCode": "on_exit_code"}
         rules = [{words.get(k, k): v for k, v in rule.items()} for rule in strategy.get("evaluateOnExit", [])]
         found = aws_retries.retries(strategy["attempts"], rules)
@@ -216,6 +229,7 @@ GOOD_JOBS = st.fixed_dictionaries(
         "env": st.dictionaries(st.from_regex(r"E_[A-Z0-9_]{1,8}", fullmatch=True), TEXT, max_size=5),
         "tasks": st.integers(1, 10_000),
         "retries": st.integers(0, 9),
+        "lost_retries": st.integers(0, 9),
         "timeout_s": st.integers(60, 10**6),
         "shm_mib": st.integers(1, 8192),
         "image": st.sampled_from(["registry.example/train:1.0", "registry.example/other:2"]),

@@ -134,6 +134,10 @@ template = aws.ec2.LaunchTemplate(
 )
 
 
+close = aws.ec2.PlacementGroup("close", strategy="cluster", tags={"stage": pick("a", "b")})
+apart = aws.ec2.PlacementGroup("apart", strategy=pick("spread", "partition"))
+
+
 def environment(name, **resources):
     return aws.batch.ComputeEnvironment(
         name,
@@ -161,10 +165,12 @@ scaled = environment(
         launch_template_id=template.id, version="$Latest"
     ),
 )
+# In no queue: AWS refuses to delete an environment for a while after a queue has let go of it.
 fixed = environment(
     "fixed", max_vcpus=8, allocation_strategy="BEST_FIT", instance_types=pick(["g6.xlarge"], ["g6.2xlarge"])
 )
-share = aws.batch.SchedulingPolicyFairSharePolicyShareDistributionArgs(share_identifier="a", weight_factor=1)
+kept = environment("kept", max_vcpus=8, placement_group=close.name)
+share = aws.batch.SchedulingPolicyFairSharePolicyShareDistributionArgs(share_identifier="a", weight_factor=pick(1, 2))
 fair = aws.batch.SchedulingPolicy(
     "fair", fair_share_policy=aws.batch.SchedulingPolicyFairSharePolicyArgs(share_distributions=[share])
 )
@@ -175,7 +181,7 @@ queue = aws.batch.JobQueue(
     scheduling_policy_arn=fair.arn,
     compute_environment_orders=[
         aws.batch.JobQueueComputeEnvironmentOrderArgs(order=1, compute_environment=scaled.arn),
-        aws.batch.JobQueueComputeEnvironmentOrderArgs(order=2, compute_environment=fixed.arn),
+        aws.batch.JobQueueComputeEnvironmentOrderArgs(order=2, compute_environment=kept.arn),
     ],
 )
 needs = [{"type": "VCPU", "value": "4"}, {"type": "MEMORY", "value": "1024"}, {"type": "GPU", "value": "1"}]

@@ -1,8 +1,17 @@
 """Every rule once."""
 
-from . import definitions, environments, gcp_gpus, gcp_tpus, others
+from . import definitions, environments, gcp_gpus, gcp_tpus, monitoring, others, shapes, shares
 from .case import Case
 
-CASES = environments.CASES + definitions.CASES + others.CASES + gcp_gpus.CASES + gcp_tpus.CASES
+CASES = (
+    environments.CASES
+    + definitions.CASES
+    + others.CASES
+    + monitoring.CASES
+    + shapes.CASES
+    + shares.CASES
+    + gcp_gpus.CASES
+    + gcp_tpus.CASES
+)
 
 __all__ = ["CASES", "Case"]

@@ -148,6 +148,10 @@ DEFINITIONS = [
         lambda: aws_retries.retries(3, [_LOOSE_RETRY, _LAST]),
     ),
     Case(
+        "aws.retry.one-count", "lost_retries", ("4 and 2 retries", "at most 6"), "retries: 0",
+        lambda: aws_retries.counts(2, 4), lambda: [*aws_retries.counts(0, 4), *aws_retries.counts(9, None)],
+    ),
+    Case(
         "aws.retry.timeout", "timeout_s", ("at least 60", "is 59"), "write 60",
         lambda: aws_retries.timeout(59), lambda: aws_retries.timeout(60),
     ),

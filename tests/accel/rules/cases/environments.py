@@ -1,6 +1,6 @@
 """Names, environments, types, images and roles."""
 
-from accel.rules import Finding, aws_environments, aws_images, aws_roles, aws_types, names
+from accel.rules import Finding, aws_environments, aws_images, aws_roles, aws_templates, aws_types, names
 
 from .case import Case
 
@@ -168,6 +168,17 @@ ENVIRONMENTS = [
         "aws.image.no-driver", "image_type", ("ECS_AL2023", "g5.xlarge has GPUs"), "use ECS_AL2023_NVIDIA",
         lambda: aws_images.image("ECS_AL2023", ["m6i", "g5.xlarge"]),
         lambda: aws_images.image("ECS_AL2023", ["m6i"]),
+    ),
+    Case(
+        "aws.image.unlocked", "image_type", ("ECS_AL2023_NVIDIA", "does not pin in us-east-1"), "stacks images upgrade",
+        lambda: aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
+        lambda: aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
+        + aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", None)
+        + aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
+    ),
+    Case(
+        "aws.template.moving-version", "launch_template", ("gpu-template at $Latest",), "by its number",
+        lambda: aws_templates.version("gpu-template", "$Latest"), lambda: aws_templates.version("gpu-template", "3"),
     ),
     Case(
         "aws.roles.custom-service-role", "service_role", ("AWSBatchServiceRole",), "AWSServiceRoleForBatch",

@@ -1,0 +1,121 @@
+"""Who is told, what is counted, and what a CloudWatch alarm takes."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from accel.rules.finding import Finding, Rule
+
+_ALARM = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
+_SUBSCRIBE = "https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html"
+
+EMAIL = Rule("aws.monitoring.email", "reject", "A subscription by email has one whole address", _SUBSCRIBE)
+ENDPOINT = Rule(
+    "aws.monitoring.https",
+    "reject",
+    "An endpoint is an https address without a user and a password, which would lie open in the state",
+    _SUBSCRIBE,
+)
+KEY = Rule(
+    "aws.monitoring.key",
+    "reject",
+    "Topic and event log take the ARN of a key of your own: alarms cannot publish through the account's alias/aws/sns",
+    "https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger",
+)
+PERIOD = Rule("aws.monitoring.period", "reject", "An alarm's period is a multiple of 60 seconds", _ALARM)
+SPAN = Rule(
+    "aws.monitoring.span",
+    "reject",
+    "All periods of an alarm last at most a day, or seven days where one lasts an hour or longer",
+    _ALARM,
+)
+RETENTION = Rule(
+    "aws.logs.retention",
+    "reject",
+    "Logs are kept for one of the numbers of days that CloudWatch Logs knows",
+    "https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
+)
+CLOSED = Rule(
+    "aws.monitoring.endpoint",
+    "warn",
+    "Without a way out, GPU metrics reach CloudWatch through the interface endpoint monitoring alone",
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-interface-VPC.html",
+)
+OWN_PROFILE = Rule(
+    "aws.monitoring.own-profile",
+    "warn",
+    "The CloudWatch agent publishes with the instance's role, and the stack changes no role of your own",
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/create-iam-roles-for-cloudwatch-agent.html",
+)
+
+RULES = (EMAIL, ENDPOINT, KEY, PERIOD, SPAN, RETENTION, CLOSED, OWN_PROFILE)
+
+RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+
+_ADDRESS = re.compile(r"[^@\s\"(),:;<>\[\]\\]+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,63}")
+_ENDPOINT = re.compile(r"https://[^\s/@?#]+(?:[/?#]\S*)?")
+_KEY = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:key/\S+")
+
+MONITORING_ENDPOINT = "monitoring"
+
+_DAY_S = 86_400
+_HOUR_S = 3600
+
+
+def subscriptions(emails: Sequence[str], https: Sequence[str]) -> list[Finding]:
+    """Who is told. The messages do not repeat an endpoint: its path is often a secret."""
+    found: list[Finding] = []
+    for index, address in enumerate(emails):
+        if not _ADDRESS.fullmatch(address):
+            message = f'is "{address}", which is no address'
+            found.append(EMAIL.finding(f"emails[{index}]", message, "write one address, as in team@mail.company.com"))
+    for index, endpoint in enumerate(https):
+        if not _ENDPOINT.fullmatch(endpoint):
+            fix = "write https://<host>/<path>, and let the receiver check the signature of SNS"
+            found.append(ENDPOINT.finding(f"https_endpoints[{index}]", "is no plain https address", fix))
+    return found
+
+
+def key(arn: str | None) -> list[Finding]:
+    """The KMS key of topic and event log; None is "no key of your own"."""
+    if arn is None or _KEY.fullmatch(arn):
+        return []
+    fix = "write arn:aws:kms:<region>:<account>:key/<id>, or leave it out"
+    return [KEY.finding("kms_key_arn", f'is "{arn}", not the ARN of a key', fix)]
+
+
+def alarm(*, period_s: int, periods: int = 1) -> list[Finding]:
+    """How often an alarm looks (`period_s`), and how many times in a row (`periods`) it has to be true."""
+    if period_s < 60 or period_s % 60:
+        message = f"must be a multiple of 60 seconds, is {period_s}"
+        return [PERIOD.finding("period_s", message, f"write {max(round(period_s / 60), 1) * 60}")]
+    most = _DAY_S if period_s < _HOUR_S else 7 * _DAY_S
+    if period_s * periods > most:
+        message = f"{periods} periods of {period_s} seconds are longer than the {most} seconds that an alarm looks back"
+        return [SPAN.finding("periods", f"is {periods}; {message}", f"write at most {most // period_s}")]
+    return []
+
+
+def retention(field: str, days: int) -> list[Finding]:
+    """For how many days a log group keeps what it gets."""
+    if days in RETENTION_DAYS:
+        return []
+    longer = next((known for known in RETENTION_DAYS if known > days), RETENTION_DAYS[-1])
+    return [RETENTION.finding(field, f"is {days}, which CloudWatch Logs does not know", f"write {longer}")]
+
+
+def gpu_metrics(*, closed: bool, endpoints: Sequence[str], profiles: Mapping[str, str | None]) -> list[Finding]:
+    """Whether the agent's metrics can reach CloudWatch. `closed`: a network without a way out, with these interface
+    `endpoints`; `profiles`: each environment's own instance profile, None for the stack's."""
+    found: list[Finding] = []
+    if closed and MONITORING_ENDPOINT not in endpoints:
+        message = "is true, and instances in this network cannot reach CloudWatch"
+        fix = f"add {MONITORING_ENDPOINT} to interface_endpoints of the network"
+        found.append(CLOSED.finding("monitoring.gpu_metrics", message, fix))
+    for name, profile in profiles.items():
+        if profile:
+            message = f'is "{profile}", whose role the stack does not let publish GPU metrics'
+            fix = "allow it cloudwatch:PutMetricData, or leave the profile out"
+            found.append(OWN_PROFILE.finding(f"environments.{name}.instance_profile", message, fix))
+    return found

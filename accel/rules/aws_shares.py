@@ -1,0 +1,85 @@
+"""Fair-share queues: who gets how much of a queue, and the jobs that say whose they are."""
+
+import re
+from collections.abc import Mapping
+from itertools import combinations
+
+from accel.catalog import nearest
+from accel.rules.finding import API, Finding, Rule
+
+_POLICY = f"{API}API_FairsharePolicy.html"
+_SHARE = f"{API}API_ShareAttributes.html"
+_SUBMIT = f"{API}API_SubmitJob.html"
+
+IDENTIFIER = Rule(
+    "aws.share.identifier", "reject", "A share identifier is 1 to 255 letters and digits; a * may end it", _SHARE
+)
+OVERLAP = Rule("aws.share.overlap", "reject", "The share identifiers of a queue do not cover each other", _SHARE)
+WEIGHT = Rule("aws.share.weight", "reject", "A share's weight is 0.0001 to 999.9999; the lower gets more", _SHARE)
+DECAY = Rule("aws.share.decay", "reject", "Use counts for 0 to 604,800 seconds; 0 stands for 600", _POLICY)
+RESERVATION = Rule("aws.share.reservation", "reject", "0 to 99 percent are reserved for new shares", _POLICY)
+MISSING = Rule("aws.share.missing", "reject", "A job of a fair-share queue has a share identifier", _SUBMIT)
+UNWANTED = Rule(
+    "aws.share.unwanted", "reject", "Share identifier and scheduling priority are for fair-share queues", _SUBMIT
+)
+UNLISTED = Rule("aws.share.unlisted", "warn", "A share identifier that a queue does not list weighs 1", _SHARE)
+
+RULES = (IDENTIFIER, OVERLAP, WEIGHT, DECAY, RESERVATION, MISSING, UNWANTED, UNLISTED)
+
+PATTERN = re.compile(r"[A-Za-z0-9]{1,255}\*?")
+LEAST_WEIGHT, MOST_WEIGHT = 0.0001, 999.9999
+MAX_DECAY_S = 604_800
+MAX_RESERVATION = 99
+PRIORITY = 0
+"""Of a job that says none. Without one a fair-share queue refuses the job.
+Source: https://github.com/nextflow-io/nextflow/pull/3505"""
+
+
+def policy(*, shares: Mapping[str, float], decay_s: int, reservation_percent: int) -> list[Finding]:
+    """A queue's fair-share policy: weights by identifier, or by the prefix of identifiers with a * after it."""
+    found: list[Finding] = []
+    for name, weight in shares.items():
+        if not PATTERN.fullmatch(name):
+            found.append(IDENTIFIER.finding("shares", f'has "{name[:80]}"', "write letters and digits only, as teamA"))
+        if not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+            message = f'has the weight {weight:g} for "{name[:80]}"'
+            found.append(WEIGHT.finding("shares", message, f"write {LEAST_WEIGHT} to {MOST_WEIGHT}; 0.5 gets twice 1"))
+    for one, other in combinations(shares, 2):
+        if covers(one, other) or covers(other, one):
+            found.append(OVERLAP.finding("shares", f'has "{one[:80]}" and "{other[:80]}", which overlap', "drop one"))
+    if not 0 <= decay_s <= MAX_DECAY_S:
+        message = f"must be 0 to {MAX_DECAY_S}, is {decay_s}"
+        found.append(DECAY.finding("decay_s", message, f"write {0 if decay_s < 0 else MAX_DECAY_S}"))
+    if not 0 <= reservation_percent <= MAX_RESERVATION:
+        message = f"must be 0 to {MAX_RESERVATION}, is {reservation_percent}"
+        fix = f"write {0 if reservation_percent < 0 else MAX_RESERVATION}"
+        found.append(RESERVATION.finding("reservation_percent", message, fix))
+    return found
+
+
+def job(*, shares: Mapping[str, float] | None, identifier: str | None, priority: int | None) -> list[Finding]:
+    """What a job says of its share, on a queue with these weights; None: the queue is first in, first out."""
+    field, found = "share_identifier", list[Finding]()
+    if shares is None:
+        for name, value in ((field, identifier), ("scheduling_priority", priority)):
+            if value is not None:
+                message = f'is "{value}", and the queue is first in, first out'
+                found.append(UNWANTED.finding(name, message, "leave it out, or use a queue with fair_share"))
+    elif identifier is None:
+        listed = f", such as {', '.join(shares)}" if shares else ""
+        message = f"is missing, and the queue shares by it{listed}"
+        found.append(MISSING.finding(field, message, "write whose the job is: a team, a user, a project"))
+    elif not PATTERN.fullmatch(identifier):
+        message = f'"{identifier[:80]}" must be at most 255 letters and digits'
+        found.append(IDENTIFIER.finding(field, message, "leave out the other signs"))
+    elif shares and not any(covers(entry, identifier) for entry in shares):
+        near = nearest(identifier, [entry.rstrip("*") for entry in shares], 1)
+        message = f'is "{identifier}", which the queue does not list ({", ".join(shares)}), so it weighs 1'
+        fix = f"did you mean {near[0]}?" if near else "list it in the queue's fair_share, or leave it so"
+        found.append(UNLISTED.finding(field, message, fix))
+    return found
+
+
+def covers(entry: str, identifier: str) -> bool:
+    """Whether an entry of a policy is the identifier's."""
+    return identifier.startswith(entry[:-1]) if entry.endswith("*") else entry == identifier

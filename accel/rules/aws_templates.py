@@ -1,0 +1,21 @@
+"""The version of a launch template that a compute environment names."""
+
+from accel.rules.finding import API, Finding, Rule
+
+MOVING_VERSION = Rule(
+    "aws.template.moving-version",
+    "warn",
+    "$Latest and $Default are read when an environment is made or its infrastructure updated, and then kept",
+    f"{API}API_LaunchTemplateSpecification.html",
+)
+
+RULES = (MOVING_VERSION,)
+
+
+def version(name: str, version: str | None, field: str = "launch_template") -> list[Finding]:
+    """The template's name or id, and its version; without one AWS takes $Default."""
+    meant = version or "$Default"
+    if meant not in ("$Latest", "$Default"):
+        return []
+    message = f"is {name} at {meant}, which AWS reads when it updates the instances and not when the template changes"
+    return [MOVING_VERSION.finding(field, message, "name a version by its number")]

@@ -1,0 +1,78 @@
+"""What was there before the stack: it keeps its name, its tags, and what the stack has no words for.
+
+A resource that was imported is replaced by the next update where the program leaves its name to be generated
+(https://github.com/pulumi/pulumi-terraform-bridge/issues/487), so the physical name is written down.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from ..base import Spec
+
+
+class _Adopted(Spec):
+    """The physical name of a resource that was there before, and tags of its own."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=128,
+        description="its physical name; without `adopted`, a new one under a generated name takes its place",
+    )
+    tags: dict[str, str] = Field(default_factory=dict, description="its own, beside those of the stack")
+
+
+EnvironmentPart = Literal[
+    "allocation_strategy", "image", "image_id", "instance_tags", "key_pair", "launch_template", "network",
+    "placement_group",
+]  # fmt: skip
+QueuePart = Literal["scheduling_policy"]
+DefinitionPart = Literal["container", "parameters", "scheduling_priority"]
+
+
+class AdoptedEnvironment(_Adopted):
+    """A compute environment that was there before the stack."""
+
+    keeps: list[EnvironmentPart] = Field(
+        default_factory=list[EnvironmentPart], description="what stays as it was made, whatever else is written here"
+    )
+
+
+class AdoptedQueue(_Adopted):
+    """A job queue that was there before the stack."""
+
+    keeps: list[QueuePart] = Field(default_factory=list[QueuePart], description="what stays as it was made")
+
+
+class AdoptedDefinition(_Adopted):
+    """A job definition that was there before the stack; its name is kept, and a change makes a revision of it."""
+
+    keeps: list[DefinitionPart] = Field(
+        default_factory=list[DefinitionPart], description="what stays as it was made, whatever else is written here"
+    )
+
+
+PROPERTIES: Mapping[str, tuple[str, ...]] = {
+    "allocation_strategy": ("computeResources.allocationStrategy",),
+    "container": ("containerProperties", "platformCapabilities"),
+    "image": ("computeResources.ec2Configurations",),
+    "image_id": ("computeResources.imageId",),
+    "instance_tags": ("computeResources.tags",),
+    "key_pair": ("computeResources.ec2KeyPair",),
+    "launch_template": ("computeResources.launchTemplate",),
+    "network": ("computeResources.subnets", "computeResources.securityGroupIds"),
+    "parameters": ("parameters",),
+    "placement_group": ("computeResources.placementGroup",),
+    "scheduling_policy": ("schedulingPolicyArn",),
+    "scheduling_priority": ("schedulingPriority",),
+}
+"""What is kept, as properties of the resource."""
+
+Adopted = AdoptedEnvironment | AdoptedQueue | AdoptedDefinition
+
+
+def kept(adopted: Adopted | None) -> list[str]:
+    """The properties that updates leave alone (`ignore_changes`)."""
+    keeps: Sequence[str] = adopted.keeps if adopted else ()
+    return [path for word in keeps for path in PROPERTIES[word]]

@@ -1,0 +1,102 @@
+"""When CloudWatch rings: for queues where jobs fail in numbers, and for environments whose GPUs are idle."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from accel.rules import aws_monitoring as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from .dashboard import JOB_EVENTS
+from .gpu_metrics import UTILISATION
+
+
+class FailedJobs(Spec):
+    """Rings for a queue where jobs fail in numbers."""
+
+    jobs: int = Field(default=10, ge=1, description="as many in one period ring; children of arrays are counted")
+    period_s: int = Field(default=3600, description="a multiple of 60")
+
+    def findings(self) -> list[Finding]:
+        return rules.alarm(period_s=self.period_s)
+
+
+class IdleGpus(Spec):
+    """Rings for an environment whose instances run and compute little."""
+
+    below_percent: float = Field(default=10, gt=0, le=100, description="the average over all GPUs of the environment")
+    period_s: int = Field(default=300, description="a multiple of 60, not shorter than gpu_interval_s")
+    periods: int = Field(default=12, ge=1, description="as many in a row")
+
+    def findings(self) -> list[Finding]:
+        return rules.alarm(period_s=self.period_s, periods=self.periods)
+
+
+def failed_jobs(
+    self: Component,
+    name: str,
+    spec: FailedJobs | None,
+    topic: aws.sns.Topic,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each queue; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{queue}-failed",
+            topic,
+            alarm_description=f"{spec.jobs} or more jobs of queue {queue} failed in {spec.period_s} s",
+            namespace=namespace,
+            metric_name=JOB_EVENTS,
+            dimensions={"Queue": arn, "Status": "FAILED"},
+            statistic="Sum",
+            period=spec.period_s,
+            evaluation_periods=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            threshold=spec.jobs,
+        )
+        for queue, arn in queue_arns.items()
+    ]
+
+
+def idle_gpus(
+    self: Component, name: str, spec: IdleGpus | None, topic: aws.sns.Topic, namespaces: Mapping[str, str]
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each environment whose agents publish; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{environment}-idle",
+            topic,
+            alarm_description=f"GPUs of environment {environment} were used less than {spec.below_percent:g} percent "
+            f"for {spec.period_s * spec.periods} s",
+            namespace=namespace,
+            metric_name=UTILISATION,
+            statistic="Average",
+            period=spec.period_s,
+            evaluation_periods=spec.periods,
+            comparison_operator="LessThanThreshold",
+            threshold=spec.below_percent,
+        )
+        for environment, namespace in namespaces.items()
+    ]
+
+
+def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:
+    return aws.cloudwatch.MetricAlarm(
+        name,
+        # No event and no instance is no data, and nothing to ring for.
+        treat_missing_data="notBreaching",
+        alarm_actions=[topic.arn],
+        opts=self.child(),
+        **rest,
+    )

@@ -1,0 +1,41 @@
+"""Capacity that was reserved elsewhere: what a launch template says of it."""
+
+from typing import Literal
+
+import pulumi_aws as aws
+from pydantic import Field
+
+from accel.rules import aws_reservations as rules
+from accel.rules.finding import Finding
+
+from ..base import Spec
+
+
+class CapacityReservationSpec(Spec):
+    """A reservation that instances are launched into, and nowhere else. It is bought and ended outside the stack."""
+
+    id: str | None = Field(default=None, description="cr-..., of a reservation or Capacity Block")
+    group_arn: str | None = Field(default=None, description="of a resource group of reservations, in place of id")
+    market: Literal["on-demand", "capacity-block"] = Field(
+        default="on-demand", description="what was bought: a reservation (ODCR) or a Capacity Block for ML"
+    )
+
+    def findings(self) -> list[Finding]:
+        return rules.target(self.id, self.group_arn)
+
+
+def targeted(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
+    """`capacityReservationSpecification` of a launch template."""
+    return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
+        capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+            capacity_reservation_id=spec.id, capacity_reservation_resource_group_arn=spec.group_arn
+        )
+    )
+
+
+def market(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
+    """`instanceMarketOptions`: a Capacity Block is used only where the market type is said beside the target, and an
+    ODCR only where none is (https://github.com/awslabs/awsome-distributed-ai/issues/1263)."""
+    if spec.market != rules.BLOCK:
+        return None
+    return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type=rules.BLOCK)

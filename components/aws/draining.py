@@ -1,0 +1,171 @@
+"""Frees a compute environment of queues and jobs, so that AWS lets it be deleted and no job is lost by it.
+
+AWS deletes only what is DISABLED and named by no queue, and the jobs on it end with its instances. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..base import Spec
+
+QUEUES_MIN = 10
+"""Minutes to wait for queues that are being changed; a queue that still names the environment then, nobody changes."""
+POLL_S = (0.5, 10.0)
+"""Shortest and longest pause between looks."""
+MOVING = ("CREATING", "UPDATING", "DELETING")
+SHOWN = 5
+DESCRIBED_AT_ONCE = 100
+
+
+class DrainSpec(Spec):
+    """Running jobs of an environment that is replaced or removed."""
+
+    jobs: Literal["wait", "terminate"] = Field(default="wait", description="let them end, or terminate them")
+    timeout_min: int = Field(
+        default=360,
+        ge=0,
+        le=20_160,
+        description="then the deployment ends with an error, and the next one goes on waiting",
+    )
+
+
+def batch_of(region: str) -> Any:
+    """A client, untyped, since its methods are made at run time, that is patient while AWS takes no more calls."""
+    from botocore.config import Config
+
+    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+    return import_module("boto3").client("batch", region_name=region, config=config)
+
+
+class NotDrained(Exception):
+    """Why the environment cannot be deleted now, and what would help."""
+
+
+@dataclass(frozen=True)
+class Draining:
+    """One environment to be freed; `batch` is a boto3 client of its region, `say` shows a line to the user."""
+
+    batch: Any
+    name: str
+    spec: DrainSpec
+    say: Callable[[str], None]
+
+    def run(self) -> None:
+        """Returns once no queue names it, it is DISABLED, and no job runs on it. Raises NotDrained."""
+        if self._settled() is None:
+            return
+        self._wait(self._naming, "queues that name it", QUEUES_MIN, "take it out of their environments")
+        found = self._settled()
+        if found is None:
+            return
+        if found["state"] == "ENABLED":
+            self.batch.update_compute_environment(computeEnvironment=self.name, state="DISABLED")
+            self._settled()
+        if self.spec.jobs == "terminate":
+            for job in self._jobs(found):
+                self.batch.terminate_job(jobId=job, reason=f"compute environment {self.name} is removed")
+        self._wait(
+            lambda: self._jobs(found),
+            "jobs that run on it",
+            self.spec.timeout_min,
+            "deploy again to go on waiting; terminate them, or set drain.jobs: terminate, to lose them",
+        )
+
+    def _wait(self, left: Callable[[], list[str]], what: str, minutes: float, hint: str) -> None:
+        until, said = time.monotonic() + 60 * minutes, 0
+        for pause in _pauses():
+            found = left()
+            if not found:
+                return
+            if time.monotonic() > until:
+                raise NotDrained(f"{self.name}: after {minutes:g} min there are {what}: {_shown(found)}; {hint}")
+            if len(found) != said:
+                said = len(found)
+                self.say(f"{self.name}: waiting for {what}: {_shown(found)}")
+            time.sleep(pause)
+
+    def _settled(self) -> dict[str, Any] | None:
+        """The environment once AWS is not changing it; None where it is gone."""
+        for pause in _pauses():
+            answer = self.batch.describe_compute_environments(computeEnvironments=[self.name])
+            found = next(iter(answer["computeEnvironments"]), None)
+            if found is None or found["status"] == "DELETED":
+                return None
+            if found["status"] not in MOVING:
+                return found
+            time.sleep(pause)
+        return None
+
+    def _queues(self) -> Iterator[dict[str, Any]]:
+        for page in self.batch.get_paginator("describe_job_queues").paginate():
+            yield from page["jobQueues"]
+
+    def _naming(self) -> list[str]:
+        return [
+            queue["jobQueueName"]
+            for queue in self._queues()
+            if any(_name(one["computeEnvironment"]) == self.name for one in queue.get("computeEnvironmentOrder", []))
+        ]
+
+    def _jobs(self, environment: Mapping[str, Any]) -> list[str]:
+        return running_on(self.batch, environment, [queue["jobQueueArn"] for queue in self._queues()])
+
+
+def running_on(batch: Any, environment: Mapping[str, Any], queues: Iterable[str]) -> list[str]:
+    """Ids of the jobs, tasks and nodes on the environment's instances, of whatever queue: the ARN of a container
+    instance has the name of its cluster.
+
+    Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html
+    """
+    cluster = str(environment.get("ecsClusterArn") or "").rpartition("/")[2]
+    active = [job for queue in queues for job in _active(batch, queue)] if cluster else []
+    found: list[str] = []
+    for start in range(0, len(active), DESCRIBED_AT_ONCE):
+        for job in batch.describe_jobs(jobs=active[start : start + DESCRIBED_AT_ONCE])["jobs"]:
+            container: dict[str, Any] = job.get("container") or {}
+            if f"/{cluster}/" in container.get("containerInstanceArn", ""):
+                found.append(job["jobId"])
+    return found
+
+
+def _active(batch: Any, queue: str) -> Iterator[str]:
+    for job in _listed(batch, ("STARTING", "RUNNING"), jobQueue=queue):
+        yield job["jobId"]
+        if job.get("nodeProperties"):
+            yield from _ids(batch, multiNodeJobId=job["jobId"])
+    # An array stays PENDING while its tasks run.
+    for job in _listed(batch, ("PENDING",), jobQueue=queue):
+        if job.get("arrayProperties"):
+            yield from _ids(batch, arrayJobId=job["jobId"])
+
+
+def _ids(batch: Any, **parent: str) -> Iterator[str]:
+    return (job["jobId"] for job in _listed(batch, ("STARTING", "RUNNING"), **parent))
+
+
+def _listed(batch: Any, statuses: Iterable[str], **asked: str) -> Iterator[dict[str, Any]]:
+    for status in statuses:
+        for page in batch.get_paginator("list_jobs").paginate(**asked, jobStatus=status):
+            yield from page["jobSummaryList"]
+
+
+def _pauses() -> Iterator[float]:
+    shortest, longest = POLL_S
+    while True:
+        yield shortest
+        shortest = min(1.5 * shortest, longest)
+
+
+def _name(arn: str) -> str:
+    return arn.rpartition("/")[2]
+
+
+def _shown(items: list[str]) -> str:
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

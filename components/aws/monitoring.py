@@ -1,0 +1,216 @@
+"""Who is told when jobs fail and queues are blocked, what is counted, when an alarm rings, and a dashboard."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pulumi
+import pulumi_aws as aws
+from pydantic import Field
+
+from accel.rules import aws_monitoring as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from . import notifications, policies
+from .alarms import FailedJobs, IdleGpus, failed_jobs, idle_gpus
+from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
+from .notifications import BLOCKED, STATE_CHANGE
+
+JobState = Literal["ALL", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
+"""SUBMITTED is not among them: Batch makes no event of a submission.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html"""
+
+
+class MonitoringSpec(Spec):
+    """What is watched of queues and instances, and who is told."""
+
+    emails: list[str] = Field(default_factory=list, description="each gets a message to confirm before any other")
+    https_endpoints: list[str] = Field(
+        default_factory=list, description="each has to confirm; no secret ones: they lie open in the state"
+    )
+    job_states: list[JobState] = Field(
+        default=["FAILED"], description="jobs that come to one of them are told of; ALL is every state, [] is none"
+    )
+    array_children: bool = Field(default=False, description="tell of each child of an array job too")
+    blocked_queues: bool = Field(
+        default=True,
+        description="tell of a job that blocks its queue, with Batch's reason; a long queue alone is not blocked",
+    )
+    failed_jobs: FailedJobs | None = Field(default=FailedJobs(), description="an alarm for each queue; null: none")
+    gpu_metrics: bool = Field(default=False, description="instances run the CloudWatch agent; its metrics are paid for")
+    gpu_interval_s: int = Field(default=60, ge=60, le=300, description="how often the agent looks")
+    idle_gpus: IdleGpus | None = Field(
+        default=IdleGpus(), description="an alarm for each environment, with gpu_metrics; null: none"
+    )
+    retention_days: int = Field(default=30, description="how long the log of events is kept")
+    kms_key_arn: str | None = Field(
+        default=None,
+        description="for topic and event log; its policy has to admit cloudwatch.amazonaws.com and CloudWatch Logs",
+    )
+
+    def findings(self) -> list[Finding]:
+        return (
+            rules.subscriptions(self.emails, self.https_endpoints)
+            + rules.key(self.kms_key_arn)
+            + rules.retention("retention_days", self.retention_days)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoringArgs:
+    """The spec, and what it watches: ARNs of queues and of the environments' ECS clusters, by the author's keys."""
+
+    spec: MonitoringSpec
+    region: str
+    prefix: str
+    """Begins the names that AWS does not make up: <project>-<stack>."""
+    namespace: str
+    """Of the metrics that are counted from events: <project>/<stack>."""
+    queue_arns: Mapping[str, pulumi.Input[str]]
+    cluster_arns: Mapping[str, pulumi.Input[str]]
+    gpu_namespaces: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where the agents of each environment publish; empty without gpu_metrics."""
+    permissions_boundary: str | None = None
+
+
+class Monitoring(Component):
+    """A topic that is told of jobs and blocked queues, a log of every event, metrics from it, alarms, a dashboard.
+
+    AWS Batch publishes no metrics of jobs and queues, so its events are counted: a count says how many jobs came to a
+    state, not how many are in it, and for how long a job has waited is not among what can be known so.
+    """
+
+    TYPE = "accel:aws:Monitoring"
+
+    topic_arn: pulumi.Output[str]
+    event_log: pulumi.Output[str]
+    dashboard: pulumi.Output[str]
+
+    def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        spec = args.spec
+        topic = notifications.topic(self, name, spec.emails, spec.https_endpoints, spec.kms_key_arn)
+        grants = notifications.Grants(spec.kms_key_arn, args.permissions_boundary)
+        notifications.tell(self, name, topic, _told(self, name, args), account, grants)
+        log = _event_log(self, name, args)
+        _count(self, name, args, log)
+        alarms = failed_jobs(self, name, spec.failed_jobs, topic, args.namespace, args.queue_arns)
+        alarms += idle_gpus(self, name, spec.idle_gpus, topic, args.gpu_namespaces)
+        notifications.admit_alarms(self, name, topic, alarms, account)
+        board = _dashboard(self, name, args, alarms)
+        self.topic_arn = topic.arn
+        self.event_log = log.name
+        self.dashboard = board.dashboard_name
+        self.finish()
+
+
+def _rule(
+    self: Component, name: str, args: MonitoringArgs, what: str, kinds: list[str], **detail: Any
+) -> aws.cloudwatch.EventRule:
+    pattern = {
+        "source": ["aws.batch"],
+        "detail-type": kinds,
+        "detail": {"jobQueue": list(args.queue_arns.values()), **detail},
+    }
+    return aws.cloudwatch.EventRule(
+        name, description=what, event_pattern=pulumi.Output.json_dumps(pattern, sort_keys=True), opts=self.child()
+    )
+
+
+def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.cloudwatch.EventRule]:
+    """The rules whose events go to the topic, by the name of their target."""
+    spec, made = args.spec, dict[str, aws.cloudwatch.EventRule]()
+    if spec.job_states:
+        detail: dict[str, Any] = {} if "ALL" in spec.job_states else {"status": sorted(set(spec.job_states))}
+        if not spec.array_children:
+            # An array of 10,000 that fails would be as many messages.
+            detail["arrayProperties"] = {"index": [{"exists": False}]}
+        made[f"{name}-jobs"] = _rule(self, f"{name}-jobs", args, "Jobs to be told of", [STATE_CHANGE], **detail)
+    if spec.blocked_queues:
+        made[f"{name}-blocked"] = _rule(self, f"{name}-blocked", args, "Jobs that block their queue", [BLOCKED])
+    return made
+
+
+def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwatch.LogGroup:
+    """Every event of the stack's queues, as JSON."""
+    group = aws.cloudwatch.LogGroup(
+        f"{name}-events",
+        # EventBridge offers only log groups that begin so.
+        # Source: https://repost.aws/knowledge-center/cloudwatch-log-group-eventbridge
+        name_prefix=f"/aws/events/{args.prefix}-",
+        retention_in_days=args.spec.retention_days,
+        kms_key_id=args.spec.kms_key_arn,
+        opts=self.child(),
+    )
+    rule = _rule(self, f"{name}-events", args, "Every job event, for the log", [STATE_CHANGE, BLOCKED])
+    # EventBridge writes logs by a policy of CloudWatch Logs, never by a role; an account has room for ten.
+    # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html
+    services = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
+    streams = pulumi.Output.concat(group.arn, ":*")
+    policy = aws.cloudwatch.LogResourcePolicy(
+        f"{name}-events",
+        policy_name=f"{args.prefix}-{name}-events",
+        policy_document=policies.document(
+            policies.allow(["logs:CreateLogStream"], streams, Principal=services),
+            policies.allow(
+                ["logs:PutLogEvents"],
+                pulumi.Output.concat(streams, ":*"),
+                Principal=services,
+                Condition={"ArnEquals": {"aws:SourceArn": rule.arn}},
+            ),
+        ),
+        opts=self.child(),
+    )
+    aws.cloudwatch.EventTarget(
+        f"{name}-events",
+        rule=rule.name,
+        target_id="log",
+        arn=group.arn,
+        # Before the policy is there, what is sent is lost.
+        opts=self.child(depends_on=[policy]),
+    )
+    return group
+
+
+def _count(self: Component, name: str, args: MonitoringArgs, log: aws.cloudwatch.LogGroup) -> None:
+    """Metrics of the event log: jobs by queue and state, blocked queues by queue.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+    """
+    counted = {
+        "jobs": (JOB_EVENTS, STATE_CHANGE, {"Queue": "$.detail.jobQueue", "Status": "$.detail.status"}),
+        "blocked": (BLOCKED_EVENTS, BLOCKED, {"Queue": "$.detail.jobQueue"}),
+    }
+    for what, (metric, kind, dimensions) in counted.items():
+        aws.cloudwatch.LogMetricFilter(
+            f"{name}-{what}",
+            log_group_name=log.name,
+            pattern=f'{{ $.detail-type = "{kind}" }}',
+            metric_transformation=aws.cloudwatch.LogMetricFilterMetricTransformationArgs(
+                name=metric, namespace=args.namespace, value="1", unit="Count", dimensions=dimensions
+            ),
+            opts=self.child(),
+        )
+
+
+def _dashboard(
+    self: Component, name: str, args: MonitoringArgs, alarms: list[aws.cloudwatch.MetricAlarm]
+) -> aws.cloudwatch.Dashboard:
+    wired = pulumi.Output.all(
+        queues=dict(args.queue_arns), clusters=dict(args.cluster_arns), alarms=[alarm.arn for alarm in alarms]
+    )
+    return aws.cloudwatch.Dashboard(
+        name,
+        # One of the few names that AWS wants to be given; the account's dashboards share one list.
+        dashboard_name=args.prefix,
+        dashboard_body=wired.apply(
+            lambda known: json.dumps(
+                dashboard(region=args.region, namespace=args.namespace, gpu_namespaces=args.gpu_namespaces, **known),
+                sort_keys=True,
+            )
+        ),
+        opts=self.child(),
+    )

@@ -1,0 +1,84 @@
+"""What instances need to work as one machine: a placement group, a security group among themselves, EFA interfaces."""
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from ..base import Component
+
+Groups = pulumi.Input[list[str]]
+
+
+def placement_group(self: Component, name: str) -> aws.ec2.PlacementGroup:
+    """A cluster: instances close together in one availability zone."""
+    return aws.ec2.PlacementGroup(name, strategy="cluster", opts=self.child())
+
+
+def node_group(self: Component, name: str, vpc_id: pulumi.Input[str]) -> aws.ec2.SecurityGroup:
+    """Everything between its own members, which EFA needs and nodes find each other by; nothing else.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html
+    """
+    group = aws.ec2.SecurityGroup(
+        f"{name}-nodes",
+        vpc_id=vpc_id,
+        description="nodes of one job, among themselves",
+        tags={"Name": f"{name}-nodes"},
+        opts=self.child(),
+    )
+    for direction, rule in (
+        ("in", aws.vpc.SecurityGroupIngressRule),
+        ("out", aws.vpc.SecurityGroupEgressRule),
+    ):
+        rule(
+            f"{name}-nodes-{direction}",
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            ip_protocol="-1",
+            description="among themselves",
+            opts=self.child(),
+        )
+    return group
+
+
+def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], *, opened: bool, https_only: bool) -> None:
+    """A VPC's default security group: without rules, so that what names no group gets no access by accident; or opened
+    among its own members and outwards.
+
+    Where an environment names no group, as with EFA, Batch gives this one to the containers of multi-node jobs.
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
+    """
+    port, protocol = (443, "tcp") if https_only else (0, "-1")
+    out = aws.ec2.DefaultSecurityGroupEgressArgs
+    among = aws.ec2.DefaultSecurityGroupIngressArgs(protocol="-1", from_port=0, to_port=0, self=True)
+    outwards = [
+        out(protocol="-1", from_port=0, to_port=0, self=True),
+        out(protocol=protocol, from_port=port, to_port=port, cidr_blocks=["0.0.0.0/0"]),
+    ]
+    aws.ec2.DefaultSecurityGroup(
+        f"{name}-default",
+        vpc_id=vpc_id,
+        ingress=[among] if opened else [],
+        egress=outwards if opened else [],
+        opts=self.child(),
+    )
+
+
+def efa_interfaces(cards: Sequence[int], groups: Groups) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
+    """One interface on each network card with EFA. The primary one carries IP too; the others take no address.
+
+    Card 0 keeps a place free, since a node's container gets an interface of its own there and the cards of a p5 have
+    two. Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+    """
+    kinds = {0: "efa" if 0 in cards else "interface"} | {card: "efa-only" for card in cards if card}
+    return [
+        aws.ec2.LaunchTemplateNetworkInterfaceArgs(
+            network_card_index=card,
+            device_index=0,
+            interface_type=kind,
+            security_groups=groups,
+            delete_on_termination="true",
+        )
+        for card, kind in kinds.items()
+    ]

@@ -1,0 +1,247 @@
+"""What is known of a job and of where it would run: plain values, each read when it is first asked for.
+
+None stands for "could not be looked at", and says nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, TypeVar
+
+from accel.catalog import Machine, UnknownName, expand, holding
+
+from ..capacity import Size
+from ..found import part, parts
+
+T = TypeVar("T")
+Document = Mapping[str, Any]
+Lazy = Callable[[], T]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt that is over. `cluster`: of ECS, by which its environment is known."""
+
+    status_reason: str
+    reason: str
+    exit_code: int | None
+    stopped: float | None
+    cluster: str
+
+
+@dataclass(frozen=True)
+class Queue:
+    """`shares`: the fair-share policy where there is one. `limits`: seconds by reason, until a job is cancelled."""
+
+    name: str
+    state: str
+    status: str
+    reason: str
+    shares: Document | None
+    limits: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A job at the front of the queue."""
+
+    id: str
+    name: str
+    share: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Other:
+    """A job that this one depends on; status None: Batch knows it no more."""
+
+    id: str
+    name: str
+    status: str | None
+    index: int | None = None
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What Auto Scaling did or tried for an environment; `at` in seconds."""
+
+    at: float
+    failed: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A pending or running EC2 instance. `joined`: its ECS agent is there and connected; None: not known."""
+
+    id: str
+    kind: str
+    launched: float
+    subnet: str
+    public_ip: bool
+    joined: bool | None
+    registered_mib: int = 0
+    """The memory that ECS has for jobs on it; 0: not known."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """The instance profile and its role. `trusted`: EC2 may take it on; `registers`: some policy lets it join ECS."""
+
+    profile: str
+    exists: bool
+    role: str = ""
+    trusted: bool = True
+    registers: bool = True
+
+
+@dataclass(frozen=True)
+class Network:
+    """The ways out: by subnet the target of its default route, and the services that it reaches by endpoint."""
+
+    routes: Mapping[str, str]
+    endpoints: Mapping[str, frozenset[str]]
+    egress_allowed: bool
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A compute environment of the queue, in the order in which Batch tries them."""
+
+    name: str
+    state: str
+    status: str
+    reason: str
+    spot: bool
+    instance_types: tuple[str, ...]
+    max_vcpus: int
+    desired_vcpus: int
+    cluster: str
+    images: tuple[tuple[str, str], ...]
+    """Image type, and the image that takes its place or ""."""
+    activities: Lazy[tuple[Activity, ...] | None] = lambda: None
+    """Newest first."""
+    instances: Lazy[tuple[Instance, ...] | None] = lambda: None
+    role: Lazy[Role | None] = lambda: None
+    network: Lazy[Network | None] = lambda: None
+    own_image: Lazy[str | None] = lambda: None
+    """Of the launch template; "" for none."""
+    over_quota: Lazy[str | None] = lambda: None
+    """Why EC2's quotas let no instance start that holds the job; "" where they do."""
+
+    @property
+    def usable(self) -> bool:
+        return self.state == "ENABLED" and self.status not in ("INVALID", "DELETING", "DELETED")
+
+    @cached_property
+    def machines(self) -> tuple[Machine, ...]:
+        """The types that the catalogue knows."""
+        found: dict[str, Machine] = {}
+        for name in self.instance_types:
+            try:
+                found.update((machine.name, machine) for machine in expand("aws", [name]))
+            except UnknownName:
+                continue
+        return tuple(found.values())
+
+    @cached_property
+    def unknown(self) -> bool:
+        """Whether it has types that the catalogue does not know."""
+        for name in self.instance_types:
+            try:
+                expand("aws", [name])
+            except UnknownName:
+                return True
+        return False
+
+    def smallest(self, size: Size) -> Machine | None:
+        """The smallest type that holds a task, or may hold it."""
+        held = holding(self.machines, size.vcpus, size.memory_mib, size.gpus)
+        return min(held.fits or held.tight, key=lambda machine: machine.vcpus, default=None)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A job that is no array's parent, and what surrounds it. `now` and other times in seconds since the epoch."""
+
+    job: Document
+    region: str
+    now: float
+    queue: Lazy[Queue | None] = lambda: None
+    environments: Lazy[tuple[Environment, ...] | None] = lambda: None
+    front: Lazy[tuple[Ahead, ...] | None] = lambda: None
+    active_shares: Lazy[int | None] = lambda: None
+    depends_on: Lazy[tuple[Other, ...] | None] = lambda: None
+    lines: Lazy[tuple[str, ...] | None] = lambda: None
+    """The end of the last attempt's log."""
+    pull_began: Lazy[float | None] = lambda: None
+    """Of a job that is STARTING, while its image is being pulled."""
+    image_exists: Lazy[bool | None] = lambda: None
+
+    @property
+    def status(self) -> str:
+        return str(self.job["status"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.job.get("statusReason") or "")
+
+    @property
+    def container(self) -> Document:
+        """Of a multi-node job the first range's."""
+        nodes = parts(part(self.job, "nodeProperties"), "nodeRangeProperties")
+        return part(self.job, "container") or (part(nodes[0], "container") if nodes else {})
+
+    @cached_property
+    def size(self) -> Size:
+        """What the job asks for."""
+        asked = {row["type"]: row["value"] for row in parts(self.container, "resourceRequirements")}
+        vcpus, memory = (
+            asked.get("VCPU", self.container.get("vcpus")),
+            asked.get("MEMORY", self.container.get("memory")),
+        )
+        return Size(ceil(float(vcpus or 0)), int(memory or 0), int(asked.get("GPU", 0)))
+
+    @cached_property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Those that are over."""
+        return tuple(_attempt(each) for each in parts(self.job, "attempts"))
+
+    @property
+    def since(self) -> float:
+        """When it was made, or when its last attempt ended."""
+        stops = [each.stopped for each in self.attempts if each.stopped]
+        return stops[-1] if stops else int(self.job.get("createdAt") or 0) / 1000
+
+    @property
+    def candidates(self) -> tuple[Environment, ...]:
+        """The environments that Batch may use now and that hold the job, as far as the catalogue knows."""
+        return tuple(each for each in self.usable if each.unknown or self._holds(each))
+
+    @property
+    def usable(self) -> tuple[Environment, ...]:
+        """The environments that Batch may use now."""
+        return tuple(each for each in self.environments() or () if each.usable)
+
+    def _holds(self, environment: Environment) -> bool:
+        smallest = environment.smallest(self.size)
+        return smallest is not None and smallest.vcpus <= environment.max_vcpus
+
+    def called(self, job_id: str, name: str = "") -> str:
+        """A job's reference, with its name where that is given."""
+        return f"aws-batch:{self.region}/{job_id} {name}".rstrip()
+
+
+def _attempt(attempt: Document) -> Attempt:
+    container = part(attempt, "container")
+    stopped = attempt.get("stoppedAt")
+    # arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>
+    cluster = str(container.get("containerInstanceArn") or "").split("/")[1:2]
+    return Attempt(
+        str(attempt.get("statusReason") or ""),
+        str(container.get("reason") or ""),
+        container.get("exitCode"),
+        int(stopped) / 1000 if stopped else None,
+        cluster[0] if cluster else "",
+    )

@@ -1,0 +1,66 @@
+"""Calls that may be refused: each is either looked at or named as not looked at."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ....errors import CloudRefused, CloudSilent
+from ..clients import Client, Clients
+from ..errors import asking
+from ..found import part, parts
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Asks AWS for what surrounds a job, and keeps account of it by permission."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self.region = clients.region
+        self.looked: dict[str, None] = {}
+        self.unread: dict[str, str] = {}
+
+    def ask(self, permission: str, call: Callable[[Client], T], absent: tuple[str, ...] = ()) -> T | None:
+        """The answer of a call, None where it was refused. `absent`: error codes that mean "there is none" and are
+        raised as they are. Raises NoCredentials, and Absent."""
+        service, _, operation = permission.partition(":")
+        client = self._clients.batch if service == "batch" else self._clients.reader(service)
+        try:
+            with asking(operation):
+                found = _answered(call, client, absent)
+        except (CloudRefused, CloudSilent) as error:
+            self.unread[permission] = error.message
+            return None
+        self.looked[permission] = None
+        if isinstance(found, Absent):
+            raise found
+        return found
+
+    def pages(self, permission: str, operation: str, key: str, **arguments: Any) -> list[dict[str, Any]] | None:
+        """Every row of a list."""
+
+        def read(client: Client) -> list[dict[str, Any]]:
+            every = client.get_paginator(operation).paginate(**arguments)
+            return [row for page in every for row in parts(page, key)]
+
+        return self.ask(permission, read)
+
+    def shown(self) -> tuple[str, ...]:
+        """What could not be looked at."""
+        return tuple(f"{permission}: {why}" for permission, why in self.unread.items())
+
+
+class Absent(Exception):
+    """AWS says that there is no such thing."""
+
+
+def _answered(call: Callable[[Client], T], client: Client, absent: tuple[str, ...]) -> T | Absent:
+    from botocore.exceptions import ClientError
+
+    try:
+        return call(client)
+    except ClientError as error:
+        answer: Any = error.response
+        if part(answer, "Error").get("Code") in absent:
+            return Absent(str(error))
+        raise

@@ -1,0 +1,92 @@
+"""Reads an instance profile, and whether its role lets the ECS agent do its first call."""
+
+import fnmatch
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from ..found import part, parts
+from .facts import Role
+from .reader import Absent, Reader
+
+REGISTER = "ecs:registercontainerinstance"
+MANAGED = "/AmazonEC2ContainerServiceforEC2Role"
+
+
+def role(reader: Reader, profile: str) -> Role | None:
+    """What an instance profile, by name or ARN, lets instances do; None where it may not be read."""
+    name = profile.rpartition("/")[2]
+    try:
+        found = reader.ask(
+            "iam:GetInstanceProfile",
+            lambda iam: iam.get_instance_profile(InstanceProfileName=name),
+            absent=("NoSuchEntity",),
+        )
+    except Absent:
+        return Role(name, exists=False)
+    if found is None:
+        return None
+    roles = parts(part(found, "InstanceProfile"), "Roles")
+    if not roles:
+        return Role(name, exists=True)
+    held_by = str(roles[0]["RoleName"])
+    trusted = "ec2.amazonaws.com" in json.dumps(_policy(roles[0].get("AssumeRolePolicyDocument")))
+    registers = _registers(reader, held_by)
+    return Role(name, True, held_by, trusted, registers is not False)
+
+
+def _registers(reader: Reader, role: str) -> bool | None:
+    """Whether any policy of the role allows the agent's first call; None where they may not be read."""
+    attached = reader.pages(
+        "iam:ListAttachedRolePolicies", "list_attached_role_policies", "AttachedPolicies", RoleName=role
+    )
+    if attached is None or any(str(each["PolicyArn"]).endswith(MANAGED) for each in attached):
+        return None if attached is None else True
+    inline = reader.ask("iam:ListRolePolicies", lambda iam: list(iam.list_role_policies(RoleName=role)["PolicyNames"]))
+    if inline is None:
+        return None
+    documents: list[Any] = []
+    for each in inline:
+        found = reader.ask(
+            "iam:GetRolePolicy", lambda iam, each=each: iam.get_role_policy(RoleName=role, PolicyName=each)
+        )
+        documents.append(found and found["PolicyDocument"])
+    for each in attached:
+        documents.append(_managed(reader, str(each["PolicyArn"])))
+    if any(_allows(_policy(document)) for document in documents if document):
+        return True
+    return False if all(documents) else None
+
+
+def _managed(reader: Reader, arn: str) -> Any:
+    policy = reader.ask("iam:GetPolicy", lambda iam: iam.get_policy(PolicyArn=arn))
+    if policy is None:
+        return None
+    version = policy["Policy"]["DefaultVersionId"]
+    found = reader.ask("iam:GetPolicyVersion", lambda iam: iam.get_policy_version(PolicyArn=arn, VersionId=version))
+    return found and found["PolicyVersion"]["Document"]
+
+
+def _policy(document: Any) -> Any:
+    """botocore decodes policy documents; where one is text it is URL-encoded JSON."""
+    if not isinstance(document, str):
+        return document or {}
+    try:
+        return json.loads(unquote(document))
+    except ValueError:
+        return {}
+
+
+def _allows(document: Any) -> bool:
+    for each in _listed(document.get("Statement")):
+        listed: list[str] = _listed(each.get("Action"))
+        if each.get("Effect") == "Allow" and (
+            "NotAction" in each or any(fnmatch.fnmatchcase(REGISTER, action.lower()) for action in listed)
+        ):
+            return True
+    return False
+
+
+def _listed(value: Any) -> list[Any]:
+    """Policies may leave out the list around a single row."""
+    return value if isinstance(value, list) else [value] if value else []  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,204 @@
+"""Why a job has not started: it waits for others, for its turn, or for a place."""
+
+from ....backend import Explanation
+from .facts import Ahead, Facts, Queue
+from .moments import ago
+from .places import blocked, stockout_told
+from .size import max_vcpus, max_vcpus_likely, registers_less, too_large
+from .table import because
+
+SHOWN = 5
+NEW_S = 300
+"""A launch begins within a few minutes; until then silence is no sign."""
+FRONT = 100
+"""Jobs in a snapshot. https://docs.aws.amazon.com/batch/latest/APIReference/API_FrontOfQueueDetail.html"""
+# https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html
+ROLE = "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS"
+# What Batch says of an environment: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
+PROFILE_WORDS = ("IamInstanceProfile", "instance profile", "Instance Profile", "iamInstanceProfile")
+SERVICE_ROLE_WORDS = ("sts:AssumeRole", "service role", "is not authorized to perform")
+
+
+def submitted(facts: Facts) -> Explanation | None:
+    """SUBMITTED: for seconds."""
+    if facts.status != "SUBMITTED" or facts.now - facts.since >= NEW_S:
+        return None
+    told = f"made {ago(facts.now, facts.since)}"
+    return because("submitted", "the scheduler has not looked at the job yet", (told,), "wait a few seconds")
+
+
+def dependencies(facts: Facts) -> Explanation | None:
+    """PENDING: jobs that it depends on have not ended."""
+    others = facts.depends_on()
+    if facts.status != "PENDING" or not others:
+        return None
+    open_ = [one for one in others if one.status != "SUCCEEDED"]
+    if not open_:
+        return None
+    rows = tuple(f"{facts.called(one.id, one.name)}: {one.status or 'not known to Batch'}" for one in open_[:SHOWN])
+    more = (f"and {len(open_) - SHOWN} more",) if len(open_) > SHOWN else ()
+    return because(
+        "dependencies",
+        f"the job waits for {len(open_)} of the {len(others)} jobs that it depends on",
+        (*rows, *more),
+        f"`accel-jobs explain {facts.called(open_[0].id)}` says what the first of them waits for",
+    )
+
+
+def queue_invalid(facts: Facts) -> Explanation | None:
+    """The queue itself does not work."""
+    queue = facts.queue()
+    if queue is None or queue.status not in ("INVALID", "DELETING", "DELETED"):
+        return None
+    evidence = (f"queue {queue.name}: {queue.status}, {queue.reason or 'without a reason'}",)
+    return because("queue-invalid", f"the queue {queue.name} is {queue.status}", evidence, "submit to another queue")
+
+
+def no_environment(facts: Facts) -> Explanation | None:
+    """Batch may use none of the queue's environments."""
+    every = facts.environments()
+    if not every or facts.usable:
+        return None
+    rows = tuple(f"{each.name}: {each.state}, {each.status}, {each.reason or 'without a reason'}" for each in every)
+    broken = [each for each in every if each.status in ("INVALID", "DELETING", "DELETED")]
+    if not broken:
+        return because(
+            "environment-disabled",
+            "every environment of the queue is DISABLED",
+            rows,
+            "state: ENABLED in the environment and `pulumi up`, or submit to another queue",
+        )
+    first = broken[0]
+    told = f"{first.name} is {first.status}: {first.reason or 'Batch gives no reason'}"
+    if any(word in first.reason for word in PROFILE_WORDS):
+        return because(
+            "instance-role", told, rows, "make the instance profile again, then disable and enable the environment"
+        )
+    if any(word in first.reason for word in SERVICE_ROLE_WORDS):
+        return because("service-role", told, rows, "make the role again or repair it: `stacks unwedge` shows the steps")
+    return because(
+        "environment-invalid",
+        told,
+        rows,
+        "repair what the reason names, then disable and enable the environment; `stacks unwedge` removes it",
+    )
+
+
+def service_role(facts: Facts) -> Explanation | None:
+    """AWS's own verdict."""
+    if not facts.reason.startswith(ROLE):
+        return None
+    return because(
+        "service-role",
+        "Batch lacks a permission in its service role",
+        (f"AWS says: {facts.reason}",),
+        "leave service_role out (the service-linked role has them all), or attach AWSBatchServiceRole to it",
+    )
+
+
+def behind(facts: Facts) -> Explanation | None:
+    """The job is not the first of the queue."""
+    front, queue = facts.front(), facts.queue()
+    if not front or queue is None:
+        return None
+    job_id = str(facts.job["jobId"])
+    at = next((number for number, one in enumerate(front) if one.id == job_id), None)
+    if at == 0 or (at is None and len(front) < FRONT):
+        return None
+    ahead = front if at is None else front[:at]
+    place = f"number {at + 1}" if at is not None else f"not among the first {FRONT}"
+    head = ahead[0]
+    rows = (
+        f"queue {queue.name}: the job is {place}",
+        f"first is {facts.called(head.id, head.name)}: {head.reason or 'no reason given'}",
+    )
+    share = str(facts.job.get("shareIdentifier") or "")
+    if queue.shares is not None and any(one.share != share for one in ahead):
+        return _shared(facts, queue, ahead, share, rows)
+    return because(
+        "behind-others",
+        f"{len(ahead)} jobs are before it in the queue" if len(ahead) > 1 else "one job is before it in the queue",
+        rows,
+        f"`accel-jobs explain {facts.called(head.id)}` says what the first one waits for",
+    )
+
+
+def _shared(facts: Facts, queue: Queue, ahead: tuple[Ahead, ...], share: str, rows: tuple[str, ...]) -> Explanation:
+    counts: dict[str, int] = {}
+    for one in ahead:
+        counts[one.share] = counts.get(one.share, 0) + 1
+    before = ", ".join(f"{count} of {name or 'no share'}" for name, count in counts.items())
+    policy = queue.shares or {}
+    weights = ", ".join(
+        f"{row['shareIdentifier']} {row.get('weightFactor', 1):g}" for row in policy.get("shareDistribution") or ()
+    )
+    shown = (f"before it: {before}; its own share is {share}", *([f"weights: {weights}"] if weights else []))
+    return because(
+        "fair-share",
+        f"the queue's scheduling policy puts jobs of other shares before those of {share}",
+        (*rows, *shown),
+        "a share's turn comes as the others' usage grows or decays; a lower weightFactor gives it more",
+    )
+
+
+def share_reserve(facts: Facts) -> Explanation | None:
+    """The policy keeps a part of max_vcpus for shares that have no jobs: (computeReservation / 100) ^ active shares."""
+    queue = facts.queue()
+    percent = int((queue.shares or {}).get("computeReservation") or 0) if queue else 0
+    active = facts.active_shares() if percent else None
+    if not queue or not active or not facts.candidates:
+        return None
+    left = 1 - (percent / 100) ** active
+    rows: list[str] = []
+    for each in facts.candidates:
+        smallest = each.smallest(facts.size)
+        wanted = each.desired_vcpus + (smallest.vcpus if smallest else 0)
+        if smallest is None or wanted <= each.max_vcpus * left:
+            return None
+        if wanted > each.max_vcpus:
+            continue  # it is full without any reserve
+        usable = int(each.max_vcpus * left)
+        rows.append(
+            f"{each.name}: {each.desired_vcpus} of {usable} vCPUs in use, {smallest.name} needs {smallest.vcpus}"
+        )
+    if not rows:
+        return None
+    return because(
+        "share-reserve",
+        f"the queue's scheduling policy reserves {100 - 100 * left:.0f} % of max_vcpus for shares without jobs",
+        (*rows, f"computeReservation {percent}, {active} active shares"),
+        "wait for a job to end, lower computeReservation, or raise max_vcpus",
+    )
+
+
+def new(facts: Facts) -> Explanation | None:
+    """RUNNABLE for a moment only."""
+    if facts.status != "RUNNABLE" or facts.now - facts.since >= NEW_S:
+        return None
+    told = f"made, or tried last, {ago(facts.now, facts.since)}"
+    return because(
+        "new", "the job became ready a moment ago, and nothing was found against it", (told,), "wait a little"
+    )
+
+
+def starting(facts: Facts) -> Explanation | None:
+    """STARTING: an instance is there, the container is not."""
+    if facts.status != "STARTING":
+        return None
+    began = facts.pull_began()
+    pulling = (f"its image has been pulled since {ago(facts.now, began)}",) if began else ()
+    image = str(facts.container.get("image") or "?")
+    return because(
+        "starting",
+        "the job has an instance; its image is pulled and its container made",
+        (f"image {image}", *pulling),
+        "wait; an image of many GiB takes minutes on each new instance",
+    )
+
+
+CAUSES = (
+    submitted, dependencies, starting, queue_invalid, no_environment, too_large, max_vcpus, behind, service_role,
+    registers_less, share_reserve, blocked, stockout_told, max_vcpus_likely, new,
+)  # fmt: skip
+"""In the order in which they are looked for; the first that fits is told."""
+STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING")

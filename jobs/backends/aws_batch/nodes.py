@@ -1,0 +1,79 @@
+"""A job of several nodes, as Batch's multi-node parallel job: a container a node, on an instance of its own.
+
+Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accel.catalog import UnknownName, expand, holding
+from accel.contract import variables
+from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.rules import Finding, aws_nodes
+
+from ...job import Job
+from .capacity import Size
+
+MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the containers get none"
+
+
+def check(job: Job, size: Size, target: AwsBatchTarget) -> list[Finding]:
+    """Whether the target's queue can run all nodes of the job at once."""
+    return aws_nodes.job(job.nodes, [_place(each, size) for each in target.environments])
+
+
+def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.Place:
+    kind = "SPOT" if environment.capacity == "spot" else "EC2"
+    least = least_vcpus(environment, size)
+    return aws_nodes.Place(environment.name, kind, environment.max_vcpus, least, environment.close)
+
+
+def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
+    """vCPUs of the smallest instance that holds a node; None where a name is not in the catalogue, or none holds it."""
+    try:
+        held = holding(expand("aws", environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
+    except UnknownName:
+        return None
+    return min((machine.vcpus for machine in held.fits or held.tight), default=None)
+
+
+def efa_interfaces(target: AwsBatchTarget) -> int | None:
+    """Of an instance, wherever Batch places it; None where the environments differ."""
+    counts = {each.efa_interfaces for each in target.environments}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def with_efa(container: Mapping[str, Any], interfaces: int) -> dict[str, Any]:
+    """The container with each EFA device handed to it, and without a limit on the memory that RDMA pins.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html
+    """
+    devices = [
+        {"hostPath": path, "containerPath": path, "permissions": ["READ", "WRITE", "MKNOD"]}
+        for path in (f"/dev/infiniband/uverbs{i}" for i in range(interfaces))
+    ]
+    unlimited = {"name": "memlock", "softLimit": -1, "hardLimit": -1}
+    linux = {**container["linuxParameters"], "devices": devices}
+    return {**container, "linuxParameters": linux, "ulimits": [unlimited]}
+
+
+def every(nodes: int) -> str:
+    """The range of all nodes; definition and overrides must name it alike."""
+    return f"0:{nodes - 1}"
+
+
+def properties(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
+    """`nodeProperties` of a definition: every node runs the same container, and 0 is the main one."""
+    ranges = [{"targetNodes": every(nodes), "container": dict(container)}]
+    return {"numNodes": nodes, "mainNode": 0, "nodeRangeProperties": ranges}
+
+
+def overrides(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
+    """`nodeOverrides` of a submit. The size is the definition's, which is the job's own."""
+    kept = {name: value for name, value in container.items() if name != "resourceRequirements"}
+    return {"nodePropertyOverrides": [{"targetNodes": every(nodes), "containerOverrides": kept}]}
+
+
+def environment(nodes: int, kind: str) -> dict[str, str]:
+    """The variables of a node besides Batch's own."""
+    return {variables.NODE_COUNT: str(nodes), **variables.NODE_VARIABLES[kind]} if nodes > 1 else {}

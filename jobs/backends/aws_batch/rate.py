@@ -1,0 +1,45 @@
+"""How often SubmitJob is called: a rate that all threads of a process share."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+SUBMITS_PER_S = 49
+"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together, and no more on request.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
+SLACK = 0.005
+"""What a turn comes later than it could, so that calls that are a little late do not meet those after them."""
+
+
+class Rate:
+    """At most `per_s` turns in any second, evenly spread: a time in which none was taken is not made up for."""
+
+    def __init__(
+        self,
+        per_s: int = SUBMITS_PER_S,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.per_s = per_s
+        self._apart_s = (1 + SLACK) / per_s
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._next = clock()
+        self._taken: deque[float] = deque(maxlen=per_s)
+
+    def turn(self) -> None:
+        """Waits for a turn and takes it."""
+        # The lock is held while one sleeps: the others have to wait for at least as long.
+        with self._lock:
+            while (wait_s := self._due() - self._clock()) > 0:
+                self._sleep(wait_s)
+            now = self._clock()
+            self._taken.append(now)
+            self._next = max(self._next, now - self._apart_s) + self._apart_s
+
+    def _due(self) -> float:
+        a_second_ago = self._taken[0] + 1 if len(self._taken) == self.per_s else self._next
+        return max(self._next, a_second_ago)

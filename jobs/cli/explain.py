@@ -1,0 +1,71 @@
+"""`jobs explain`."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .report import warn
+from .settings import Settings
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from ..backend import Explanation, JobRef
+
+
+@click.command(cls=Verb)
+@click.argument("job", metavar="JOB")
+@click.pass_obj
+def explain(settings: Settings, job: str) -> None:
+    """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
+    from ..backend import Explain
+    from ..errors import BadInput
+    from .finding import job as found
+
+    ref, backend = found(job)
+    if not isinstance(backend, Explain):
+        raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
+    _show(ref, backend.explain(ref, elsewhere=lambda: _regions(settings)), settings)
+
+
+def _regions(settings: Settings) -> list[str]:
+    """Of the user's targets. A job that exists needs none of them, so that a broken list of targets is no error."""
+    from ..errors import JobsError
+    from .finding import targets
+
+    try:
+        entries = targets(settings).entries.values()
+    except JobsError as error:
+        warn(f"jobs in other regions are not looked for: {error.message}", settings)
+        return []
+    regions = [getattr(entry.target, "region", "") for entry in entries]
+    return list(dict.fromkeys(region for region in regions if region))
+
+
+def _show(ref: "JobRef", told: "Explanation", settings: Settings) -> None:
+    next_step = told.next_step.replace(" REF`", f" {ref}`")
+    row: dict[str, Any] = {
+        "ref": str(ref),
+        "cause": told.cause,
+        "reason": told.reason,
+        "evidence": list(told.evidence),
+        "next_step": next_step,
+        "not_read": list(told.unread),
+    }
+    if settings.output == "json":
+        click.echo(json.dumps(row, indent=2))
+    elif settings.output == "jsonl":
+        click.echo(json.dumps(row))
+    elif settings.output == "id":
+        click.echo(told.cause)
+    else:
+        _part("why", [f"{told.reason} ({told.cause})"])
+        _part("evidence", told.evidence)
+        _part("next", [next_step] if next_step else [])
+        _part("not read", told.unread)
+
+
+def _part(name: str, rows: "list[str] | tuple[str, ...]") -> None:
+    for number, row in enumerate(rows):
+        text = "".join(each if each.isprintable() else " " for each in row)
+        click.echo(f"{'' if number else name:<10}{text}")

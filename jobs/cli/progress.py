@@ -1,0 +1,36 @@
+"""How far something has come, in one line that is written over; only where someone looks at a terminal."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+APART_S = 0.1
+"""A line that changes more often is not read."""
+
+
+class Progress:
+    """Call it with a count; the line goes when the block ends. `words` says what the count is of."""
+
+    def __init__(self, words: Callable[[int], str]) -> None:
+        self._words = words
+        self._shown_at = 0.0
+        self._on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, count: int) -> None:
+        if self._on and time.monotonic() - self._shown_at >= APART_S:
+            self._shown_at = time.monotonic()
+            self._write(self._words(count))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._shown_at:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()

@@ -1,0 +1,130 @@
+"""Sends rendered requests, and tells what came of them."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .quota import check
+from .report import say
+from .settings import Settings, program
+
+if TYPE_CHECKING:
+    from ..backend import Backend, JobRef, Request
+    from ..bulk import Item, Sent
+    from ..job import Job
+
+
+def submitted(
+    backend: "Backend", request: "Request", caller: str, settings: Settings, unknown: "tuple[str, ...] | list[str]" = ()
+) -> "JobRef":
+    """Submits, notes it in the history, and prints the reference in the form that was asked for."""
+    from ..errors import CloudSilent, Interrupted
+
+    again = f"the same command with --key {caller} finds the job if it was made, and makes it if not"
+    try:
+        ref = backend.submit(request)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted while submitting; the job may have been made", again) from None
+    except CloudSilent as silent:
+        raise CloudSilent(silent.message, again) from silent
+    _noted(ref, request, caller)
+    if settings.output in ("json", "jsonl"):
+        click.echo(json.dumps(_row(ref, request, caller), indent=2 if settings.output == "json" else None))
+    else:
+        click.echo(str(ref))
+    if settings.output in ("table", "wide"):
+        say(f"submitted {request.name} to {request.target}; `{program()} logs -f {ref}` follows it")
+    # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
+    for line in unknown:
+        say(line)
+    return ref
+
+
+def send_all(
+    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str]
+) -> "list[JobRef]":
+    """Submits many, and prints the references in the order of the files as they are made.
+
+    Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
+    """
+    from ..bulk import submit_all
+    from .progress import Progress
+
+    rows: list[dict[str, Any]] = []
+
+    def made(number: int, ref: "JobRef") -> None:
+        request = items[number][1]
+        _noted(ref, request, caller)
+        rows.append(_row(ref, request, caller))
+        if settings.output == "jsonl":
+            click.echo(json.dumps(rows[-1]))
+        elif settings.output != "json":
+            click.echo(str(ref))
+        progress(len(rows))
+
+    def stopping(count: int) -> None:
+        say(f"interrupted; {count} submits are under way and are waited for")
+
+    if settings.output in ("table", "wide"):
+        say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
+    with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
+        sent = submit_all(items, submits_per_s=rate, made=made, stopping=stopping)
+    if settings.output == "json":
+        click.echo(json.dumps(rows, indent=2))
+    _checked(sent, len(items), caller)
+    for line in unknown:
+        say(line)
+    if settings.output in ("table", "wide"):
+        say(f"submitted {len(items):,} jobs")
+    return [sent.refs[number] for number in range(len(items))]
+
+
+def _checked(sent: "Sent", wanted: int, caller: str) -> None:
+    """Raises where not all was made."""
+    from ..errors import Interrupted
+
+    if len(sent.refs) == wanted:
+        return
+    count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
+    again = f"the same command with --key {caller} makes the rest, and none twice"
+    say(count)
+    if not sent.errors:
+        raise Interrupted(f"interrupted; {count}", again)
+    first, *others = [sent.errors[number] for number in sorted(sent.errors)]
+    for message in list(dict.fromkeys(error.message for error in others if error.message != first.message))[:10]:
+        say(f"error: {message}")
+    first.hint = f"{first.hint}; {again}" if first.hint else again
+    raise first
+
+
+def check_quotas(jobs: "list[tuple[Job, Item]]", settings: Settings) -> list[str]:
+    """As quota.check, once for jobs of one size on one target."""
+    seen: dict[str, tuple[Job, Item]] = {}
+    for job, item in jobs:
+        size = job.model_dump_json(include={"accelerator", "cpus", "memory_mib", "image", "spot", "aws_batch"})
+        seen.setdefault(f"{item[1].target} {size}", (job, item))
+    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, settings)))
+
+
+def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
+    """Waits, with the log of a single job. Raises JobFailed."""
+    from .logs import stream
+    from .waiting import end, wait_for
+
+    if follow:
+        stream(jobs[0][1], jobs[0][0], None, True, "table")
+    end(wait_for(jobs, timeout))
+
+
+def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
+    return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
+
+
+def _noted(ref: "JobRef", request: "Request", caller: str) -> None:
+    from . import history
+
+    try:
+        history.append(str(ref), request.name, request.target, caller)
+    except OSError as error:
+        say(f"the job is not in the history of this machine: {error}")

@@ -1,0 +1,151 @@
+"""`images.lock.yaml`, beside the stacks' config files: the machine image (AMI) of each image type and region.
+
+It is data that a person may read and change; the fields of an image that no API tells, driver and CUDA, may be filled
+in by hand.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from accel.catalog.nearest import nearest
+from accel.faults import Fault, find
+from accel.rules.aws_images import IMAGE_TYPES, locked
+from accel.words import name_shown
+from jobs import yaml_tree
+from jobs.errors import BadInputs
+
+if TYPE_CHECKING:
+    from .config import Aws
+
+LOCK = "images.lock.yaml"
+UNKNOWN = "unknown"
+_HEAD = """\
+# The image (AMI) that instances start from, by image type and region, for every stack in this folder.
+# Written by `stacks images upgrade --yes`. AWS tells nvidia_driver and cuda in its release notes only.
+"""
+
+
+def _image_type(value: str) -> str:
+    if value not in IMAGE_TYPES:
+        near = nearest(value, IMAGE_TYPES, 1) or IMAGE_TYPES
+        raise ValueError(f"no image type {name_shown(value)}; nearest: {', '.join(near)}")
+    return value
+
+
+ImageType = Annotated[str, AfterValidator(_image_type)]
+Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+
+
+class LockedImage(BaseModel):
+    """One image. What is not known is `unknown`; `created` is when AWS made it, in ISO 8601."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    image_id: str = Field(pattern=r"^ami-([0-9a-f]{8}|[0-9a-f]{17})$")
+    name: str = UNKNOWN
+    created: str = UNKNOWN
+    nvidia_driver: str = UNKNOWN
+    cuda: str = UNKNOWN
+
+
+class ImageLock(BaseModel):
+    """The file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    images: dict[ImageType, dict[Region, LockedImage]] = Field(default_factory=dict)
+
+    def find(self, image_type: str, region: str) -> LockedImage | None:
+        """The image of a type in a region; None where the file has none."""
+        return self.images.get(image_type, {}).get(region)
+
+    def pairs(self) -> set[tuple[str, str]]:
+        """The image types and regions that are pinned."""
+        return {(image_type, region) for image_type, regions in self.images.items() for region in regions}
+
+    def put(self, found: Mapping[tuple[str, str], LockedImage]) -> "ImageLock":
+        """The lock with these images in place of its own, sorted."""
+        merged = {pair: self.find(*pair) for pair in self.pairs()} | dict(found)
+        images: dict[str, dict[str, Any]] = {}
+        for (image_type, region), image in sorted(merged.items()):
+            images.setdefault(image_type, {})[region] = image
+        return ImageLock.model_validate({"images": images})
+
+
+def read(folder: Path) -> ImageLock | None:
+    """The lock of a folder, None where it has no such file. Raises BadInputs, every fault with its line."""
+    path = folder / LOCK
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInputs([f"{path}: cannot be read: {error.strerror}"]) from None
+    try:
+        # Versions are text: 580.10 is not 580.1.
+        tree = yaml_tree.read(data, as_written=frozenset({"images"}))
+    except yaml_tree.Fault as fault:
+        raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
+
+    def placed(fault: Fault) -> str:
+        where = fault.path
+        while where not in tree.lines and where:
+            where = where[:-1]
+        return f"{path}:{tree.lines.get(where, 1)}: {fault}"
+
+    faults = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
+    faults += [placed(fault) for fault in find(ImageLock, tree.value)]
+    if faults:
+        raise BadInputs(faults)
+    return ImageLock.model_validate(tree.value)
+
+
+def write(folder: Path, lock: ImageLock) -> Path:
+    """Replaces the file as a whole."""
+    import yaml
+
+    text = _HEAD + yaml.safe_dump(lock.model_dump(), sort_keys=False)
+    # Written beside and renamed: a preview that runs meanwhile never reads half a file.
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{LOCK}", delete=False, encoding="utf-8") as half:
+        half.write(text)
+    Path(half.name).chmod(0o644)
+    return Path(half.name).replace(folder / LOCK)
+
+
+def uses(section: "Aws") -> Iterator[tuple[str, str]]:
+    """Environments and the image type of each, outdated ones translated. Left out are those with an image of their
+    own, and those that were there before the stack and keep theirs."""
+    for name, spec in section.environments.items():
+        keeps = spec.adopted.keeps if spec.adopted else ()
+        if spec.image_id_override is None and "image" not in keeps:
+            image_type = spec.settled().image_type
+            if image_type in IMAGE_TYPES:
+                yield name, image_type
+
+
+def unlocked(section: "Aws", lock: ImageLock | None) -> list[Fault]:
+    """A warning for each environment whose image the lock file does not pin."""
+    pinned = lock.pairs() if lock else None
+    return [
+        Fault(("environment", "aws", "environments", name, one.field), f"{one.text} [{one.rule}]")
+        for name, image_type in uses(section)
+        for one in locked(image_type, section.region, pinned)
+    ]
+
+
+def pinned_images(section: "Aws") -> dict[str, str]:
+    """The pinned AMI of each environment, for the program. Raises pulumi.RunError with the faults of the file."""
+    import pulumi
+
+    try:
+        # The mocks of unit tests know no root, and read no lock.
+        root: str | None = pulumi.get_root_directory()
+        lock = read(Path(root)) if root else None
+    except BadInputs as bad:
+        raise pulumi.RunError("\n".join(bad.messages)) from None
+    found = {name: lock.find(image_type, section.region) for name, image_type in uses(section)} if lock else {}
+    return {name: image.image_id for name, image in found.items() if image}

@@ -1,0 +1,202 @@
+"""A compute environment that is replaced or removed under a live queue: no failed delete, no lost job."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.engine import Engine, Sandbox
+from tests.support.project import Stack, environment, put
+
+REGION = "ap-northeast-1"
+KIND = "aws:batch/computeEnvironment:ComputeEnvironment"
+
+RAW = """
+import json
+import pulumi_aws as aws
+
+trust = json.dumps({{"Version": "2012-10-17", "Statement": [
+    {{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {{"Service": "ec2.amazonaws.com"}}}}]}})
+role = aws.iam.Role("instance", assume_role_policy=trust)
+profile = aws.iam.InstanceProfile("instance", role=role.name)
+vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16")
+subnet = aws.ec2.Subnet("subnet", vpc_id=vpc.id, cidr_block="10.0.0.0/24")
+group = aws.ec2.SecurityGroup("group", vpc_id=vpc.id)
+environment = aws.batch.ComputeEnvironment(
+    "gpu",
+    type="MANAGED",
+    compute_resources=aws.batch.ComputeEnvironmentComputeResourcesArgs(
+        type="EC2",
+        allocation_strategy="BEST_FIT",
+        instance_types={types},
+        max_vcpus=64,
+        instance_role=profile.arn,
+        subnets=[subnet.id],
+        security_group_ids=[group.id],
+    ),
+)
+aws.batch.JobQueue(
+    "gpu",
+    state="ENABLED",
+    priority=1,
+    compute_environment_orders=[
+        aws.batch.JobQueueComputeEnvironmentOrderArgs(order=1, compute_environment=environment.arn)
+    ],
+)
+"""
+
+
+def fixed(**changes: Any) -> dict[str, Any]:
+    """The sandbox's environment with one that AWS cannot update in place."""
+    values = put("aws.region", REGION, environment("sandbox"))
+    values = put("aws.network.zones", [f"{REGION}a"], values)
+    values = put("aws.queues.gpu.environments", ["on-demand"], values)
+    values = put("aws.environments.on-demand.allocation_strategy", "BEST_FIT", values)
+    values["aws"]["environments"].pop("spot")
+    for path, value in changes.items():
+        values = put(path.replace("__", "."), value, values)
+    return values
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox) -> Any:
+    return sandbox.client("batch", REGION)
+
+
+@pytest.fixture
+def stack(tmp_path: Path, sandbox: Sandbox) -> Iterator[Stack]:
+    made = Stack(tmp_path / "replaced", sandbox, fixed(), stack="replaced")
+    yield made
+    made.destroy(check=False)
+
+
+def submit(batch: Any, stack: Stack, seconds: int) -> str:
+    """A job that runs so long, once it is RUNNING."""
+    target = stack.outputs()["targets"]["gpu"]
+    job: str = batch.submit_job(
+        jobName="lasting",
+        jobQueue=target["queue_arn"],
+        jobDefinition=target["definitions"]["examples"]["arn"],
+        containerOverrides={"command": ["sleep", str(seconds)]},
+    )["jobId"]
+    wait(lambda: described(batch, job)["status"] == "RUNNING")
+    return job
+
+
+def described(batch: Any, job: str) -> Any:
+    return batch.describe_jobs(jobs=[job])["jobs"][0]
+
+
+def wait(holds: Any, seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def names(batch: Any) -> list[str]:
+    return [one["computeEnvironmentName"] for one in batch.describe_compute_environments()["computeEnvironments"]]
+
+
+def test_replaced_under_a_running_job(stack: Stack, batch: Any) -> None:
+    stack.up()
+    (old,) = names(batch)
+    job = submit(batch, stack, 8)
+    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], fixed()))
+    planned = stack.preview()
+    assert "once no queue names" in planned.text
+    done = stack.up()
+    operations = [
+        (step.op, step.name) for step in done.steps if step.type.startswith("aws:batch") and step.op != "same"
+    ]
+    assert operations == [
+        ("create-replacement", "on-demand"),
+        ("replace", "on-demand"),
+        ("update", "gpu"),
+        ("delete-replaced", "on-demand"),
+    ]
+    assert described(batch, job)["status"] == "SUCCEEDED"
+    assert old not in names(batch)
+    assert len(names(batch)) == 1
+    assert stack.up("--expect-no-changes").ops("same") == {}
+
+
+def test_jobs_are_terminated_where_the_config_says_so(stack: Stack, batch: Any) -> None:
+    stack.up()
+    job = submit(batch, stack, 600)
+    values = put("aws.environments.on-demand.drain", {"jobs": "terminate"}, fixed())
+    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], values))
+    stack.up()
+    (old,) = [described(batch, job)]
+    assert (old["status"], old["isTerminated"]) == ("FAILED", True)
+    assert "is removed" in old["statusReason"]
+
+
+def test_a_removed_environment_drains_first(stack: Stack, batch: Any) -> None:
+    two = put("aws.queues.gpu.environments", ["second", "on-demand"], fixed())
+    two = put("aws.environments.second", two["aws"]["environments"]["on-demand"], two)
+    stack.write_environment(two)
+    stack.up()
+    job = submit(batch, stack, 6)
+    stack.write_environment(fixed())
+    done = stack.up()
+    assert [(step.op, step.name) for step in done.steps if step.type == KIND and step.op != "same"] == [
+        ("delete", "second")
+    ]
+    assert described(batch, job)["status"] == "SUCCEEDED"
+
+
+def test_a_removed_section_leaves_nothing(stack: Stack, batch: Any) -> None:
+    stack.up()
+    stack.write_environment({"owner": "you"})
+    assert set(stack.up().ops("same")) == {"delete"}
+    assert names(batch) == []
+
+
+def test_destroy_needs_the_program(stack: Stack, batch: Any) -> None:
+    stack.up()
+    refused = Engine.destroy(stack, check=False)
+    assert refused.exit_code != 0
+    assert "--run-program" in refused.text
+    assert len(names(batch)) == 1, "a refused destroy deletes no environment"
+    stack.destroy()
+    assert names(batch) == []
+
+
+def test_waiting_ends_and_the_next_run_goes_on(stack: Stack, batch: Any) -> None:
+    stack.up()
+    job = submit(batch, stack, 600)
+    values = put("aws.environments.on-demand.drain.timeout_min", 0, fixed())
+    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], values))
+    refused = stack.up(check=False)
+    assert refused.exit_code != 0
+    assert f"jobs that run on it: {job}" in refused.text
+    assert described(batch, job)["status"] == "RUNNING"
+    batch.terminate_job(jobId=job, reason="test")
+    stack.up()
+    assert len(names(batch)) == 1
+
+
+def test_an_invalid_environment_fails_with_its_reason(stack: Stack, batch: Any) -> None:
+    missing = "arn:aws:iam::408219650273:instance-profile/gone"
+    stack.write_environment(put("aws.environments.on-demand.instance_profile", missing, fixed()))
+    refused = stack.up(check=False)
+    assert refused.exit_code != 0
+    assert "Invalid IamInstanceProfile" in refused.text
+    stack.write_environment(fixed())
+    stack.up()
+    assert stack.up("--expect-no-changes").ops("same") == {}
+    assert len(names(batch)) == 1
+
+
+def test_raw_resources_fail_at_the_same_change(tmp_path: Path, sandbox: Sandbox) -> None:
+    raw = Engine(tmp_path / "raw", sandbox, RAW.format(types=["g5"]), config={"aws:region": REGION})
+    raw.up()
+    raw.write(RAW.format(types=["g6"]))
+    refused = raw.up(check=False)
+    assert refused.exit_code != 0
+    assert "found existing JobQueue relationship" in refused.text
+    time.sleep(3)
+    raw.destroy()
