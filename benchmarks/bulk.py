@@ -20,8 +20,9 @@ DELAY_S = 0.1
 SUBMITS = 1000
 SERIAL = 100
 """Calls of the serial loop that are timed; it takes ten times as long for ten times as many."""
-SHARE_OF_SERIAL = 0.2
 RATE = 49
+OVER_RATE = 1.2
+"""Times what the rate alone takes: 1,000 jobs cannot be made in less than 20.4 s, whatever answers how fast."""
 LS_S = 2.0
 ARN = "arn:aws:batch:us-east-1:210020003000"
 TARGET: dict[str, Any] = {
@@ -98,7 +99,7 @@ def measure(scratch: Path) -> Iterator[Line]:
         took, refs = submitted("many.yaml")
         arrivals = ask(endpoint, "calls")["submitjob"][before:]
         peer = f"a serial boto3 loop, {SUBMITS / serial_s:.0f} a second"
-        yield Line(f"submit of {SUBMITS} jobs", took, "s", peer, serial_s, SHARE_OF_SERIAL * serial_s)
+        yield Line(f"submit of {SUBMITS} jobs", took, "s", peer, serial_s, OVER_RATE * SUBMITS / RATE)
         yield Line("highest rate of SubmitJob, as it arrives", highest(arrivals), "a second", "the rate it is sent at",
                    RATE)  # fmt: skip
         yield Line("SubmitJob calls refused for their rate", 100 * (len(arrivals) - SUBMITS) / SUBMITS, "%", limit=1)

@@ -181,6 +181,10 @@ class Concurrent(Protocol):
         None: the platform's own limit, or a little less."""
         ...
 
+    def stop(self) -> None:
+        """Submits that have not sent their request yet raise NotSent, until threads is called again."""
+        ...
+
 
 @runtime_checkable
 class Again(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from .backend import Backend, Concurrent, JobRef, Request
-from .errors import Interrupted, JobsError
+from .errors import Interrupted, JobsError, NotSent
 
 Item = tuple[Backend, Request]
 Answer = tuple[int, JobRef | BaseException]
@@ -33,16 +33,16 @@ def submit_all(
 ) -> Sent:
     """Submits the requests, with as many threads as their backends take, and tells each job in the requests' order.
 
-    After the first error, and after an interrupt (SIGINT), none is begun any more; those under way are waited for
-    (`stopping` is told how many), since each may have made a job. A second interrupt raises Interrupted at once. To go
-    on, submit the same requests again.
+    After the first error, and after an interrupt (SIGINT), none is sent any more; those under way are waited for
+    (`stopping` is told how many at most), since each may have made a job. A second interrupt raises Interrupted at
+    once. To go on, submit the same requests again.
     """
     sent = Sent()
     backends = {id(backend): backend for backend, _ in items}.values()
     threads = min(
         len(items), *(each.threads(submits_per_s) if isinstance(each, Concurrent) else 1 for each in backends)
     )
-    work = _Work(items)
+    work = _Work(items, [each for each in backends if isinstance(each, Concurrent)])
     running = [threading.Thread(target=work.run, daemon=True) for _ in range(threads)]
     told = 0
     with _Interrupts() as interrupts:
@@ -91,6 +91,8 @@ def _take(work: "_Work", sent: Sent) -> None:
     if isinstance(answer, JobRef):
         sent.refs[number] = answer
         return
+    if isinstance(answer, NotSent):
+        return
     work.stop()
     if not isinstance(answer, JobsError):
         raise answer
@@ -100,8 +102,9 @@ def _take(work: "_Work", sent: Sent) -> None:
 class _Work:
     """Hands out the requests and takes in what comes of them."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[Item], backends: Sequence[Concurrent]) -> None:
         self.answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._backends = backends
         self._items = items
         self._next = 0
         self._under_way = 0
@@ -109,7 +112,9 @@ class _Work:
         self._lock = threading.Lock()
 
     def stop(self) -> int:
-        """Begins no more; how many are under way."""
+        """Sends no more; how many may be under way."""
+        for backend in self._backends:
+            backend.stop()
         with self._lock:
             self._stopped = True
             return self._under_way

@@ -9,6 +9,7 @@ JobsError                 1   unexpected
 ├── ChangesFound          7   none were expected
 ├── Declined              8   the user said no at the prompt
 ├── CloudSilent           9   the API timed out, throttled for too long, or could not be reached
+│   └── NotSent               whoever asked stopped before the request was sent
 ├── WaitedTooLong       124   `wait` ran out of time; the job goes on
 ├── JobFailed           125   the job itself failed
 └── Interrupted         130   the user pressed Ctrl-C; the job goes on
@@ -80,6 +81,10 @@ class CloudSilent(JobsError):
     """Nobody knows: the API timed out, throttled for too long, or could not be reached."""
 
     exit_code = 9
+
+
+class NotSent(CloudSilent):
+    """Surely nothing was made: whoever asked stopped before the request was sent."""
 
 
 class WaitedTooLong(JobsError):

@@ -14,6 +14,7 @@ from components.aws.job_definition import EfsVolume, JobDefinition, JobDefinitio
 from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue, JobQueueArgs
 from components.aws.network import Network, NetworkArgs
+from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 
 from . import monitoring, outputs
 from .config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
@@ -96,7 +97,21 @@ def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBin
         )
         for name, spec in section.queues.items()
     }
+    submit = SubmitPolicy(
+        "submit",
+        SubmitPolicyArgs(
+            spec=SubmitPolicySpec(definition_prefix=outputs.definition_prefix(), targets_path=outputs.targets_path()),
+            region=section.region,
+            queue_arns=[queue.arn for queue in queues.values()],
+            definition_arns=[definition.arn for definition in definitions.values()],
+            role_arns=[roles.job_role_arn, roles.execution_role_arn],
+            log_group_arn=log.arn,
+            claim_table_arn=claims.arn if claims else None,
+        ),
+        on_aws,
+    )
     monitoring.deploy(section, environments, queues, on_aws)
+    outputs.export_access(submit.policy_arns)
     outputs.export_aws(
         section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
     )

@@ -10,7 +10,7 @@ from accel.rules import aws_monitoring as monitoring_rules
 from accel.rules import aws_queues as queue_rules
 from accel.rules import placeholders as rules
 from accel.rules.aws_clusters import zones
-from accel.rules.aws_fit import fit
+from accel.rules.aws_fit import Place, Size, in_queues, unserved
 from accel.rules.finding import Finding, under
 from components.aws.batch_roles import BatchRolesSpec
 from components.aws.claim_table import ClaimTableSpec
@@ -128,11 +128,13 @@ class Aws(Spec):
         found = rules.account("account_id", self.account_id) if self.account_id else []
         for name, spec in self.environments.items():
             found += under(f"environments.{name}", zones(wanted=spec.one_zone, count=self._zone_count(spec)))
-        types = {name: self._instance_types(queue) for name, queue in self.queues.items()}
-        for name, by_environment in types.items():
-            found += under(f"queues.{name}", queue_rules.architectures(by_environment))
-        for name, spec in self.definitions.items():
-            found += under(f"definitions.{name}", _best_fit(spec, [_flat(one) for one in types.values()]))
+        queues = {name: self._places(queue) for name, queue in self.queues.items()}
+        sizes = {name: Size(spec.vcpus, spec.memory_mib, spec.gpus) for name, spec in self.definitions.items()}
+        for name, places in queues.items():
+            types = {place.name: place.instance_types for place in places}
+            found += under(f"queues.{name}", queue_rules.architectures(types) + unserved(sizes, places))
+        for name, size in sizes.items():
+            found += under(f"definitions.{name}", in_queues(size, queues))
         return found + self._gpu_metrics()
 
     def _gpu_metrics(self) -> list[Finding]:
@@ -145,21 +147,9 @@ class Aws(Spec):
             profiles={name: spec.instance_profile for name, spec in self.environments.items()},
         )
 
-    def _instance_types(self, queue: JobQueueSpec) -> dict[str, list[str]]:
-        known = [key for key in queue.environments if key in self.environments]
-        return {key: self.environments[key].instance_types for key in known}
-
-
-def _flat(by_environment: dict[str, list[str]]) -> list[str]:
-    return [name for names in by_environment.values() for name in names]
-
-
-def _best_fit(spec: JobDefinitionSpec, queues: list[list[str]]) -> list[Finding]:
-    """What is said of a definition on the queue that suits it best: one that no queue can hold waits for ever."""
-    tried = [fit(spec.vcpus, spec.memory_mib, spec.gpus, types) for types in queues]
-    if not tried:
-        return []
-    return min(tried, key=lambda found: (any(one.severity == "reject" for one in found), len(found)))
+    def _places(self, queue: JobQueueSpec) -> list[Place]:
+        known = {key: self.environments[key] for key in queue.environments if key in self.environments}
+        return [Place(key, spec.instance_types, spec.max_vcpus) for key, spec in known.items()]
 
 
 class Environment(Spec):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pulumi
 
+from accel.contract.access import AwsAccess
 from accel.contract.network import AwsNetwork
 from accel.contract.targets import (
     AwsBatchDefinition,
@@ -42,12 +43,12 @@ class AwsParts:
 
 def export_aws(section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions) -> None:
     """Exports `targets` and `repositories`, and publishes the targets where `jobs` reads them without Pulumi."""
-    prefix = f"{pulumi.get_project()}-{pulumi.get_stack()}"
+    prefix = definition_prefix()
     targets = {name: _target(section, parts, name, prefix) for name in section.queues}
     PublishedTargets(
         "targets",
         PublishedTargetsArgs(
-            spec=PublishedTargetsSpec(path=f"/{pulumi.get_project()}/{pulumi.get_stack()}/targets"),
+            spec=PublishedTargetsSpec(path=targets_path()),
             targets={
                 name: target.apply(lambda value: json.dumps(value, sort_keys=True)) for name, target in targets.items()
             },
@@ -56,6 +57,22 @@ def export_aws(section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions) ->
     )
     pulumi.export("targets", targets)
     pulumi.export("repositories", {name: repository.url for name, repository in parts.repositories.items()})
+
+
+def definition_prefix() -> str:
+    """Of the definitions that jobs register."""
+    return f"{pulumi.get_project()}-{pulumi.get_stack()}"
+
+
+def targets_path() -> str:
+    """Of the SSM parameters that hold the targets."""
+    return f"/{pulumi.get_project()}/{pulumi.get_stack()}/targets"
+
+
+def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
+    """Exports `access`."""
+    access = submit_policy_arns.apply(lambda arns: AwsAccess(submit_policy_arns=arns))
+    pulumi.export("access", access.apply(lambda each: each.model_dump(mode="json", by_alias=True)))
 
 
 def export_network(

@@ -60,16 +60,18 @@ def definition(
     nodes: int = 1,
     kinds: Sequence[str] = (),
     instance_types: Sequence[str] = (),
+    arns: Mapping[str, str | None] | None = None,
     allowed_accounts: Collection[str] = (),
 ) -> list[Finding]:
     """Everything that is known about a definition before any call. `kinds` and `instance_types` are those of
-    the environments that its queue tries, where a queue is known."""
+    the environments that its queue tries, where a queue is known; `arns` are those of roles and secrets, by field."""
     found = names.definition(name) if name is not None else []
     sizes = size(vcpus=vcpus, memory_mib=memory_mib, gpus=gpus, shm_mib=shm_mib, platform=platform)
     found += sizes
     if image is not None:
         found += containers.image(image) + placeholders.account("image", image, allowed=allowed_accounts)
         found += placeholders.value("image", image)
+    found += placeholders.arns(arns or {}, allowed=allowed_accounts)
     found += containers.aws_environment(env or {}, math.ceil(gpus))
     found += aws_retries.retries(attempts, evaluate_on_exit) + aws_retries.timeout(timeout_s)
     found += multi_node(nodes, kinds)

@@ -1,6 +1,8 @@
 """Whether a job's size fits an instance that the queue can start."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from accel.catalog import Fit, Machine, holding, machines
 from accel.catalog.memory import (
@@ -45,10 +47,84 @@ IDLE_GPUS = Rule(
     "The smallest allowed instance that holds the job has four or more GPUs to spare",
     f"{GUIDE}gpu-jobs.html",
 )
+OVER_MAX = Rule(
+    "aws.fit.over-max",
+    "reject",
+    "max_vcpus of an environment has room for one instance that holds the job",
+    f"{GUIDE}job_stuck_in_runnable_misconfiguration.html",
+)
+UNSERVED = Rule(
+    "aws.fit.unserved-queue",
+    "warn",
+    "A queue holds at least one of the stack's definitions",
+    f"{GUIDE}job_stuck_in_runnable_misconfiguration.html",
+)
 
-RULES = (NO_FIT, TOO_MANY_GPUS, TIGHT, HEAD_ROOM, IDLE_GPUS)
+RULES = (NO_FIT, TOO_MANY_GPUS, TIGHT, HEAD_ROOM, IDLE_GPUS, OVER_MAX, UNSERVED)
 
 _IDLE = 4
+
+
+class Size(NamedTuple):
+    """What one container asks for, after the definition's defaults."""
+
+    vcpus: int
+    memory_mib: int
+    gpus: int
+
+    def __str__(self) -> str:
+        return f"{self.vcpus} vCPUs, {self.memory_mib} MiB and {self.gpus} GPUs"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An environment that a queue tries."""
+
+    name: str
+    instance_types: Sequence[str]
+    max_vcpus: int
+
+
+def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
+    """The size of a job against the environments of one queue: some instance type holds it, and max_vcpus of its
+    environment holds one such instance. Batch may go above the maximum by one instance, which is not relied on.
+    Where the catalogue does not know every type, and none that it knows holds the job, nothing is said of types."""
+    if not places:
+        return []
+    if all(place.max_vcpus < size.vcpus for place in places):
+        shown = ", ".join(f"{place.name} {place.max_vcpus}" for place in places)
+        message = f"is {size.vcpus}, above max_vcpus of every environment ({shown})"
+        most = max(place.max_vcpus for place in places)
+        return [OVER_MAX.finding("vcpus", message, f"ask for at most {most}, or raise max_vcpus")]
+    inside = startable(places)
+    held = holding(inside, *size)
+    if held.fits or held.tight:
+        return fit(*size, [machine.name for machine in inside])
+    if any(not aws_types.known([name]) for place in places for name in place.instance_types):
+        return []
+    found = fit(*size, [name for place in places for name in place.instance_types])
+    return found if _rejects(found) else [_over_max(size, places, inside)]
+
+
+def startable(places: Sequence[Place]) -> list[Machine]:
+    """The types that the catalogue knows and that max_vcpus of their environment has room for."""
+    return [machine for place in places for machine in _machines(place) if machine.vcpus <= place.max_vcpus]
+
+
+def in_queues(size: Size, queues: Mapping[str, Sequence[Place]]) -> list[Finding]:
+    """What is said of a definition on the queue that suits it best: one that no queue holds waits for ever."""
+    tried = [placed(size, places) for places in queues.values() if places]
+    return min(tried, key=lambda found: (_rejects(found), len(found))) if tried else []
+
+
+def unserved(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding]:
+    """A queue against the definitions of its stack, by name: none of them could run there."""
+    refused = {name: [one for one in placed(size, places) if one.severity == "reject"] for name, size in sizes.items()}
+    if not refused or not places or not all(refused.values()):
+        return []
+    shown = "; ".join(f"{name}: {found[0].field} {found[0].message}" for name, found in refused.items())
+    message = f"hold none of the definitions ({shown})"
+    return [UNSERVED.finding("environments", message, "add an environment that holds one, or leave the queue out")]
 
 
 def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -> list[Finding]:
@@ -68,13 +144,41 @@ def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -
     return _head_room(held, smallest, memory_mib) + _idle(held.fits, gpus)
 
 
+def _machines(place: Place) -> list[Machine]:
+    return list({machine.name: machine for _, machine in aws_types.known(place.instance_types)}.values())
+
+
+def _rejects(found: Sequence[Finding]) -> bool:
+    return any(finding.severity == "reject" for finding in found)
+
+
+def _over_max(size: Size, places: Sequence[Place], inside: Sequence[Machine]) -> Finding:
+    """Some type holds the job, and none that max_vcpus has room for."""
+    needs: list[tuple[Place, Machine]] = []
+    for place in places:
+        held = holding(_machines(place), *size)
+        if machines := held.fits or held.tight:
+            needs.append((place, min(machines, key=lambda machine: machine.vcpus)))
+    shown = ", ".join(f"{place.name}: max_vcpus is {place.max_vcpus}, {it.name} has {it.vcpus}" for place, it in needs)
+    place, machine = min(needs, key=lambda need: need[1].vcpus - need[0].max_vcpus)
+    fix = f"raise max_vcpus of {place.name} to at least {machine.vcpus}"
+    enough = [each for each in inside if ecs_gpus(each) >= size.gpus]
+    wide = [each for each in enough if each.vcpus >= size.vcpus]
+    field = "memory_mib" if wide else "vcpus" if enough else "gpus"
+    if wide:
+        largest = max(wide, key=usable_memory_mib)
+        fix += f", or {_ask_for([largest])}"
+    message = f"{size} need an instance that no environment has room for ({shown})"
+    return OVER_MAX.finding(field, message, fix)
+
+
 def _none(held: Holding, vcpus: int, memory_mib: int, gpus: int) -> Finding:
     enough = [fit for fit in held.all if ecs_gpus(fit.machine) >= gpus]
     field = "memory_mib" if any(fit.machine.vcpus >= vcpus for fit in enough) else "vcpus"
     missed = [fit for fit in enough if fit.head_room]
     shown = missed or sorted(enough, key=lambda fit: (-fit.machine.vcpus, -fit.machine.memory_mib))
     reasons = "; ".join(fit.reason for fit in shown[:3])
-    message = f"{vcpus} vCPUs, {memory_mib} MiB and {gpus} GPUs fit no allowed instance type ({reasons})"
+    message = f"{Size(vcpus, memory_mib, gpus)} fit no allowed instance type ({reasons})"
     if missed:
         return NO_FIT.finding(field, message, _ask_for([fit.machine for fit in missed]))
     return NO_FIT.finding(field, message, _larger(vcpus, memory_mib, gpus))

@@ -68,13 +68,14 @@ def image(
         near = nearest(image_type, IMAGE_TYPES, 1)
         return [UNKNOWN.finding(field, f'is "{image_type}"', did_you_mean(near, IMAGE_TYPES))]
     found: list[Finding] = []
+    written = image_type
     if image_type in _SUCCESSOR and not imported:
         rule, image_type_now = _SUCCESSOR[image_type]
         message = f"is {image_type}, on which Batch creates no environment since 2026-06-30"
         found.append(rule.finding(field, message, f"use {image_type_now}", image_type_now))
         image_type = image_type_now
     if image_type in ("ECS_AL2", "ECS_AL2023"):
-        found += _no_driver(image_type, instance_types, field)
+        found += _no_driver(written, instance_types, field)
     if image_type == "ECS_AL2023_NVIDIA":
         found += _unsupported(instance_types, types_field)
     return found

@@ -90,7 +90,7 @@ def _instance_type(field: str, name: str) -> list[Finding]:
         if family(name) in NEEDS_OWN_AMI:
             return []  # real, though too old for the catalogue; the image rules speak of it
         near = " or ".join(unknown.nearest) or "a GPU type of the catalogue, such as g5 or g6.xlarge"
-        return [UNKNOWN.finding(field, f'is "{name}", which is no known instance type', f"use {near}")]
+        return [UNKNOWN.finding(field, f'is "{name}", which is no GPU type of the catalogue', f"use {near}")]
     if any(ecs_gpus(machine) for machine in machines):
         return []
     first = machines[0]

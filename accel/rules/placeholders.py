@@ -1,7 +1,7 @@
 """Sample values that were copied from a page and never filled in."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from accel.rules.finding import Finding, Rule
 
@@ -66,6 +66,16 @@ def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Fi
                 )
             ]
     return []
+
+
+def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -> list[Finding]:
+    """As account(), for each that is an ARN; what is none is not looked at, since it may be a secret."""
+    return [
+        found
+        for field, arn in by_field.items()
+        if arn and arn.startswith("arn:")
+        for found in account(field, arn, allowed=allowed)
+    ]
 
 
 def value(field: str, value: str) -> list[Finding]:

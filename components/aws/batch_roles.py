@@ -7,6 +7,9 @@ import pulumi
 import pulumi_aws as aws
 from pydantic import Field
 
+from accel.rules import placeholders
+from accel.rules.finding import Finding
+
 from ..base import Component, Spec
 from . import policies
 from .job_definition import EfsVolume
@@ -29,6 +32,11 @@ class BatchRolesSpec(Spec):
         default_factory=list, description="ARNs of further ECR repositories that jobs may pull from"
     )
     permissions_boundary: str | None = None
+
+    def findings(self) -> list[Finding]:
+        listed = {"secrets": self.secrets, "repositories": self.repositories}
+        by_field = {f"{field}[{i}]": arn for field, arns in listed.items() for i, arn in enumerate(arns)}
+        return placeholders.arns({**by_field, "permissions_boundary": self.permissions_boundary})
 
 
 @dataclass(frozen=True, kw_only=True)

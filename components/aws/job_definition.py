@@ -90,6 +90,11 @@ class JobDefinitionSpec(Spec):
             attempts=self.attempts,
             evaluate_on_exit=[rule.model_dump(exclude_none=True) for rule in self.evaluate_on_exit],
             timeout_s=self.timeout_s,
+            arns={
+                "job_role": self.job_role,
+                "execution_role": self.execution_role,
+                **{f"secrets.{name}": arn for name, arn in self.secrets.items()},
+            },
         )
 
 

@@ -64,7 +64,7 @@ def send_all(
         progress(len(rows))
 
     def stopping(count: int) -> None:
-        say(f"interrupted; {count} submits are under way and are waited for")
+        say(f"interrupted; what is under way is waited for, at most {count} submits")
 
     if settings.output in ("table", "wide"):
         say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")

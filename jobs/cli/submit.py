@@ -39,7 +39,7 @@ _SECRET_NAME = re.compile(r"token|secret|passw|api_?key|access_?key|private|cred
 @click.option("--key", metavar="TEXT", help="The same name and key give the same job, however often it is submitted.")
 @click.option("--dry-run", is_flag=True, help="Print the request, its secrets hidden, and submit nothing.")
 @no_quota
-@click.option("--rate", type=click.IntRange(1, 50), metavar="N", help="At most so many jobs a second; 49 without it.")
+@click.option("--rate", type=click.IntRange(1, 1000), metavar="N", help="At most so many jobs a second; 49 without it.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 125 if the job failed.")
 @click.option("--follow", "-f", is_flag=True, help="Show what the job prints until its end; implies --wait.")
 @click.option("--timeout", type=Duration(), help="Stop waiting (exit 124); the job goes on.")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from accel.contract.access import AwsAccess
 from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
 from accel.contract.targets import KINDS, Targets, read_one, write
@@ -43,6 +44,7 @@ def schema() -> dict[str, Any]:
         "targets": TypeAdapter(Targets).json_schema(by_alias=True),
         "network": AwsNetwork.model_json_schema(),
         "monitoring": AwsMonitoring.model_json_schema(),
+        "access": AwsAccess.model_json_schema(),
     }
 
 

@@ -27,6 +27,9 @@ class Fake:
         self.asked = submits_per_s
         return self.count
 
+    def stop(self) -> None:
+        self.stopped = True
+
     def submit(self, request: Request) -> JobRef:
         with self.lock:
             self.at_once += 1

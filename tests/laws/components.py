@@ -16,15 +16,16 @@ from components.aws.compute_environment import (
 from components.aws.image_repository import ImageRepository, ImageRepositorySpec
 from components.aws.job_definition import JobDefinition, JobDefinitionArgs, JobDefinitionSpec
 from components.aws.job_log import JobLog, JobLogSpec
-from components.aws.job_queue import JobQueue, JobQueueArgs, JobQueueSpec
+from components.aws.job_queue import FairShare, JobQueue, JobQueueArgs, JobQueueSpec
 from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
 from components.aws.monitoring import Monitoring, MonitoringArgs, MonitoringSpec
 from components.aws.network import Network, NetworkArgs, NetworkSpec
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
+from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 from components.base import Component
 
 QUEUE = "arn:aws:batch:us-east-1:111122223333:job-queue/gpu"
-SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:wandb-AbCdEf"
+SECRET = "arn:aws:secretsmanager:us-east-1:210020003000:secret:wandb-AbCdEf"
 
 
 def out(value: str) -> pulumi.Output[str]:
@@ -71,8 +72,8 @@ def roles(name: str) -> BatchRoles:
     return BatchRoles(name, BatchRolesArgs(spec=spec, log_group_arn=out("arn:log"), repository_arns=[out("arn:ecr")]))
 
 
-def queue(name: str) -> JobQueue:
-    spec = JobQueueSpec(environments=["spot", "fallback"])
+def queue(name: str, fair_share: FairShare | None = None) -> JobQueue:
+    spec = JobQueueSpec(environments=["spot", "fallback"], fair_share=fair_share)
     return JobQueue(name, JobQueueArgs(spec=spec, environment_arns={"spot": out("arn:1"), "fallback": out("arn:2")}))
 
 
@@ -94,6 +95,20 @@ def published(name: str) -> PublishedTargets:
     return PublishedTargets(name, PublishedTargetsArgs(spec=spec, targets={"gpu": out("{}")}))
 
 
+def submit_policy(name: str, definitions: int = 1, claims: bool = True, definition: str = "train") -> SubmitPolicy:
+    batch = "arn:aws:batch:us-east-1:111122223333"
+    args = SubmitPolicyArgs(
+        spec=SubmitPolicySpec(definition_prefix=f"accel-{name}", targets_path=f"/accel/{name}/targets"),
+        region="us-east-1",
+        queue_arns=[out(QUEUE)],
+        definition_arns=[out(f"{batch}:job-definition/{definition}-{i:07}") for i in range(definitions)],
+        role_arns=[out("arn:aws:iam::111122223333:role/job"), out("arn:aws:iam::111122223333:role/execution")],
+        log_group_arn=out("arn:aws:logs:us-east-1:111122223333:log-group:jobs"),
+        claim_table_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/claims") if claims else None,
+    )
+    return SubmitPolicy(name, args)
+
+
 MAKERS: dict[str, Callable[[str], Component]] = {
     "batch-roles": roles,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
@@ -111,6 +126,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "job-definition": definition,
     "job-log": lambda name: JobLog(name, JobLogSpec()),
     "job-queue": queue,
+    "job-queue-fair": lambda name: queue(name, FairShare(shares={"research": 0.5, "team*": 2.0}, decay_s=3600)),
     "launch-template": lambda name: LaunchTemplate(name, LaunchTemplateArgs(spec=LaunchTemplateSpec())),
     "monitoring": lambda name: monitoring(name, MonitoringSpec(emails=["ml@company.com"], gpu_metrics=True)),
     "monitoring-quiet": lambda name: monitoring(
@@ -120,6 +136,8 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "network-closed": lambda name: network(name, "endpoints"),
     "network-nat-per-zone": lambda name: network(name, "nat-per-zone"),
     "published-targets": published,
+    "submit-policy": submit_policy,
+    "submit-policy-many": lambda name: submit_policy(name, definitions=40, claims=False),
 }
 
 

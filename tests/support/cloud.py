@@ -40,6 +40,7 @@ def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
         "placement groups": ids(ec2.describe_placement_groups(), "PlacementGroups", "GroupName"),
         "flow logs": ids(ec2.describe_flow_logs(), "FlowLogs", "FlowLogId"),
         "roles": sorted(one["RoleName"] for one in iam.list_roles()["Roles"] if "aws-service-role" not in one["Path"]),
+        "policies": ids(iam.list_policies(Scope="Local"), "Policies", "PolicyName"),
         "profiles": ids(iam.list_instance_profiles(), "InstanceProfiles", "InstanceProfileName"),
         "log groups": ids(logs.describe_log_groups(), "logGroups", "logGroupName"),
         "log policies": ids(logs.describe_resource_policies(), "resourcePolicies", "policyName"),

@@ -66,11 +66,14 @@ class AwsBatchBackend:
         from .rate import Rate
 
         clients = self._clients
-        if submits_per_s is not None:
-            clients.submits = Rate(submits_per_s)
+        clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)
         for _ in (clients.batch, clients.batch_once, clients.dynamodb):
             pass  # made here: two threads at once would make two
         return CONNECTIONS
+
+    def stop(self) -> None:
+        """Requests that have not been sent are not sent any more."""
+        self._clients.submits.close()
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""

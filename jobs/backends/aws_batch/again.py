@@ -5,9 +5,10 @@ from typing import Any
 
 from accel.contract.targets import AwsBatchTarget
 from accel.contract.variables import RESERVED_PREFIXES
+from accel.rules import aws_jobs
 
 from ...backend import JobRef, Request
-from ...errors import BadInput, NotFound
+from ...errors import BadInput, BadInputs, NotFound
 from ...keys import NAMED_DIGITS, platform_name
 from . import tags
 from .clients import Clients
@@ -54,6 +55,8 @@ def again(
         "tags": dict(sorted({**old_tags, tags.JOB: job_name, tags.KEY: key, tags.SPEC: ""}.items())),
     }
     body: dict[str, Any] = {"register": None, "submit": dict(sorted(submit.items()))}
+    if large := [f"{each.field}: {each.text}" for each in aws_jobs.request_size(submit) if each.severity == "reject"]:
+        raise BadInputs(large, "submit the job file again")
     body["submit"]["tags"][tags.SPEC] = spec_hash(body)
     if target is None or target.claim_table is None:
         warnings.append(ONE_MACHINE_ONLY)

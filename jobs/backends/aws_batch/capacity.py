@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, expand, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.rules import aws_fit
+from accel.rules.aws_fit import Size
 
 from ...job import Job
 
@@ -19,18 +20,6 @@ FIELDS = {
 
 SHOWN = 6
 """Instance types named in one message."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """What one task will ask for, after the definition's defaults."""
-
-    vcpus: int
-    memory_mib: int
-    gpus: int
-
-    def __str__(self) -> str:
-        return f"{self.gpus} GPUs, {self.vcpus} vCPUs and {self.memory_mib} MiB"
 
 
 @dataclass
@@ -48,12 +37,8 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
     _disk(job, target, verdict)
     machines, unknown = _machines(target.environments)
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
-    if not wide:
-        most = max(each.max_vcpus for each in target.environments)
-        verdict.faults.append(f"cpus: {size.vcpus} is above the queue's max_vcpus {most}")
-        return verdict
     held = holding(_machines(wide)[0], size.vcpus, size.memory_mib, size.gpus)
-    _size(wide, size, held, unknown, verdict)
+    _size(target.environments, size, unknown, verdict)
     _accelerator(job, held, machines, unknown, verdict)
     return verdict
 
@@ -93,15 +78,12 @@ def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
         verdict.warnings.append(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
 
 
-def _size(wide: list[AwsBatchEnvironment], size: Size, held: Holding, unknown: list[str], verdict: Verdict) -> None:
-    types = [name for environment in wide for name in environment.instance_types]
-    for finding in aws_fit.fit(size.vcpus, size.memory_mib, size.gpus, types):
+def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: list[str], verdict: Verdict) -> None:
+    places = [aws_fit.Place(each.name, each.instance_types, each.max_vcpus) for each in environments]
+    for finding in aws_fit.placed(size, places):
         text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
-        if finding.severity != "reject":
-            verdict.warnings.append(text)
-        elif not unknown:
-            verdict.faults.append(text)
-    if unknown and not held.fits:
+        (verdict.faults if finding.severity == "reject" else verdict.warnings).append(text)
+    if unknown and not holding(aws_fit.startable(places), *size).fits:
         verdict.warnings.append(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 
 

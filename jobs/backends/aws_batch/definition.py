@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.catalog import nearest
+from accel.contract.submissions import DIGEST, own_definition
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
-from accel.rules import aws_definitions, aws_storage, names
+from accel.rules import aws_definitions, aws_storage
+from accel.rules.aws_fit import Size
 
 from ...job import Job, Mount
 from ...keys import content_hash
 from . import nodes
-from .capacity import Size
 from .retries import DEFAULT_ATTEMPTS, infrastructure_only
 
 OWNER_TAG = {"accel:owner": "jobs"}
@@ -141,8 +142,7 @@ def _own(
         content |= {"type": "multinode", "nodeProperties": shape}
     else:
         content |= {"type": "container", "containerProperties": container}
-    digest = content_hash(content)[:12]
-    name = f"{target.definition_prefix[: names.NAME_MAX - 13]}-{digest}"
+    name = own_definition(target.definition_prefix, content_hash(content)[:DIGEST])
     if base:
         warnings.append(
             f"definition {base[0]} cannot take this job's {' and '.join(differences)}, so the job registers "

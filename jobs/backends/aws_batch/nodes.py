@@ -10,9 +10,9 @@ from accel.catalog import UnknownName, expand, holding
 from accel.contract import variables
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.rules import Finding, aws_nodes
+from accel.rules.aws_fit import Size
 
 from ...job import Job
-from .capacity import Size
 
 MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the containers get none"
 

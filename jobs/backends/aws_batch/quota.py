@@ -14,11 +14,11 @@ from typing import Any
 from accel.catalog import Machine, UnknownName, expand, holding
 from accel.catalog.quotas import Quota, quota_for
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.rules.aws_fit import Size
 
 from ...backend import QuotaAnswer
 from ...errors import CloudRefused, JobsError
 from ...folders import cache, write_json
-from .capacity import Size
 from .clients import Client
 from .errors import asking
 

@@ -5,8 +5,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from ...errors import NotSent
+
 SUBMITS_PER_S = 49
-"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together, and no more on request.
+"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
 Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 SLACK = 0.005
 """What a turn comes later than it could, so that calls that are a little late do not meet those after them."""
@@ -29,13 +31,20 @@ class Rate:
         self._lock = threading.Lock()
         self._next = clock()
         self._taken: deque[float] = deque(maxlen=per_s)
+        self._closed = False
+
+    def close(self) -> None:
+        """No more turns, for those who wait for one either."""
+        self._closed = True
 
     def turn(self) -> None:
-        """Waits for a turn and takes it."""
+        """Waits for a turn and takes it. Raises NotSent once it is closed."""
         # The lock is held while one sleeps: the others have to wait for at least as long.
         with self._lock:
-            while (wait_s := self._due() - self._clock()) > 0:
+            while not self._closed and (wait_s := self._due() - self._clock()) > 0:
                 self._sleep(wait_s)
+            if self._closed:
+                raise NotSent("not sent: stopped before")
             now = self._clock()
             self._taken.append(now)
             self._next = max(self._next, now - self._apart_s) + self._apart_s

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine, UnknownName, expand, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.rules.aws_fit import Size
 
 from ...errors import BadInputs
 from ...job import Job
 from . import definition
-from .capacity import Size
 from .retries import DEFAULT_ATTEMPTS
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
-from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, aws_shares, containers, under
+from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, aws_shares, containers, placeholders, under
 
 from ...backend import JobRef, Request
 from ...errors import BadInput, BadInputs
@@ -113,7 +113,8 @@ def _container_findings(job: Job, choice: Choice) -> list[Finding]:
     found += containers.aws_environment(job.env, size.gpus)
     # A local image is a folder, which no push changes.
     if job.image and not job.image.startswith("local/"):
-        found += containers.image(job.image)
+        found += containers.image(job.image) + placeholders.account("image", job.image)
+        found += placeholders.value("image", job.image)
     return found
 
 

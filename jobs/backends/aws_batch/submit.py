@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from ...backend import JobRef, Request
-from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials
+from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotSent
 from . import tags
 from .claims import Claim, Claims
 from .clients import Clients
@@ -162,7 +162,7 @@ class Submission:
         for last in (False, True):
             try:
                 return patiently(self._submit_job, lease, self._timing.call_s, self._clients.submits.turn)
-            except Throttled:
+            except (Throttled, NotSent):
                 raise
             except CloudSilent as error:
                 log.debug("in doubt: %s", error.message)

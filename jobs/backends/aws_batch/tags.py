@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 
-KEY = "accel:key"
+from accel.contract import submissions
+
+KEY = submissions.KEY_TAG
 JOB = "accel:job"
 SPEC = "accel:spec"
 """Hash of the request, so that one key is not taken for another job."""

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from accel.faults import find
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.image_repository import ImageRepository, ImageRepositorySpec
 from components.aws.job_definition import JobDefinitionSpec, canonical, container
+from components.aws.job_queue import FairShare, JobQueueSpec
 from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec, user_data
 from components.aws.network import blocks
 from tests.laws import components as make
@@ -75,6 +77,44 @@ def test_queue_tries_environments_in_order_and_ends_hopeless_jobs() -> None:
     actions = sent["jobStateTimeLimitActions"]
     assert {action["reason"].partition(":")[0] for action in actions} == {"MISCONFIGURATION"}
     assert all((action["state"], action["action"]) == ("RUNNABLE", "CANCEL") for action in actions)
+
+
+def test_a_fair_share_queue_has_a_policy_and_is_replaced_with_it() -> None:
+    fair = FairShare(shares={"team*": 2.0, "research": 0.5}, decay_s=3600, reservation_percent=25)
+    seen = memory.run(lambda: make.queue("gpu", fair))
+    policy, made = seen.one("batch/schedulingPolicy:SchedulingPolicy"), seen.one("batch/jobQueue:JobQueue")
+    assert policy.inputs["fairSharePolicy"] == {
+        "computeReservation": 25,
+        "shareDecaySeconds": 3600,
+        "shareDistributions": [
+            {"shareIdentifier": "research", "weightFactor": 0.5},
+            {"shareIdentifier": "team*", "weightFactor": 2.0},
+        ],
+    }
+    assert made.inputs["schedulingPolicyArn"] and "name" not in policy.inputs
+    assert "schedulingPolicyArn" not in inputs(lambda: make.queue("gpu"), "batch/jobQueue:JobQueue")
+
+
+@pytest.mark.parametrize(
+    ("fair", "fault"),
+    [
+        ({"shares": {"team-a": 1.0}}, 'fair_share.shares: has "team-a"'),
+        ({"shares": {"a": 0.0}}, "fair_share.shares: has the weight 0"),
+        ({"decay_s": -1}, "fair_share.decay_s: must be 0 to 604800, is -1"),
+        ({"reservation_percent": 100}, "fair_share.reservation_percent: must be 0 to 99"),
+    ],
+)
+def test_a_policy_that_aws_would_refuse_is_refused_with_its_place(fair: dict[str, Any], fault: str) -> None:
+    found = find(JobQueueSpec, {"environments": ["spot"], "fair_share": fair})
+    assert str(found[0]).startswith(fault)
+
+
+def test_a_policy_is_the_stacks_or_the_one_that_is_kept() -> None:
+    kept = {"name": "old", "keeps": ["scheduling_policy"]}
+    both = {"environments": ["spot"], "fair_share": {}, "adopted": kept}
+    assert str(find(JobQueueSpec, both)[0]).startswith("fair_share: is set, and adopted.keeps has scheduling_policy")
+    assert JobQueueSpec.model_validate({"environments": ["spot"], "adopted": kept}).shares == {}
+    assert JobQueueSpec.model_validate({"environments": ["spot"]}).shares is None
 
 
 DEFINITION = JobDefinitionSpec(

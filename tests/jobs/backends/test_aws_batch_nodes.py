@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.contract.targets import AwsBatchTarget
+from accel.rules.aws_fit import Size
 from jobs import cost
 from jobs.backend import JobRef
 from jobs.backends.aws_batch import AwsBatchBackend, nodes
-from jobs.backends.aws_batch.capacity import Size
 from jobs.backends.aws_batch.observe import streams
 from jobs.errors import BadInput
 from jobs.job import Job

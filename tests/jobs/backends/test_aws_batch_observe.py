@@ -20,6 +20,7 @@ from botocore.stub import ANY, Stubber
 from jobs.backend import JobRef, LogLine, Phase
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.aws_batch.errors import asking
+from jobs.cli.waiting import wait_for
 from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
 
@@ -377,3 +378,81 @@ def test_what_aws_answers(code: str, status: int, kind: type[JobsError]) -> None
         stub.add_client_error("list_jobs", code, "two\nlines", status)
         with pytest.raises(kind, match=f"ListJobs: {code}: two lines"), asking("ListJobs"):
             client.list_jobs()
+
+
+def lost(at_ms: int = 3_600_000, **fields: Any) -> dict[str, Any]:
+    reason = "Host EC2 (instance i-0123456789abcdef0) terminated."
+    return {"container": {}, "startedAt": 1, "stoppedAt": 1 + at_ms, "statusReason": reason, **fields}
+
+
+NO_CAPACITY = "Canceled by JobStateTimeLimit action due to reason: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
+OWN = {
+    "container": {"exitCode": 1},
+    "startedAt": 1,
+    "stoppedAt": 2,
+    "statusReason": "Essential container in task exited",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "attempts", "count", "taken"),
+    [
+        ("FAILED", lost()["statusReason"], [lost(), lost()], 2, "its host was taken away"),
+        ("FAILED", OWN["statusReason"], [lost(), OWN], 1, None),
+        ("FAILED", "cancelled by the user", [lost()], 1, None),
+        ("FAILED", NO_CAPACITY, [], 0, "there was no capacity"),
+        ("FAILED", NO_CAPACITY.replace("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY", "MISCONFIGURATION:X"), [], 0, None),
+        ("FAILED", None, [lost()], 1, "its host was taken away"),
+        ("RUNNABLE", None, [lost()], 1, None),
+        ("SUCCEEDED", "Essential container in task exited", [lost(), OWN], 1, None),
+    ],
+)
+def test_what_the_platform_took_is_told_from_what_failed(
+    status: str, reason: str | None, attempts: list[dict[str, Any]], count: int, taken: str | None
+) -> None:
+    gpus = {"resourceRequirements": [{"type": "GPU", "value": "4"}]}
+    job = detail(status=status, statusReason=reason, attempts=attempts, container=gpus)
+    seen = backend_of(FakeBatch(job)).status(REF)
+    assert (seen.lost, seen.taken) == (count, taken)
+    assert seen.lost_gpu_hours == (4.0 * count if count else None)
+
+
+def test_many_jobs_are_described_by_the_hundred() -> None:
+    jobs = [detail(f"{number:08x}-4d5e-4f60-8a7b-9c0d1e2f3a4b", status="RUNNING") for number in range(250)]
+    batch = FakeBatch(*jobs)
+    refs = [JobRef("aws-batch", REGION, job["jobId"]) for job in jobs]
+    unknown = JobRef("aws-batch", REGION, "ffffffff-4d5e-4f60-8a7b-9c0d1e2f3a4b")
+    found = backend_of(batch).statuses([*refs, unknown])
+    assert list(found) == refs and batch.calls["describe"] == 3
+    assert found[refs[0]] == backend_of(batch).status(refs[0])
+
+
+def test_waiting_for_many_jobs_asks_by_the_hundred() -> None:
+    jobs = [detail(f"{number:08x}-4d5e-4f60-8a7b-9c0d1e2f3a4b", status="RUNNING") for number in range(250)]
+    batch, slept = FakeBatch(*jobs), list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        ended = [job for job in batch.jobs.values() if job["status"] == "RUNNING"][:100]
+        batch.jobs |= {job["jobId"]: {**job, "status": "SUCCEEDED"} for job in ended}
+
+    backend = backend_of(batch)
+    waited = wait_for([(JobRef("aws-batch", REGION, job["jobId"]), backend) for job in jobs], None, sleep=sleep)
+    assert {status.phase for status in waited} == {Phase.SUCCEEDED} and len(waited) == 250
+    assert batch.calls["describe"] == 3 + 3 + 2 + 1
+    assert slept[0] >= 1.0, "a round of three calls takes its time"
+
+
+def test_a_list_tells_how_far_it_is() -> None:
+    batch = FakeBatch(*(detail(f"{number}", status="SUCCEEDED", createdAt=number + 1) for number in range(2500)))
+    told: list[int] = []
+    assert len(list(backend_of(batch).list(limit=10_000, ended=True, progress=told.append))) == 2500
+    assert told[-1] == 2500 and told == sorted(told)
+    assert batch.calls["list"] == 3 + 6, "pages of a thousand, and one for each other state"
+
+
+def test_again_is_refused_where_what_the_definition_gave_makes_it_too_large() -> None:
+    environment = [{"name": f"E_{number}", "value": "x" * 200} for number in range(45)]
+    job = detail(status="FAILED", container={"environment": environment})
+    with pytest.raises(BadInput, match=r"request.containerOverrides: has \d+ characters .*, of which ECS takes 8192"):
+        backend_of(FakeBatch(job)).again(REF, "k" * 64)

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutErro
 from click.testing import Result
 
 from accel.contract.targets import AwsBatchEnvironment, write
+from accel.rules.aws_fit import Size
 from jobs import folders
 from jobs.backend import QuotaAnswer
 from jobs.backends.aws_batch import quota
-from jobs.backends.aws_batch.capacity import Size
 from jobs.backends.aws_batch.quota import Limit, check, limits, read
 from jobs.errors import CloudSilent, NoCredentials
 from tests.jobs.backends.aws_batch_target import make_target

@@ -10,6 +10,7 @@ from jobs.backends.aws_batch import patience
 from jobs.backends.aws_batch.errors import Throttled
 from jobs.backends.aws_batch.patience import Lease, now, patiently
 from jobs.backends.aws_batch.rate import SUBMITS_PER_S, Rate
+from jobs.errors import NotSent
 
 
 class Clock:
@@ -75,6 +76,26 @@ def test_threads_share_it() -> None:
     taken.sort()
     assert len(taken) == 150
     assert taken[-1] - taken[0] >= 1.4
+
+
+def test_nobody_gets_a_turn_once_it_is_closed() -> None:
+    rate, ended = Rate(1), list[str]()
+    rate.turn()
+
+    def work() -> None:
+        try:
+            rate.turn()
+        except NotSent as error:
+            ended.append(error.message)
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    rate.close()
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 5
 
 
 def test_the_default_is_below_what_aws_takes() -> None:

@@ -10,8 +10,8 @@ from math import ceil
 from typing import Any, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
+from accel.rules.aws_fit import Size
 
-from ..capacity import Size
 from ..found import part, parts
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from functools import cache, partial
 from typing import Any
 
 from accel.contract.targets import AwsBatchEnvironment
+from accel.rules.aws_fit import Size
 
 from .. import quota
-from ..capacity import Size
 from ..found import part, parts
 from .facts import Activity, Environment, Instance
 from .network import network

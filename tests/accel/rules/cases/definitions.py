@@ -8,6 +8,8 @@ _LOOSE_RETRY = {"action": "RETRY", "on_status_reason": "Host EC2*"}
 _LAST = {"action": "EXIT", "on_reason": "*"}
 _CAPACITY = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
 
+_TWO = {"train": aws_fit.Size(4, 8000, 4), "big": aws_fit.Size(4, 8000, 8)}
+
 
 def _limit(*, max_time_s: int = 600, **given: str) -> list[Finding]:
     return aws_queues.time_limit(**{"reason": _CAPACITY} | given, max_time_s=max_time_s)
@@ -123,6 +125,18 @@ DEFINITIONS = [
     Case(
         "aws.fit.idle-gpus", "gpus", ("is 1", "p4d.24xlarge", "has 8"), "7 GPUs are idle",
         lambda: aws_fit.fit(8, 60000, 1, ["p4d"]), lambda: aws_fit.fit(8, 60000, 1, ["p4d", "g5.8xlarge"]),
+    ),
+    Case(
+        "aws.fit.over-max", "memory_mib", ("8 vCPUs, 60000 MiB and 1 GPUs", "max_vcpus is 8, g5.4xlarge has 16"),
+        "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g5.2xlarge",
+        lambda: aws_fit.placed(aws_fit.Size(8, 60000, 1), [aws_fit.Place("spot", ["g5"], 8)]),
+        lambda: aws_fit.placed(aws_fit.Size(8, 60000, 1), [aws_fit.Place("spot", ["g5"], 16)]),
+    ),
+    Case(
+        "aws.fit.unserved-queue", "environments", ("none of the definitions", "train: gpus is 4", "big: gpus is 8"),
+        "an environment that holds one",
+        lambda: aws_fit.unserved(_TWO, [aws_fit.Place("spot", ["g5.xlarge"], 64)]),
+        lambda: aws_fit.unserved(_TWO, [aws_fit.Place("spot", ["g5.12xlarge"], 64)]),
     ),
     Case(
         "aws.retry.attempts", "attempts", ("1 to 10", "is 11"), "write 10",
