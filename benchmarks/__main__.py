@@ -11,11 +11,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import catalog, commands, preview, program, up
+from . import catalog, commands, market, preview, program, up
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
-BENCHMARKS = {"up": up, "preview": preview, "commands": commands, "catalog": catalog, "program": program}
+BENCHMARKS = {
+    "up": up,
+    "preview": preview,
+    "commands": commands,
+    "catalog": catalog,
+    "market": market,
+    "program": program,
+}
 
 
 def main() -> int:

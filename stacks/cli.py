@@ -14,6 +14,7 @@ VERBS = {
     "validate": ("cli", "Check environments without deploying them."),
     "cost": ("cli", "Show what environments cost: idle, expected, at worst."),
     "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
+    "refresh": ("refresh", "Read live prices and offers into a catalogue of your own."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
 }
 """Verb: its module, and its line in the help."""

@@ -215,6 +215,7 @@ def machine(cloud: str, name: str) -> Machine:
     return known[name]
 
 
+@cache
 def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
     """All machine types of a cloud, or of one family, the smaller first. Raises UnknownName."""
     known = _machines(cloud).values()

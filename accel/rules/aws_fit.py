@@ -1,6 +1,7 @@
 """Whether a job's size fits an instance that the queue can start."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from accel.catalog import Fit, Machine, holding, machines
 from accel.catalog.memory import (
@@ -54,6 +55,11 @@ _IDLE = 4
 def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -> list[Finding]:
     """The size of a job against the types and families of the environments that its queue tries. Types that
     the catalogue does not know are left out; where none is known, nothing is said."""
+    return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types)))
+
+
+@lru_cache(maxsize=1024)
+def _fit(vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...]) -> Sequence[Finding]:
     allowed = list({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
     if not allowed:
         return []

@@ -7,6 +7,7 @@ from accel.rules import (
     aws_images,
     aws_jobs,
     aws_network,
+    aws_places,
     aws_queues,
     aws_retries,
     aws_roles,
@@ -26,7 +27,7 @@ from accel.rules.finding import Rule
 
 _TOPICS = (
     names, aws_environments, aws_types, aws_images, aws_roles, aws_queues, aws_definitions, aws_fit,
-    aws_retries, aws_jobs, aws_network, containers, placeholders,
+    aws_retries, aws_jobs, aws_network, aws_places, containers, placeholders,
     gcp_gpus, gcp_machines, gcp_pools, gcp_zones, gcp_tpu, gcp_tpu_runtimes, gcp_legacy,
 )  # fmt: skip
 

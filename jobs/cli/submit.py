@@ -60,6 +60,7 @@ def submit(
     """
     from .. import keys
     from ..document import read
+    from ..errors import BadInput
     from ..registry import of_target
     from .finding import targets
     from .offers import chosen
@@ -75,7 +76,10 @@ def submit(
     backend = of_target(*chosen(job, targets(settings), to))
     caller = key if key is not None else DRY_RUN_KEY if dry_run else keys.drawn()
     submission = keys.submission_key(job.name, caller)
-    request = backend.render(job, keys.platform_name(job.name, submission), submission)
+    try:
+        request = backend.render(job, keys.platform_name(job.name, submission), submission)
+    except BadInput as refused:
+        raise document.placed(refused) from None
     for warning in request.warnings:
         warn(warning, settings)
     if dry_run:
