@@ -12,7 +12,6 @@ import pytest
 from accel.catalog import DamagedData, machine, price, regions, zones
 from accel.catalog.chosen import REFRESHED, NoCatalogue, cache
 from accel.catalog.tables import DATA, shipped
-
 from tests.support.catalog import forget
 
 from .test_speed import FIRST
