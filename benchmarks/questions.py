@@ -62,7 +62,7 @@ def askable() -> tuple[list[tuple[str, int]], Counter[str]]:
             elif not accelerator.skypilot_name:
                 left_out["kinds that SkyPilot has no name for"] += 1
             elif count != int(count):
-                left_out["shares of one GPU, which --gpu does not take"] += 1
+                left_out["shares of one GPU, which are not compared"] += 1
             elif not any(_priced(each, capacity) for each in machines_for(kind, count) for capacity in CAPACITIES):
                 left_out["kinds and counts without any price"] += 1
             else:

@@ -1,6 +1,7 @@
 """What the clouds sell with a kind of accelerator: the catalogue's offers, the cheapest first."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,6 +11,8 @@ from accel.catalog.prices import Price, price, prices_for
 from accel.cost import least_sure
 
 from .errors import BadInput
+
+COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,25 @@ class Listed:
     why_unknown: str | None
 
 
-def wanted(text: str) -> tuple[str, int | None]:
-    """The kind and count of `a100-80gb:8`; a kind alone has no count. Raises BadInput."""
+def wanted(text: str) -> tuple[str, float | None]:
+    """The kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises BadInput."""
     kind, colon, count = text.rpartition(":")
     if not colon:
         kind, count = text, ""
-    if colon and not (count.isascii() and count.isdigit() and len(count) < 7 and int(count)):
+    if colon and not (re.fullmatch(COUNT, count) and float(count)):
         raise BadInput(f"--gpu: must be KIND or KIND:COUNT, such as a100-80gb:8, is {text[:60]!r}")
     try:
         found = accelerator(kind)
     except (UnknownName, AmbiguousName, NotOffered) as error:
         raise BadInput(f"--gpu: {error}") from None
-    return found.name, int(count) if colon else None
+    if not colon:
+        return found.name, None
+    return found.name, int(count) if count.isdigit() else float(count)
 
 
 def listed(
     kind: str,
-    count: int | None,
+    count: float | None,
     cloud: str | None = None,
     region: str | None = None,
     *,
@@ -72,19 +77,19 @@ def listed(
         if (region is None or each.region == region) and each.vcpus >= cpus and each.memory_gib >= memory_gib
     ]
     if not found:
-        if region is not None:
-            _check(region, {each.cloud for each in ranked})
         _check_size(ranked, cpus, memory_gib)
+        if region is not None:
+            _check(region, (each.cloud for each in ranked))
     return found
 
 
 @cache
-def _ranked(kind: str, count: int | None, cloud: str | None, capacity: str | None) -> tuple[Listed, ...]:
+def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> tuple[Listed, ...]:
     found = (each for machine in _fitting(kind, count, cloud) for each in _sold(machine))
     return tuple(sorted(found, key=lambda each: _rank(each, capacity)))
 
 
-def _fitting(kind: str, count: int | None, cloud: str | None) -> tuple[Machine, ...]:
+def _fitting(kind: str, count: float | None, cloud: str | None) -> tuple[Machine, ...]:
     try:
         return machines_for(kind, count or 0, cloud)
     except NoMachine as error:
@@ -95,15 +100,18 @@ def _fitting(kind: str, count: int | None, cloud: str | None) -> tuple[Machine, 
         raise BadInput(f"--gpu: {error}") from None
 
 
-def _check(region: str, clouds: set[str]) -> None:
-    faults: list[str] = []
-    for cloud in sorted(clouds):
+def _check(region: str, clouds: Iterable[str]) -> None:
+    faults: list[UnknownName] = []
+    for cloud in dict.fromkeys(clouds):
         try:
             check_region(cloud, region)
         except UnknownName as error:
-            faults.append(str(error))
-    if len(faults) == len(clouds):
-        raise BadInput(f"--region: {faults[0]}")
+            faults.append(error)
+        else:
+            return
+    if faults:
+        zone = next((fault for fault in faults if isinstance(fault, NotOffered)), None)
+        raise BadInput(f"--region: {zone or faults[0]}")
 
 
 def _check_size(ranked: tuple[Listed, ...], cpus: int, memory_gib: float) -> None:

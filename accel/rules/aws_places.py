@@ -62,5 +62,6 @@ def instance_types(in_region: str, names: Sequence[str], field: str = "instance_
         near = nearest_places(in_region, tuple(dict.fromkeys(offered)))
         message = f'is "{name}", which is not offered in {in_region}'
         elsewhere = f", or a region that has it, such as {', '.join(near)}" if near else ""
-        found.append(NOT_OFFERED.finding(f"{field}[{i}]", message, f"use another type{elsewhere}; `stacks refresh` reads what AWS offers today"))
+        fix = f"use another type{elsewhere}; `stacks refresh` reads what AWS offers today"
+        found.append(NOT_OFFERED.finding(f"{field}[{i}]", message, fix))
     return found

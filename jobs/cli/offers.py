@@ -12,6 +12,7 @@ from .settings import OneOf, Settings, program
 from .verb import Verb
 
 if TYPE_CHECKING:
+    from ..errors import BadInput
     from ..job import Job
     from ..market import Listed
     from ..offers import Decision, Offer
@@ -21,8 +22,8 @@ CHEAPEST = "cheapest"
 
 COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
 WIDE = (*COLUMNS, "environment", "hours", "confidence", "note")
-LISTED = ("cloud", "region", "machine", "vcpus", "memory_gib", "on_demand", "spot", "prices_of", "confidence")
-LISTED_WIDE = (*LISTED[:7], "spot_low", *LISTED[7:], "note")
+LISTED = ("cloud", "region", "machine", "count", "vcpus", "memory_gib", "on_demand", "spot", "prices_of", "confidence")
+LISTED_WIDE = (*LISTED[:8], "spot_low", *LISTED[8:], "note")
 
 
 @click.command(cls=Verb)
@@ -64,7 +65,7 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
     if gpu is not None:
         kind, count = wanted(gpu)
         document.set(f"accelerator.type={kind}")
-        document.set(f"accelerator.count={count or 1}")
+        document.set(f"accelerator.count={1 if count is None else count}")
     decision = decide(document.job(), targets(settings).entries)
     if settings.output in ("json", "jsonl"):
         _as_json(decision, settings.output)
@@ -102,7 +103,7 @@ def _prices(offer: "Offer") -> dict[str, str]:
         "usd_hour": usd(offer.usd_hour, 4),
         "expected": usd(offer.expected),
         "on_demand": usd(offer.on_demand),
-        "worst": usd(offer.worst) if offer.bounded else "unbounded",
+        "worst": f"{'at least ' * offer.at_least}{usd(offer.worst)}" if offer.bounded else "unbounded",
     }
 
 
@@ -111,6 +112,8 @@ def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> 
 
     kind, count = wanted(gpu)
     found = listed(kind, count, **asked)
+    if not found:
+        raise _nowhere(asked.pop("region"), listed(kind, count, **asked))
     shown = found[:limit]
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in shown]
@@ -120,9 +123,20 @@ def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> 
     say(f"Shown {len(shown)} of {len(found)}")
 
 
+def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
+    """The region is one of a cloud's, and has none of the machines that others have."""
+    from accel.catalog.places import nearest_places
+
+    from ..errors import BadInput
+
+    near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
+    return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
+
+
 def _listed_row(each: "Listed") -> dict[str, Any]:
     return {
         **{field: getattr(each, field) for field in ("cloud", "region", "machine", "vcpus", "confidence")},
+        "count": f"{each.count:g}",
         "memory_gib": f"{each.memory_gib:g}",
         "on_demand": usd(each.on_demand, 4),
         "spot": usd(each.spot, 4),

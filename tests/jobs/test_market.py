@@ -80,7 +80,18 @@ def test_asking_again_is_quick() -> None:
 def test_kinds_and_counts_as_people_write_them() -> None:
     assert wanted("a100-80gb:8") == ("nvidia-a100-80gb", 8)
     assert wanted("H100") == ("nvidia-h100-80gb", None)
-    for text in ("a100-80gb:", "a100-80gb:0", "a100-80gb:x", ":8", "", "a100-80gb:99999999"):
+    assert wanted("l4:0.125") == ("nvidia-l4", 0.125)
+    for text in (
+        "l4:1.5",
+        "l4:0.0",
+        "l4:-1",
+        "a100-80gb:",
+        "a100-80gb:0",
+        "a100-80gb:x",
+        ":8",
+        "",
+        "a100-80gb:99999999",
+    ):
         with pytest.raises(BadInput, match="--gpu: "):
             wanted(text)
 
@@ -112,3 +123,22 @@ def test_offers_of_the_catalogue(home: Path, invoke: Callable[..., Result]) -> N
 def test_wrong_arguments(line: list[str], fragment: str, home: Path, invoke: Callable[..., Result]) -> None:
     result = invoke("offers", "--gpu", *line)
     assert (result.exit_code, result.stdout) == (2, "") and fragment in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "region, words",
+    [
+        ("eu-west-3", '"eu-west-3" has no such machine; nearest: eu-central-1, '),
+        ("us-central1-a", "us-central1-a is a zone; the region is us-central1"),
+        ("nowhere", 'unknown region "nowhere"'),
+    ],
+)
+def test_a_region_without_such_machines(region: str, words: str, home: Path, invoke: Callable[..., Result]) -> None:
+    refused = invoke("offers", "--gpu", "a100-80gb:8", "--region", region)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: --region: ") and words in refused.stderr
+
+
+def test_a_share_of_a_gpu_is_seen_as_one(home: Path, invoke: Callable[..., Result]) -> None:
+    header, row = invoke("offers", "--gpu", "l4:0.125", "--limit", "1").stdout.splitlines()
+    assert dict(zip(header.split(), row.split(), strict=False))["COUNT"] == "0.125"
