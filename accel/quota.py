@@ -11,11 +11,13 @@ runs is counted once: as a part of its maximum.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from math import isfinite
+from typing import Any, Literal, TypeGuard
 
 from accel.catalog.machines import Machine, expand
 from accel.catalog.nearest import UnknownName
 from accel.catalog.quotas import Quota, quota_for, standard_of
+from accel.catalog.tpu_generations import GENERATIONS
 
 Word = Literal["ok", "over", "unknown"]
 
@@ -143,6 +145,10 @@ def _machines(types: Iterable[str]) -> tuple[list[Machine], list[str]]:
     return known, unknown
 
 
+_CORES = {generation.accelerator: generation.cores_per_chip for generation in GENERATIONS}
+"""The cores of a TPU chip: the Cloud TPU API counts cores, Compute Engine chips."""
+
+
 def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
     """What Google machines can use at most: the accelerators of their kind, all GPUs of the project, SSD."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
@@ -157,7 +163,9 @@ def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
         amount = pool.count * pool.machines
         quota = quota_for("gcp", pool.accelerator, pool.spot, service=pool.service)
         bought = "Spot" if pool.spot else "on-demand"
-        count(quota, quota.key if quota else f"{pool.accelerator} {bought}", pool.region, pool.name, amount)
+        label = quota.key if quota else f"{pool.accelerator} {bought}"
+        each = _CORES[pool.accelerator] if quota and quota.unit == "core" else 1
+        count(quota, label, pool.region, pool.name, amount * each)
         # Vertex AI and the TPU API have quotas of their own, and TPUs are no GPUs.
         if pool.service != "compute":
             continue
@@ -208,17 +216,22 @@ class Reading:
 
 def google_readings(answer: Mapping[str, Any]) -> dict[str, Reading]:
     """The metrics of an answer of compute.regions.get or compute.projects.get (GPUS_ALL_REGIONS is in the second
-    only), by name. Entries that are not whole are left out.
+    only), by name. Entries that are not whole or make no sense are left out.
 
     Source: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
     """
     found: dict[str, Reading] = {}
-    entries: list[dict[str, Any]] = answer.get("quotas") or []
-    for entry in entries:
-        metric, limit, use = (entry.get(name) for name in ("metric", "limit", "usage"))
-        if isinstance(metric, str) and isinstance(limit, int | float) and isinstance(use, int | float):
+    entries: Any = answer.get("quotas")
+    for entry in entries if isinstance(entries, list) else []:  # pyright: ignore[reportUnknownVariableType]
+        given: dict[str, Any] = entry if isinstance(entry, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        metric, limit, use = (given.get(name) for name in ("metric", "limit", "usage"))
+        if isinstance(metric, str) and _is_number(limit) and _is_number(use) and use >= 0:
             found[metric] = Reading(float(limit), float(use))
     return found
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def google_reading(quota: Quota, readings: Mapping[str, Reading]) -> Reading | None:

@@ -11,13 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, preview, program, up
+from . import bulk, catalog, commands, market, preview, program, up
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
 BENCHMARKS = {
-    "up": up, "preview": preview, "commands": commands, "catalog": catalog, "program": program, "bulk": bulk,
-}  # fmt: skip
+    "up": up,
+    "preview": preview,
+    "commands": commands,
+    "catalog": catalog,
+    "market": market,
+    "program": program,
+    "bulk": bulk,
+}
 
 
 def main() -> int:

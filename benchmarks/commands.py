@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import platformdirs
-
-from .measure import PYTHON, ROOT, Failed, Line, medians_s, run
+from .measure import PYTHON, ROOT, Failed, Line, medians_s
+from .peer import command
 
 JOBS = (PYTHON, "-m", "jobs")
 DRY_RUN = (*JOBS, "submit", "examples/jobs/digits.yaml", "--to", "gpu", "--dry-run")
@@ -31,18 +29,9 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _aws() -> Path | None:
-    """Return the AWS command, in an environment of its own; None, and a line, where it cannot be had."""
-    requirements = ROOT / "benchmarks" / "requirements.txt"
-    home = Path(platformdirs.user_cache_dir("accel")) / requirements.read_text().strip().replace("==", "-")
-    command = home / "bin" / "aws"
-    if not command.exists():
-        # A half-made one has no command: pip installs scripts last.
-        shutil.rmtree(home, ignore_errors=True)
-        pip = (home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        try:
-            run((PYTHON, "-m", "venv", home))
-            run((*pip, "-r", requirements))
-        except Failed as failure:
-            sys.stderr.write(f"aws --version is missing: {failure}\n")
-            return None
-    return command
+    """Return the AWS command; None, and a line, where it cannot be had."""
+    try:
+        return command("requirements.txt", "aws")
+    except Failed as failure:
+        sys.stderr.write(f"aws --version is missing: {failure}\n")
+        return None

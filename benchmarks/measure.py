@@ -34,7 +34,7 @@ class Line:
     def __str__(self) -> str:
         text = f"{self.name}: {self.value:.4g} {self.unit}".rstrip()
         if self.peer_value is not None:
-            text += f"; {self.value / self.peer_value:.2f} x {self.peer} ({self.peer_value:.4g} {self.unit})"
+            text += f"; {self.value / self.peer_value:.3g} x {self.peer} ({self.peer_value:.4g} {self.unit})"
         if self.limit is not None:
             text += f"; limit {self.limit:.4g}{' BROKEN' if self.broken else ''}"
         return text
@@ -51,6 +51,7 @@ def run(command: Sequence[str | Path], cwd: Path = ROOT, environment: Mapping[st
         Failed: it ends with another code than 0.
     """
     values = {**os.environ, **(environment or {})}
+    values.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode
     answer = subprocess.run(command, cwd=cwd, env=values, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip().splitlines()

@@ -4,6 +4,7 @@ A task is taken to have its instance to itself; start-up and idle time of instan
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from accel import cost
 from accel.catalog import UnknownName
@@ -154,6 +155,7 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
     )
 
 
+@lru_cache(maxsize=4096)
 def _rate(region: str, machine: str) -> Rate:
     try:
         found = price("aws", region, machine)

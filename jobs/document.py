@@ -87,6 +87,18 @@ class Document:
             raise BadInputs(self._ordered(self.faults))
         return job
 
+    def placed(self, refused: BadInput) -> BadInputs:
+        """What a target says of this job's fields (`memory_mib: ...`), each with its place in the file."""
+        messages = refused.messages if isinstance(refused, BadInputs) else [refused.message]
+        paths = [_path(message.partition(":")[0]) for message in messages]
+        return BadInputs(
+            [
+                f"{self._place(path)}: {message}" if path[0] in Job.model_fields else message
+                for path, message in zip(paths, messages, strict=True)
+            ],
+            refused.hint,
+        )
+
     def _put(self, path: tuple[str, ...], value: Any, place: str) -> None:
         if self.values is None:
             self.values = {}

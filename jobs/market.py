@@ -1,65 +1,95 @@
 """What the clouds sell with a kind of accelerator: the catalogue's offers, the cheapest first."""
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
-from accel.catalog import AmbiguousName, Machine, NoMachine, NotOffered, UnknownName, accelerator, machines_for
+from accel.catalog import AmbiguousName, Machine, NoMachine, NotOffered, UnknownName, accelerator, hosts, machines_for
 from accel.catalog.places import check_region
-from accel.catalog.prices import Price, prices_for
+from accel.catalog.prices import Price, price, prices_for
+from accel.cost import least_sure
 
 from .errors import BadInput
+
+COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine type in a region; USD an hour of what `scope` says, None where not known."""
+    """A machine type in a region; USD an hour of the whole machine, None where not known.
+
+    GPUs to attach come with a host, once for each that takes them: `machine` is then `n1-standard-4+nvidia-tesla-t4x1`.
+    `memory_gib` is what the cloud lists, more than a job gets.
+    """
 
     cloud: str
     region: str
     machine: str
     accelerator: str
     count: int | float
+    vcpus: int
+    memory_gib: float
     on_demand: float | None
     spot: float | None
     spot_low: float | None
-    scope: str
     dates: tuple[str, ...]
     confidence: str
     why_unknown: str | None
 
 
-def wanted(text: str) -> tuple[str, int | None]:
-    """The kind and count of `a100-80gb:8`; a kind alone has no count. Raises BadInput."""
+def wanted(text: str) -> tuple[str, float | None]:
+    """The kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises BadInput."""
     kind, colon, count = text.rpartition(":")
     if not colon:
         kind, count = text, ""
-    if colon and not (count.isascii() and count.isdigit() and len(count) < 7 and int(count)):
+    if colon and not (re.fullmatch(COUNT, count) and float(count)):
         raise BadInput(f"--gpu: must be KIND or KIND:COUNT, such as a100-80gb:8, is {text[:60]!r}")
     try:
         found = accelerator(kind)
     except (UnknownName, AmbiguousName, NotOffered) as error:
         raise BadInput(f"--gpu: {error}") from None
-    return found.name, int(count) if colon else None
+    if not colon:
+        return found.name, None
+    return found.name, int(count) if count.isdigit() else float(count)
 
 
-def listed(kind: str, count: int | None, cloud: str | None = None, region: str | None = None) -> list[Listed]:
-    """Every machine type with so many of the accelerator (any number where None), in every region that offers it, the
-    cheapest an hour first and those without a price last. GPUs to attach are priced without their host.
+def listed(
+    kind: str,
+    count: float | None,
+    cloud: str | None = None,
+    region: str | None = None,
+    *,
+    cpus: int = 0,
+    memory_gib: float = 0.0,
+    capacity: str | None = None,
+) -> list[Listed]:
+    """Every machine type with so many of the accelerator (any number where None) and at least so many vCPUs and GiB, in
+    every region that offers it: the cheapest an hour first as `capacity` (`spot`, `on-demand`; None: as either), and
+    those without that price last.
 
-    Raises BadInput with the counts that exist, or for a region that no cloud asked has.
+    Raises BadInput with the counts that exist, with the sizes that do, or for a region that no cloud asked has.
     """
-    fitting = _fitting(kind, count, cloud)
-    if region is not None:
-        _check(region, {machine.cloud for machine in fitting})
+    ranked = _ranked(kind, count, cloud, capacity)
     found = [
-        _listed(machine, place, price)
-        for machine in fitting
-        for place, price in prices_for(machine.cloud, machine.name).items()
-        if region in (None, place)
+        each
+        for each in ranked
+        if (region is None or each.region == region) and each.vcpus >= cpus and each.memory_gib >= memory_gib
     ]
-    return sorted(found, key=_rank)
+    if not found:
+        _check_size(ranked, cpus, memory_gib)
+        if region is not None:
+            _check(region, (each.cloud for each in ranked))
+    return found
 
 
-def _fitting(kind: str, count: int | None, cloud: str | None) -> tuple[Machine, ...]:
+@cache
+def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> tuple[Listed, ...]:
+    found = (each for machine in _fitting(kind, count, cloud) for each in _sold(machine))
+    return tuple(sorted(found, key=lambda each: _rank(each, capacity)))
+
+
+def _fitting(kind: str, count: float | None, cloud: str | None) -> tuple[Machine, ...]:
     try:
         return machines_for(kind, count or 0, cloud)
     except NoMachine as error:
@@ -70,35 +100,64 @@ def _fitting(kind: str, count: int | None, cloud: str | None) -> tuple[Machine, 
         raise BadInput(f"--gpu: {error}") from None
 
 
-def _check(region: str, clouds: set[str]) -> None:
-    faults: list[str] = []
-    for cloud in sorted(clouds):
+def _check(region: str, clouds: Iterable[str]) -> None:
+    faults: list[UnknownName] = []
+    for cloud in dict.fromkeys(clouds):
         try:
             check_region(cloud, region)
         except UnknownName as error:
-            faults.append(str(error))
-    if len(faults) == len(clouds):
-        raise BadInput(f"--region: {faults[0]}")
+            faults.append(error)
+        else:
+            return
+    if faults:
+        zone = next((fault for fault in faults if isinstance(fault, NotOffered)), None)
+        raise BadInput(f"--region: {zone or faults[0]}")
 
 
-def _listed(machine: Machine, region: str, found: Price) -> Listed:
-    dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
+def _check_size(ranked: tuple[Listed, ...], cpus: int, memory_gib: float) -> None:
+    sizes = {(each.vcpus, each.memory_gib) for each in ranked}
+    if sizes and not any(vcpus >= cpus and memory >= memory_gib for vcpus, memory in sizes):
+        vcpus, memory = max(sizes)
+        asked = [f"{cpus} vCPUs"] * bool(cpus) + [f"{memory_gib:g} GiB"] * bool(memory_gib)
+        raise BadInput(f"no machine with such GPUs has {' and '.join(asked)}; the largest: {vcpus}, {memory:g} GiB")
+
+
+def _sold(machine: Machine) -> Iterator[Listed]:
+    for region, paid in prices_for(machine.cloud, machine.name).items():
+        if not machine.is_attachment:
+            yield _listed(machine, region, machine.name, machine, (paid,))
+            continue
+        for host in hosts(machine):
+            name = f"{host.name}+{machine.accelerator}x{machine.accelerator_count}"
+            yield _listed(machine, region, name, host, (paid, price(host.cloud, region, host.name)))
+
+
+def _listed(machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...]) -> Listed:
+    """A machine that costs what its parts cost together, with the vCPUs and memory of `host`."""
+    dates = dict.fromkeys(date for part in parts for date in (part.on_demand_date, part.spot_date) if date)
     return Listed(
         machine.cloud,
         region,
-        machine.name,
+        name,
         machine.accelerator,
         machine.accelerator_count,
-        found.on_demand,
-        found.spot,
-        found.spot_low,
-        found.scope,
+        host.vcpus,
+        host.memory_mib / 1024,
+        _sum([part.on_demand for part in parts]),
+        _sum([part.spot for part in parts]),
+        _sum([part.spot_low for part in parts]),
         tuple(dates),
-        found.confidence,
-        found.why_unknown,
+        least_sure(part.confidence for part in parts),
+        "; ".join(part.why_unknown for part in parts if part.why_unknown) or None,
     )
 
 
-def _rank(each: Listed) -> tuple[bool, float, str, str]:
-    known = [usd for usd in (each.on_demand, each.spot) if usd is not None]
+def _sum(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _rank(each: Listed, capacity: str | None) -> tuple[bool, float, str, str]:
+    asked = {"spot": (each.spot,), "on-demand": (each.on_demand,)}.get(capacity or "", (each.on_demand, each.spot))
+    known = [usd for usd in asked if usd is not None]
     return not known, min(known, default=0.0), each.machine, each.region

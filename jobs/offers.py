@@ -44,8 +44,9 @@ KEY = "0" * 64
 @dataclass(frozen=True)
 class Offer:
     """A target that can run the job. USD: `usd_hour` of one task's machine, `expected` and `on_demand` of the whole job
-    run once, `worst` of all its attempts. None is not known; `worst` is None too where nothing is `bounded` by a
-    timeout_s. `hours` are those to pay for, `repeats` the Spot interruptions to expect in them."""
+    run once, `worst` of all its attempts, `at_least` so much where the price of a type is not known. None is not known;
+    `worst` is None too where nothing is `bounded` by a timeout_s. `hours` are those to pay for, `repeats` the Spot
+    interruptions to expect in them."""
 
     target: str
     kind: str
@@ -57,6 +58,7 @@ class Offer:
     expected: float | None = None
     on_demand: float | None = None
     worst: float | None = None
+    at_least: bool = False
     bounded: bool = True
     hours: float = ASSUMED_RUN_H
     repeats: float = 0.0
@@ -183,6 +185,7 @@ def _offer(job: Job, kind: str, found: JobCost, warnings: tuple[str, ...]) -> Of
         None if usd_hour is None else usd_hour * paid_hours * found.tasks,
         _on_demand(found.environments, first, hours, found.tasks),
         found.worst,
+        found.at_least and found.worst is not None,
         job.timeout_s is not None,
         paid_hours,
         repeated,

@@ -16,6 +16,7 @@ VERBS = {
     "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
     "images": ("images", "Pin the images of instances; deregister old job definitions."),
     "unwedge": ("unwedge", "Remove a compute environment that AWS does not let go."),
+    "refresh": ("refresh", "Read live prices and offers into a catalogue of your own."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
     "adopt": ("adopt.verb", "Take over what exists on AWS Batch, without making it again."),
 }

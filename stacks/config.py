@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from accel.catalog.nearest import nearest
 from accel.faults import Fault, find, several
 from accel.rules import aws_monitoring as monitoring_rules
+from accel.rules import aws_places
 from accel.rules import aws_queues as queue_rules
 from accel.rules import placeholders as rules
 from accel.rules.aws_clusters import zones
@@ -59,7 +60,7 @@ Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discr
 class Aws(Spec):
     """What is deployed to one region of AWS."""
 
-    region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
+    region: str
     account_id: str | None = Field(default=None, description="deploying into any other account is refused")
     network: Network
     roles: BatchRolesSpec = BatchRolesSpec()
@@ -90,7 +91,7 @@ class Aws(Spec):
                     )
         if isinstance(self.network, CreatedNetwork):
             for index, zone in enumerate(self.network.zones):
-                if not zone.startswith(self.region):
+                if not zone.startswith(self.region) or zone == self.region:
                     faults.append((f"network.zones[{index}]", f"{zone!r} is not a zone of region {self.region}"))
         for name, spec in self.environments.items():
             if fault := self._zone_fault(spec):
@@ -126,8 +127,10 @@ class Aws(Spec):
 
     def findings(self) -> list[Finding]:
         found = rules.account("account_id", self.account_id) if self.account_id else []
+        found += aws_places.region(self.region)
         for name, spec in self.environments.items():
             found += under(f"environments.{name}", zones(wanted=spec.one_zone, count=self._zone_count(spec)))
+            found += under(f"environments.{name}", aws_places.instance_types(self.region, spec.instance_types))
         queues = {name: self._places(queue) for name, queue in self.queues.items()}
         sizes = {name: Size(spec.vcpus, spec.memory_mib, spec.gpus) for name, spec in self.definitions.items()}
         for name, places in queues.items():

@@ -1,4 +1,4 @@
-"""`stacks quota`: whether the account's quotas hold an environment at its largest, asked before anything is made."""
+"""`stacks quota`: whether an account's quotas hold an environment at its largest, or machines that are only planned."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,30 +28,60 @@ class QuotaVerb(StackVerb):
 
 @dataclass(frozen=True)
 class Judged:
-    """One environment and what its quotas say."""
+    """What the quotas say of one environment; of planned machines where `stack` is None. `whose` names the account or
+    project."""
 
-    stack: str
-    account_id: str | None
+    stack: str | None
+    whose: str | None
     verdicts: tuple["Verdict", ...]
 
 
 @click.command(cls=QuotaVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
+@click.option("--machine", "machines", metavar="CLOUD:TYPE[:COUNT]", multiple=True, help="So many machines instead.")
+@click.option("--region", metavar="REGION", help="With --machine: where.")
+@click.option("--spot", is_flag=True, help="With --machine: as Spot machines.")
+@click.option("--project", metavar="PROJECT", help="With gcp machines: whose quotas; else $GOOGLE_CLOUD_PROJECT.")
 @click.option("--request", is_flag=True, help="Write the requests for what is too small as a Pulumi program.")
 @click.pass_obj
-def quota(settings: Settings, names: tuple[str, ...], request: bool) -> None:
+def quota(
+    settings: Settings,
+    names: tuple[str, ...],
+    machines: tuple[str, ...],
+    region: str | None,
+    spot: bool,
+    project: str | None,
+    request: bool,
+) -> None:
     """Compare what each STACK (a name or a file) can use at most with the account's quotas.
 
     NEED is the maximum of all compute environments under one quota, USE what runs in the account now; what the stack
     itself runs is counted once. Exit code 5 where a limit is too small, with --strict also where one is not known.
+
+    With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs.
     """
+    from jobs.errors import BadInput
+
+    if machines:
+        from .quota_machines import judge_machines
+
+        if names:
+            raise BadInput("stacks quota: STACK and --machine exclude each other")
+        found = [judge_machines(machines, region, spot, project)]
+    else:
+        if region or spot or project:
+            raise BadInput("stacks quota: --region, --spot and --project are for --machine; a STACK has its own")
+        from .commands import read_stacks, stack_files
+
+        found = [judge(stack) for stack in read_stacks(stack_files(list(names), Path()), settings.strict)]
+    _tell(settings, found, request)
+
+
+def _tell(settings: Settings, found: list[Judged], request: bool) -> None:
     from jobs.cli.output import show
     from jobs.cli.report import say
     from jobs.errors import OverLimit
 
-    from .commands import read_stacks, stack_files
-
-    found = [judge(stack) for stack in read_stacks(stack_files(list(names), Path()), settings.strict)]
     over = [row for each in found for row in each.verdicts if row.word == "over"]
     if request:
         from .quota_request import program
@@ -59,9 +89,11 @@ def quota(settings: Settings, names: tuple[str, ...], request: bool) -> None:
         if not over:
             say("no limit is too small: there is nothing to ask for")
             return
-        click.echo(program([(each.stack, each.account_id, each.verdicts) for each in found]), nl=False)
+        click.echo(program([(each.stack, each.whose, each.verdicts) for each in found]), nl=False)
         return
-    show([row_of(each.stack, row) for each in found for row in each.verdicts], settings.output, COLUMNS, WIDE, "quota")
+    stacks = any(each.stack for each in found)
+    columns, wide = (COLUMNS, WIDE) if stacks else (COLUMNS[1:], WIDE[1:])
+    show([row_of(each.stack, row) for each in found for row in each.verdicts], settings.output, columns, wide, "quota")
     unknown = [row for each in found for row in each.verdicts if row.word == "unknown"]
     if settings.output in ("table", "wide"):
         for line in _remarks(found):
@@ -70,7 +102,8 @@ def quota(settings: Settings, names: tuple[str, ...], request: bool) -> None:
         say(f"quota unknown: {row.need.label} in {row.need.region}: {row.reason}")
     if over:
         texts = [f"{row.need.quota or row.need.label} in {row.need.region}: {row.reason}" for row in over]
-        raise OverLimit("; ".join(texts), "stacks quota --request writes the request; or lower max_vcpus")
+        fewer = "lower max_vcpus" if stacks else "take fewer machines"
+        raise OverLimit("; ".join(texts), f"stacks quota --request writes the request; or {fewer}")
     if unknown and settings.strict:
         raise OverLimit(f"{len(unknown)} quotas are not known, and --strict takes none of them for enough")
 
@@ -80,17 +113,14 @@ def judge(stack: "ReadStack") -> Judged:
 
     Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's.
     """
-    from accel.quota import needs, verdict
-
-    from .quota_use import readings
+    from .quota_aws import judge_aws
 
     section = stack.environment.aws
     if section is None:
         return Judged(stack.name, None, ())
-    wanted = needs(pools(section))
-    read = readings(section, [need.quota for need in wanted if need.quota], project_of(stack.path), stack.name)
-    verdicts = [verdict(need, *read.of(need.quota)) for need in wanted]
-    return Judged(stack.name, section.account_id, tuple(verdicts))
+    account, project = section.account_id, project_of(stack.path)
+    verdicts = judge_aws(section.region, pools(section), account_id=account, project=project, stack=stack.name)
+    return Judged(stack.name, f"account {account}" if account else None, verdicts)
 
 
 def pools(section: "Aws") -> list["Pool"]:
@@ -121,7 +151,7 @@ def project_of(path: Path) -> str | None:
     return value.get("name") if isinstance(value, dict) else None  # pyright: ignore
 
 
-def row_of(stack: str, judged: "Verdict") -> dict[str, Any]:
+def row_of(stack: str | None, judged: "Verdict") -> dict[str, Any]:
     """One line of the table and of -o json; numbers are in `unit`."""
     need, known = judged.need, judged.need.quota
     return {

@@ -40,19 +40,19 @@ _SERVICES = {
     "tpu": "tpu.googleapis.com",
 }
 
-Stack = tuple[str, str | None, Sequence[Verdict]]
-"""A stack's name, its account (AWS) and its verdicts."""
+Stack = tuple[str | None, str | None, Sequence[Verdict]]
+"""A stack's name, None for planned machines; whose quotas ("account 123"); the verdicts."""
 
 
 def program(stacks: Iterable[Stack]) -> str:
     """A program that asks for each limit that is too small, by the total that the stack comes to. Limits that are too
     small for two stacks are asked for once, with the larger total; quotas without a known id are a comment."""
-    wanted: dict[tuple[str, str], tuple[str, Verdict]] = {}
-    accounts: dict[str, None] = {}
-    for stack, account, verdicts in stacks:
+    wanted: dict[tuple[str, str], tuple[str | None, Verdict]] = {}
+    owners: dict[str, None] = {}
+    for stack, whose, verdicts in stacks:
         for row in (row for row in verdicts if row.word == "over" and row.need.quota):
-            if account:
-                accounts[account] = None
+            if whose:
+                owners[whose] = None
             key = (row.need.label, row.need.region)
             if key not in wanted or value_of(row) > value_of(wanted[key][1]):
                 wanted[key] = (stack, row)
@@ -64,7 +64,7 @@ def program(stacks: Iterable[Stack]) -> str:
         head += "import pulumi_gcp as gcp\n\n"
         head += 'PROJECT = pulumi.Config("gcp").require("project")\n'
         head += 'CONTACT = pulumi.Config("quotas").require("contact_email")\n'
-    note = f"\n# For account {', '.join(accounts)}.\n" if accounts else ""
+    note = f"\n# For {', '.join(owners)}.\n" if owners else ""
     return head + note + "".join(blocks)
 
 
@@ -73,11 +73,12 @@ def value_of(row: Verdict) -> int:
     return math.ceil(row.need.amount if row.total is None else row.total)
 
 
-def _block(stack: str, row: Verdict) -> str:
+def _block(stack: str | None, row: Verdict) -> str:
     need, quota = row.need, row.need.quota
     assert quota is not None
     kinds = ", ".join(f"{name} {amount:g}" for name, amount in need.by.items())
-    why = f"stack {stack} can use {need.amount:g} {quota.unit}s ({kinds}); the limit is {row.limit or 0:g}"
+    what = f"stack {stack} can use" if stack else "planned machines use"
+    why = f"{what} {need.amount:g} {quota.unit}s ({kinds}); the limit is {row.limit or 0:g}"
     values = {
         "name": re.sub(r"[^a-z0-9]+", "-", f"{quota.name} {need.region}".lower()).strip("-"),
         "region": need.region,

@@ -92,13 +92,13 @@ def accelerator(name: str) -> Accelerator:
     SkyPilot's name, or an alias such as `h100`; case does not count, nor does `_` or a space for `-`.
 
     AWS says V100 and A100 for two memory sizes each; both mean the smaller one here, as in SkyPilot and GCE.
-    Raises UnknownName with the nearest names, AmbiguousName with the choices, and NotOffered with the reason for what
-    exists and cannot be rented: consumer GPUs, the K80.
+    Raises UnknownName with the nearest names or all there are, AmbiguousName with the choices, and NotOffered with the
+    reason for what exists and cannot be rented: consumer GPUs, the K80.
     """
     names = _names()
     keys = names.get(_folded(name))
     if keys is None:
-        raise _refused(name) or UnknownName("accelerator", name, names)
+        raise _refused(name) or UnknownName("accelerator", name, names, (_short(key)[1] for key in accelerators()))
     if len(keys) != 1:
         raise AmbiguousName("accelerator", name, keys)
     return accelerators()[keys[0]]

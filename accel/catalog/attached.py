@@ -15,9 +15,7 @@ _PREDEFINED = re.compile(r"n1-(standard|highmem|highcpu)-(\d{1,2})", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Attached:
     """So many GPUs on one N1 VM, and the sizes that the VM may then have. Memory is in GB as Google counts it.
-
-    `unverified` names the columns from memory: nothing is refused because of them.
-    """
+    `unverified` names the columns from memory: no limit is among them."""
 
     accelerator: str
     count: int

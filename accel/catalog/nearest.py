@@ -33,14 +33,25 @@ def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     return [candidate for _, candidate in close[:n]]
 
 
-class UnknownName(LookupError):
-    """A name that the catalogue does not have. `nearest` holds the known names most like it."""
+_LISTED = 40
+"""Known names that a message lists where none is similar."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+
+class UnknownName(LookupError):
+    """A name that the catalogue does not have. `nearest` holds the known names most like it; where there is none,
+    `listed` has all that are known, or those that the caller shows for them, unless they are many."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], listed: Iterable[str] | None = None) -> None:
+        known = tuple(known)
+        shown = known if listed is None else tuple(listed)
         self.kind = kind
         self.name = name
         self.nearest = tuple(nearest(name, known))
-        hint = f"nearest: {', '.join(self.nearest)}" if self.nearest else "nothing similar is known"
+        self.listed = shown if not self.nearest and len(shown) <= _LISTED else ()
+        if self.nearest:
+            hint = f"nearest: {', '.join(self.nearest)}"
+        else:
+            hint = f"known: {', '.join(self.listed)}" if self.listed else "nothing similar is known"
         super().__init__(f'unknown {kind} "{name}"; {hint}')
 
 
@@ -54,6 +65,7 @@ class NotOffered(UnknownName):
         self.kind = kind
         self.name = name
         self.nearest = tuple(nearest)
+        self.listed = ()
         LookupError.__init__(self, why)
 
 

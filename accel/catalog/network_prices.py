@@ -21,7 +21,7 @@ class PartPrice:
 def _prices() -> dict[tuple[str, str], PartPrice]:
     return {
         (row["region"], row["item"]): PartPrice(
-            float(row["usd"]), row["unit"], row["source"], row["snapshot"], row["confidence"]
+            row.figure("usd"), row["unit"], row["source"], row["snapshot"], row["confidence"]
         )
         for row in rows("aws_network_prices.csv")
     }

@@ -7,16 +7,22 @@ import os
 from collections.abc import Iterator
 from operator import itemgetter
 
+from accel.catalog.chosen import CHOICE, REFRESHED, NoCatalogue, folder
+
 DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  pathlib takes 5 ms to import
 
 
-class DamagedData(ValueError):
-    """A data file that cannot be read as it must be: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`."""
+class DamagedData(Exception):
+    """A data file that cannot be read as it must be: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`.
+
+    It is no ValueError, which pydantic would take for a fault of the document that is being checked.
+    """
 
     def __init__(self, file: str, line: int, column: str, why: str) -> None:
         self.file = file
         self.line = line
         self.column = column
+        self.why = why
         super().__init__(f"{file}:{line}: {column}: {why}" if column else f"{file}:{line}: {why}")
 
 
@@ -104,6 +110,10 @@ class Table:
         """The line of that index; 0 is the one below the header. Its number of cells must have been checked."""
         return Row(self.file, index + 2, self.columns, self._quoted(index))
 
+    def rows(self) -> list[Row]:
+        """Every line. Raises DamagedData."""
+        return [Row(self.file, line, self.columns, cells) for line, cells in enumerate(self.cells(), 2)]
+
     def _quoted(self, index: int) -> list[str]:
         try:
             return next(csv.reader([self.lines[index]], strict=True))
@@ -112,18 +122,34 @@ class Table:
 
 
 def read(file: str) -> Table:
-    """A CSV file of data/: one header line without quotes, no line break inside a cell. Raises DamagedData."""
+    """A CSV file of data/, or of the folder that $ACCEL_CATALOG means: one header line without quotes, no line break
+    inside a cell. Raises DamagedData, with the whole path for a file of such a folder; NoCatalogue."""
+    choice = os.environ.get(CHOICE) if file in REFRESHED else None
+    if not choice:
+        return _read(f"{DATA}/{file}", file)
+    path = f"{folder(choice)}/{file}"
     try:
-        with open(f"{DATA}/{file}", encoding="utf-8") as stream:  # noqa: PTH123  as above
-            return Table(file, stream.read())
+        return _read(path, path)
+    except OSError as error:
+        raise NoCatalogue(f"{path}: {error.strerror}") from None
+
+
+def shipped(file: str) -> Table:
+    """A CSV file of data/, whatever $ACCEL_CATALOG says. Raises DamagedData."""
+    return _read(f"{DATA}/{file}", file)
+
+
+def _read(path: str, name: str) -> Table:
+    try:
+        with open(path, encoding="utf-8") as stream:  # noqa: PTH123  as above
+            return Table(name, stream.read())
     except UnicodeDecodeError as error:
-        raise DamagedData(file, error.object.count(b"\n", 0, error.start) + 1, "", "not UTF-8") from None
+        raise DamagedData(name, error.object.count(b"\n", 0, error.start) + 1, "", "not UTF-8") from None
 
 
 def rows(file: str) -> list[Row]:
-    """The rows of a CSV file in data/, by column name."""
-    table = read(file)
-    return [Row(file, line, table.columns, cells) for line, cells in enumerate(table.cells(), 2)]
+    """The rows of a CSV file, by column name."""
+    return read(file).rows()
 
 
 def number(cell: str) -> float | None:

@@ -138,6 +138,11 @@ def tpu(name: str, topology: str | None = None) -> Slice:
     return Slice(own, name, generation, chips, topology, single.get(chips, generation.several))
 
 
+def generation_of(name: str) -> Generation:
+    """The generation that a slice's name begins with. Raises UnknownName."""
+    return _parsed(name)[0]
+
+
 def tpu_pool(machine_type: str, topology: str) -> Slice:
     """The slice that a GKE node pool of that machine type and topology is. Unlike tpu() it can be an 8-chip slice of
     v5e or v6e on two 4-chip hosts.

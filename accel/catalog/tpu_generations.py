@@ -1,8 +1,8 @@
 """The generations of TPUs: how slices are named, what hosts they are made of, which software runs on them.
 
 Sources: https://docs.cloud.google.com/tpu/docs/v4, .../v5e, .../v5p, .../v6e and .../tpu7x (sizes, shapes, hosts),
-https://docs.cloud.google.com/kubernetes-engine/docs/concepts/tpus (machine types, labels). The shapes of v2 and v3
-and the machine types of v3 are from memory.
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus (machine types, labels, shapes of v3),
+https://cloud.google.com/tpu/docs/v2 (sizes). The shapes and hosts of v2 above one host are from memory (`recalled`).
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,8 @@ class Generation:
     two-dimensional one, all of them; a three-dimensional one has shapes of whole 4x4x4 cubes up to `pod_chips`, with
     a name every 64 chips up to `stepped_chips` and the names of `larger_chips` above. `published_chips` is the
     largest slice in Google's tables. `single` are the hosts that a slice of one host can be, `several` is the host
-    of larger ones, `devices` are machine types of GKE beside them, for one host only.
+    of larger ones, `devices` are machine types of GKE beside them, for one host only. `recalled`: shapes and hosts were
+    not compared with a page, so nothing is refused because of them.
     """
 
     prefix: str
@@ -60,6 +61,7 @@ class Generation:
     aliases: tuple[str, ...] = ()
     devices: tuple[Host, ...] = ()
     api: Api = "tpu"
+    recalled: bool = False
 
     @property
     def dimensions(self) -> int:
@@ -93,6 +95,7 @@ GENERATIONS: tuple[Generation, ...] = (
     Generation(
         "v2", "V2", "tpu-v2", "TPU v2", 2, "cores", 256, 256,
         (Host(4, None, ""),), Host(4, None, ""), _BASE, sizes_2d=((2, 2), (4, 4), (8, 8), (8, 16), (16, 16)),
+        recalled=True,
     ),
     Generation(
         "v3", "V3", "tpu-v3", "TPU v3", 2, "cores", 1024, 1024,

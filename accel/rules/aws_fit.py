@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from accel.catalog import Fit, Machine, holding, machines
@@ -130,6 +131,11 @@ def unserved(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding
 def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -> list[Finding]:
     """The size of a job against the types and families of the environments that its queue tries. Types that
     the catalogue does not know are left out; where none is known, nothing is said."""
+    return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types)))
+
+
+@lru_cache(maxsize=1024)
+def _fit(vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...]) -> Sequence[Finding]:
     allowed = list({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
     if not allowed:
         return []

@@ -81,7 +81,7 @@ def accelerator_name(
             return [] if migration else [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
         return [CONSUMER.finding(field, f'is "{name}", which is not offered on AWS or Google Cloud', _use(refused))]
     except UnknownName as unknown:
-        fix = _use(unknown) if unknown.nearest else "name a GPU such as nvidia-l4, or a TPU such as v5litepod-4"
+        fix = _use(unknown) if unknown.nearest else f"use one of {', '.join(unknown.listed)}"
         return [UNKNOWN.finding(field, f'is "{name}", which is no known accelerator', fix)]
     except AmbiguousName as several:
         message = f'is "{name}", which means more than one accelerator'
@@ -104,23 +104,26 @@ def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
     return []
 
 
-def counts(name: str) -> tuple[float, ...]:
-    """The numbers of that accelerator that machines of Google Cloud have, shares of one included; none for a name
-    that is not known."""
+def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
+    """The numbers of that accelerator that machines of a cloud have (None: of any), shares of one included; none for a
+    name that is not known."""
     kind = known(name)
     if kind is None:
         return ()
     try:
-        machines_for(kind.name, -1, "gcp")
+        machines_for(kind.name, -1, cloud)
     except NoMachine as none:
         return none.counts
     return ()
 
 
-def accelerator_count(name: str, count: float, field: str = "accelerator_count") -> list[Finding]:
-    """A number of GPUs on one machine, whichever it is. Unknown accelerators are not spoken of, nor are TPUs."""
+def accelerator_count(
+    name: str, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
+) -> list[Finding]:
+    """A number of GPUs on one machine, whichever it is; with `cloud=None` on a machine of any cloud. Unknown
+    accelerators are not spoken of, nor are TPUs."""
     kind = known(name)
-    offered = counts(name)
+    offered = counts(name, cloud)
     if kind is None or kind.is_tpu or not offered or count in offered:
         return []
     each = [f"{number:g}" for number in offered]

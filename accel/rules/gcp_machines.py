@@ -44,12 +44,6 @@ N1_LIMIT = Rule(
     "The number of GPUs limits the vCPUs and the memory of the N1 machine",
     _N1_GPUS,
 )
-N1_LIMIT_UNSURE = Rule(
-    "gcp.machine.n1-limit-unsure",
-    "warn",
-    "A limit of an N1 machine with GPUs that was not compared with Google's page",
-    _N1_GPUS,
-)
 P100_ZONE = Rule(
     "gcp.machine.p100-zone",
     "warn",
@@ -57,7 +51,7 @@ P100_ZONE = Rule(
     _N1_GPUS,
 )
 
-RULES = (UNKNOWN, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, N1_LIMIT_UNSURE, P100_ZONE)
+RULES = (UNKNOWN, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, P100_ZONE)
 
 _SERIES = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "n1-", "ct3", "ct4", "ct5", "ct6", "tpu7x-")
 _P100_ZONES = ("us-east1-c", "europe-west1-d", "europe-west1-b")
@@ -148,14 +142,13 @@ def _limits(size: N1, numbers: dict[int, Attached], count: int) -> list[Finding]
     for column, words, other in _LIMITS:
         if _within(size, taken, column):
             continue
-        rule = N1_LIMIT_UNSURE if column in taken.unverified else N1_LIMIT
         message = (
             f'is "{size.name}" ({size.vcpus} vCPUs, {size.memory_gib:g} GB), and {count} {taken.accelerator} allow '
             + words.format(_allowed(taken, column))
         )
         enough = " or ".join(str(each) for each, one in numbers.items() if _within(size, one, column))
         fix = f"use {enough} {taken.accelerator}, or a {other} machine" if enough else f"use a {other} machine"
-        found.append(rule.finding("machine_type", message, fix))
+        found.append(N1_LIMIT.finding("machine_type", message, fix))
     return found
 
 

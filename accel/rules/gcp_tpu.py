@@ -1,7 +1,7 @@
 """TPU slices: their names, shapes, hosts and where they can be asked for."""
 
 from accel.catalog import UnknownName
-from accel.catalog.tpu import NoSuchSlice, Slice, tpu, tpu_pool
+from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
 from accel.rules.finding import GKE, TPU, Finding, Rule
 from accel.rules.gcp_gpus import known as accelerator_known
 
@@ -28,6 +28,12 @@ SIZE = Rule(
     "reject",
     "A slice has one of the sizes and shapes of its generation; v2 to v4 and v5p count cores, v5e and v6e chips",
     f"{TPU}system-architecture-tpu-vm",
+)
+SHAPE_UNSURE = Rule(
+    "gcp.tpu.shape-unsure",
+    "warn",
+    "The shapes of v2 slices that are known were not compared with a page of Google's",
+    f"{TPU}v2",
 )
 NOT_PUBLISHED = Rule(
     "gcp.tpu.not-published",
@@ -85,8 +91,8 @@ VERTEX_MACHINE = Rule(
 )
 
 RULES = (
-    TYPE_MISSING, TYPE_UNKNOWN, NAME, SIZE, NOT_PUBLISHED, GKE_ONLY, NODE, SPOT_RESERVED, WORKER, POOL_TYPE,
-    POOL_NODES, VERTEX, VERTEX_MACHINE,
+    TYPE_MISSING, TYPE_UNKNOWN, NAME, SIZE, SHAPE_UNSURE, NOT_PUBLISHED, GKE_ONLY, NODE, SPOT_RESERVED, WORKER,
+    POOL_TYPE, POOL_NODES, VERTEX, VERTEX_MACHINE,
 )  # fmt: skip
 
 _VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e")
@@ -113,7 +119,8 @@ def accelerator_type(
         return [TYPE_UNKNOWN.finding(field, f'is "{name}", which is no TPU type', f"use {near}")]
     except NoSuchSlice as none:
         at = field if none.what == name else "topology"
-        return [SIZE.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
+        rule = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
+        return [rule.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
     if found.api == "gke-only" and api == "tpu":
         message = f'is "{name}", which the Cloud TPU API does not have'
         fix = f"make a GKE node pool of {found.machine_type} with topology {found.topology}"
@@ -155,7 +162,7 @@ def provisioning(*, spot: bool = False, reserved: bool = False, field: str = "re
 def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
     """The number of a worker of a slice."""
     found = known(name)
-    if found is None or 0 <= index < found.hosts:
+    if found is None or 0 <= index < found.hosts or (found.generation.recalled and found.multi_host):
         return []
     only = "0" if found.hosts == 1 else f"0 to {found.hosts - 1}"
     message = f"is {index}, and {found.name} has {found.hosts} {'host' if found.hosts == 1 else 'hosts'}"

@@ -10,6 +10,7 @@ from accel.rules import (
     aws_monitoring,
     aws_network,
     aws_nodes,
+    aws_places,
     aws_queues,
     aws_reservations,
     aws_retries,
@@ -33,7 +34,7 @@ from accel.rules.finding import Rule
 
 _TOPICS = (
     names, aws_environments, aws_types, aws_images, aws_roles, aws_queues, aws_shares, aws_definitions, aws_fit,
-    aws_retries, aws_jobs, aws_monitoring, aws_network, aws_templates, aws_clusters,
+    aws_retries, aws_jobs, aws_monitoring, aws_network, aws_places, aws_templates, aws_clusters,
     aws_reservations, aws_storage, aws_nodes, containers, placeholders,
     gcp_gpus, gcp_machines, gcp_pools, gcp_zones, gcp_tpu, gcp_tpu_runtimes, gcp_legacy,
 )  # fmt: skip

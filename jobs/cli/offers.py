@@ -12,6 +12,7 @@ from .settings import OneOf, Settings, program
 from .verb import Verb
 
 if TYPE_CHECKING:
+    from ..errors import BadInput
     from ..job import Job
     from ..market import Listed
     from ..offers import Decision, Offer
@@ -21,8 +22,8 @@ CHEAPEST = "cheapest"
 
 COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
 WIDE = (*COLUMNS, "environment", "hours", "confidence", "note")
-LISTED = ("cloud", "region", "machine", "on_demand", "spot", "prices_of", "confidence")
-LISTED_WIDE = (*LISTED[:5], "spot_low", "scope", *LISTED[5:], "note")
+LISTED = ("cloud", "region", "machine", "count", "vcpus", "memory_gib", "on_demand", "spot", "prices_of", "confidence")
+LISTED_WIDE = (*LISTED[:8], "spot_low", *LISTED[8:], "note")
 
 
 @click.command(cls=Verb)
@@ -30,11 +31,12 @@ LISTED_WIDE = (*LISTED[:5], "spot_low", "scope", *LISTED[5:], "note")
 @click.option("--gpu", metavar="KIND[:COUNT]", help="GPUs of a task, such as a100-80gb:8, instead of the FILE's.")
 @click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: of this cloud.")
 @click.option("--region", metavar="REGION", help="Without FILE: of this region.")
+@click.option("--cpus", type=click.IntRange(min=1), help="Without FILE: with at least so many vCPUs.")
+@click.option("--memory-gib", type=click.FloatRange(min=0), help="Without FILE: with at least so much memory.")
+@click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: ranked by this price alone.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: so many.")
 @click.pass_obj
-def offers(
-    settings: Settings, file: str | None, gpu: str | None, cloud: str | None, region: str | None, limit: int
-) -> None:
+def offers(settings: Settings, file: str | None, gpu: str | None, limit: int, **asked: Any) -> None:
     """Show every target that could run the job of FILE, the cheapest first, and why the others cannot.
 
     Without FILE, --gpu lists what the clouds sell with such GPUs. Prices are those of the catalogue.
@@ -43,11 +45,13 @@ def offers(
 
     if file is None and gpu is None:
         raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows how it is used")
+    given = {name: value for name, value in asked.items() if value is not None}
     if file is None:
-        _market(settings, str(gpu), cloud, region, limit)
+        _market(settings, str(gpu), limit, given)
         return
-    if cloud or region:
-        raise BadInput("jobs offers: --cloud and --region are for the catalogue; with FILE the targets are asked")
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise BadInput(f"jobs offers: {names}: for the catalogue only; with FILE the targets are asked")
     _decision(settings, file, gpu)
 
 
@@ -61,7 +65,7 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
     if gpu is not None:
         kind, count = wanted(gpu)
         document.set(f"accelerator.type={kind}")
-        document.set(f"accelerator.count={count or 1}")
+        document.set(f"accelerator.count={1 if count is None else count}")
     decision = decide(document.job(), targets(settings).entries)
     if settings.output in ("json", "jsonl"):
         _as_json(decision, settings.output)
@@ -99,15 +103,17 @@ def _prices(offer: "Offer") -> dict[str, str]:
         "usd_hour": usd(offer.usd_hour, 4),
         "expected": usd(offer.expected),
         "on_demand": usd(offer.on_demand),
-        "worst": usd(offer.worst) if offer.bounded else "unbounded",
+        "worst": f"{'at least ' * offer.at_least}{usd(offer.worst)}" if offer.bounded else "unbounded",
     }
 
 
-def _market(settings: Settings, gpu: str, cloud: str | None, region: str | None, limit: int) -> None:
+def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> None:
     from ..market import listed, wanted
 
     kind, count = wanted(gpu)
-    found = listed(kind, count, cloud, region)
+    found = listed(kind, count, **asked)
+    if not found:
+        raise _nowhere(asked.pop("region"), listed(kind, count, **asked))
     shown = found[:limit]
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in shown]
@@ -117,9 +123,21 @@ def _market(settings: Settings, gpu: str, cloud: str | None, region: str | None,
     say(f"Shown {len(shown)} of {len(found)}")
 
 
+def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
+    """The region is one of a cloud's, and has none of the machines that others have."""
+    from accel.catalog.places import nearest_places
+
+    from ..errors import BadInput
+
+    near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
+    return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
+
+
 def _listed_row(each: "Listed") -> dict[str, Any]:
     return {
-        **{field: getattr(each, field) for field in ("cloud", "region", "machine", "scope", "confidence")},
+        **{field: getattr(each, field) for field in ("cloud", "region", "machine", "vcpus", "confidence")},
+        "count": f"{each.count:g}",
+        "memory_gib": f"{each.memory_gib:g}",
         "on_demand": usd(each.on_demand, 4),
         "spot": usd(each.spot, 4),
         "spot_low": usd(each.spot_low, 4),

@@ -58,6 +58,20 @@ def _known(error: BaseException) -> JobsError | None:
         return _usage(error)
     if isinstance(error, click.ClickException):
         return BadInput(error.format_message())
+    if type(error).__name__ in ("DamagedData", "NoCatalogue"):
+        return _damaged(error)
+    return None
+
+
+def _damaged(error: BaseException) -> BadInput | None:
+    """Of the shipped catalogue, or of the one that the user chose, which has a whole path."""
+    from accel.catalog.chosen import CHOICE, NoCatalogue
+    from accel.catalog.tables import DATA, DamagedData
+
+    if isinstance(error, DamagedData) and "/" not in error.file:
+        return BadInput(f"{DATA}/{error}", "accel's own data: install accel again")
+    if isinstance(error, DamagedData | NoCatalogue):
+        return BadInput(str(error), f"`stacks refresh` makes a new one; without {CHOICE} the shipped one is used")
     return None
 
 

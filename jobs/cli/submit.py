@@ -84,7 +84,7 @@ def submit(
         raise BadInput(f"{'--then-to' if then_to else '--follow'}: is for one job, and there are {len(jobs)}")
     caller = key if key is not None else DRY_RUN_KEY if dry_run else keys.drawn()
     known = targets(settings)
-    items = _rendered(jobs, known, to, caller)
+    items = _rendered(list(zip(documents, jobs, strict=True)), known, to, caller)
     if then_to:
         from .then import check
 
@@ -117,7 +117,9 @@ def _override(document: "Document", sets: tuple[str, ...], envs: tuple[str, ...]
         document.set_name(name)
 
 
-def _rendered(jobs: "list[Job]", known: "Targets", to: str | None, caller: str) -> "list[tuple[Backend, Request]]":
+def _rendered(
+    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, caller: str
+) -> "list[tuple[Backend, Request]]":
     """Each job's backend and request. A second job of one name has a key of its own, the same one every time."""
     from .. import keys
     from ..errors import BadInput, BadInputs
@@ -128,7 +130,7 @@ def _rendered(jobs: "list[Job]", known: "Targets", to: str | None, caller: str) 
     times: dict[str, int] = {}
     items: list[tuple[Backend, Request]] = []
     faults: list[str] = []
-    for job in jobs:
+    for document, job in jobs:
         name, target = chosen(job, known, to)
         backend = backends.setdefault(name, of_target(name, target))
         times[job.name] = times.get(job.name, 0) + 1
@@ -136,10 +138,12 @@ def _rendered(jobs: "list[Job]", known: "Targets", to: str | None, caller: str) 
         try:
             items.append((backend, backend.render(job, keys.platform_name(job.name, submission), submission)))
         except BadInput as error:
+            placed = document.placed(error)
             if len(jobs) == 1:
-                raise
-            told = error.messages if isinstance(error, BadInputs) else [error.message]
-            faults += [f"{job.name}: {message}" for message in told]
+                raise placed from None
+            # What has a place in a file needs no name.
+            bare = error.messages if isinstance(error, BadInputs) else [error.message]
+            faults += [f"{job.name}: {message}" if message in bare else message for message in placed.messages]
     if faults:
         raise BadInputs(list(dict.fromkeys(faults)))
     return items

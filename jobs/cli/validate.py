@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @no_quota
 @click.pass_obj
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
-    """Check job files; every fault of every FILE is shown, with its line."""
+    """Check job files; every fault of every FILE is shown, with its line.
+
+    Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
+    """
     from ..document import jobs_of, read_all
     from ..errors import BadInput, BadInputs, NotFound
     from ..keys import platform_name
@@ -34,10 +37,16 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     fitting: list[tuple[str, Job]] = []
     for file in files:
         try:
-            found = jobs_of(read_all(file))
-            if backend:
-                for job in found:
-                    backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
+            documents = read_all(file)
+            found = jobs_of(documents)
+            for document, job in zip(documents, found, strict=True):
+                try:
+                    if backend:
+                        backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
+                    else:
+                        _sold_somewhere(job)
+                except BadInput as refused:
+                    raise document.placed(refused) from None
         except NotFound as error:
             missing.append(error.message)
         except BadInputs as error:
@@ -60,3 +69,19 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
         for file, job in fitting:
             for line in check(backend, job, settings, f"{file}: quota"):
                 say(line)
+
+
+def _sold_somewhere(job: "Job") -> None:
+    """Raises BadInputs for GPUs that no cloud has, or no machine in that number."""
+    if job.accelerator is None or job.accelerator.type is None:
+        return
+    from accel.rules import gcp_gpus
+
+    from ..errors import BadInputs
+
+    kind, count = job.accelerator.type, job.accelerator.count
+    found = gcp_gpus.accelerator_name(kind, "accelerator.type", cloud="aws")
+    found += gcp_gpus.accelerator_count(kind, count, "accelerator.count", cloud=None)
+    refused = [f"{each.field}: {each.text}" for each in found if each.severity == "reject"]
+    if refused:
+        raise BadInputs(refused)

@@ -158,6 +158,14 @@ def test_tpus_and_vertex_are_not_among_the_gpus_of_compute_engine() -> None:
     assert google_needs([google(accelerator="nvidia-gb300")])[0].quota is None
 
 
+@pytest.mark.parametrize(("accelerator", "cores"), [("tpu-v5p", 32), ("tpu-v6e", 16)])
+def test_the_tpu_api_counts_cores(accelerator: str, cores: int) -> None:
+    (need,) = google_needs([google(accelerator=accelerator, service="tpu")])
+    assert need.quota and (need.quota.unit, need.amount) == ("core", cores)
+    (need,) = google_needs([google(accelerator=accelerator)])
+    assert need.quota and (need.quota.unit, need.amount) == ("chip", 16)
+
+
 # The shape of compute.regions.get, as `gcloud compute regions describe us-central1 --format=json` prints it.
 RECORDED: dict[str, Any] = {
     "kind": "compute#region",
@@ -209,6 +217,16 @@ def test_spot_without_a_metric_of_its_own_counts_towards_the_standard_one() -> N
     assert "NVIDIA_L4_GPUS holds Spot machines too" in reading.remark
 
 
-@pytest.mark.parametrize("answer", [{}, {"quotas": None}, {"quotas": []}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"quotas": None},
+        {"quotas": []},
+        {"quotas": "CPUS"},
+        {"quotas": ["CPUS", {"metric": "CPUS", "limit": 8.0, "usage": -1.0}]},
+        {"quotas": [{"metric": "CPUS", "limit": float("inf"), "usage": 0.0}]},
+    ],
+)
 def test_an_answer_without_quotas(answer: dict[str, Any]) -> None:
     assert google_readings(answer) == {}

@@ -78,6 +78,15 @@ def test_what_runs_counts_once(bare: Shell, grant: Callable[..., None], sandbox:
     assert verdicts(bare, 0)[G]["use"] == 0
 
 
+def test_machines_that_are_only_planned(bare: Shell, grant: Callable[..., None]) -> None:
+    arguments = ("stacks", "quota", "--machine", "aws:g5.12xlarge:2", "--region", "us-east-1", "-o", "json")
+    grant(L_DB2E81BA=96, L_3819A6DF=95)
+    (row,) = json.loads(bare.run(*arguments))
+    assert (row["quota"], row["need"], row["use"], row["total"]) == (G, 96, 0, 96)
+    (row,) = json.loads(bare.run(*arguments, "--spot", code=5))
+    assert (row["quota"], row["need"], row["verdict"]) == (G_SPOT, 96, "over")
+
+
 def test_an_api_that_throttles_is_silent(bare: Shell, sandbox: Sandbox) -> None:
     address = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/faults"
     plan = json.dumps({"operation": "GetServiceQuota", "kind": "reset", "count": 5}).encode()

@@ -15,7 +15,7 @@ SPOT = "aws.environments.spot"
 
 @pytest.fixture
 def region() -> str:
-    return "us-west-1"
+    return "us-east-2"
 
 
 def small(region: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_from_nothing_to_nothing(tmp_path: Path, sandbox: Sandbox, region: str) 
 OTHERS = {
     "prod": ("us-west-2", {"aws.logs.retain_on_delete": False, "aws.claims.protect": False,
                            "aws.repositories.training.protect": False}),
-    "closed": ("eu-west-1", {"aws.network.egress": "endpoints", "aws.claims": None}),
+    "closed": ("eu-central-1", {"aws.network.egress": "endpoints", "aws.claims": None}),
 }  # fmt: skip
 """Environments beside the sandbox's: what is changed of prod so that it can be destroyed, and one without a way out."""
 

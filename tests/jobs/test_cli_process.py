@@ -54,8 +54,9 @@ def interrupted(process: subprocess.Popen[str], said: Callable[[], bool]) -> tup
 def test_an_interrupted_wait_is_130_and_the_job_goes_on(how: str, tmp_path: Path) -> None:
     with (tmp_path / "err").open("w") as err:
         process = start("submit", "slow.yaml", how, stderr=err)
-        code, out, _ = interrupted(process, lambda: _running(tmp_path))
-    ref = out.splitlines()[0]
+        assert process.stdout
+        ref = process.stdout.readline().strip()
+        code, _, _ = interrupted(process, lambda: _running(tmp_path))
     said = (tmp_path / "err").read_text()
     assert code == 130
     assert said.count("error: ") == 1 and f"{ref} goes on" in said and f"get {ref}" in said

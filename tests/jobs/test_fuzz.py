@@ -135,7 +135,7 @@ def test_mutated_files(seed: int) -> None:
     read = 0
     for _ in range(CASES // SEEDS):
         data = mutated(rng)
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             job = document.parse(data, "f.yaml").job()
         except BadInputs as faults:
@@ -144,7 +144,7 @@ def test_mutated_files(seed: int) -> None:
         else:
             read += 1
             assert document.parse(document.dump(job).encode(), "f.yaml").job() == job
-        slowest = max(slowest, time.perf_counter() - begun)
+        slowest = max(slowest, time.process_time() - begun)
     assert slowest < SLOWEST_S
     assert read, "every mutation broke the file: nothing was tried beyond the syntax"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 < RSS_MAX_MIB * (1 if SOAK else 3)
@@ -179,10 +179,10 @@ LARGE = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_files(kind: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(BadInputs):
         document.parse(LARGE[kind].encode()[: 2**20], "f.yaml").job()
-    assert time.perf_counter() - begun < SLOWEST_S * 2
+    assert time.process_time() - begun < SLOWEST_S * 2
 
 
 @pytest.mark.parametrize("text", [FILE, *(FILE.replace("cpus: 1", f"cpus: {n}") for n in range(1, 20))])

@@ -13,14 +13,13 @@ import yaml
 from click.testing import CliRunner, Result
 
 from accel.catalog.quotas import Quota, quota_for
-from accel.quota import GooglePool, Use, google_needs, needs, verdict
+from accel.quota import Use, needs
 from jobs.backends.aws_batch.quota import Limit
 from jobs.errors import CloudSilent
 from stacks.cli import stacks
 from stacks.config import load_environment
 from stacks.quota import pools
-from stacks.quota_request import program
-from stacks.quota_use import Readings, Running, running
+from stacks.quota_aws import Readings, Running, running
 from tests.support.memory import run
 from tests.support.project import KEY, environment, put
 
@@ -103,14 +102,14 @@ def quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resu
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {KEY: environment("dev")}}, sort_keys=False))
 
     def call(*arguments: str, answer: Any, in_use: Running | None = Running(), why: str = "") -> Result:  # noqa: B008
-        def read(section: Any, quotas: Any, project: str, stack: str) -> Readings:
-            assert (section.region, project, stack) == ("us-east-1", "accel", "dev")
+        def read(region: str, quotas: Any, account: str | None, project: str, stack: str) -> Readings:
+            assert (region, account, project, stack) == ("us-east-1", None, "accel", "dev")
             assert {each.code for each in quotas} == {G, G_SPOT}
             if isinstance(answer, Exception):
                 raise answer
             return Readings({code: Limit(value, why) for code, value in answer.items()}, in_use, why)
 
-        monkeypatch.setattr("stacks.quota_use.readings", read)
+        monkeypatch.setattr("stacks.quota_aws.readings", read)
         return CliRunner().invoke(stacks, ["quota", *arguments])
 
     return call
@@ -191,22 +190,3 @@ def test_nothing_to_ask_for(quota: Any) -> None:
     told = quota("dev", "--request", answer={G: 9999, G_SPOT: 9999})
     assert (told.exit_code, told.stdout) == (0, "")
     assert "nothing to ask for" in told.stderr
-
-
-def test_the_request_of_google_names_quota_and_dimensions() -> None:
-    wanted = google_needs(
-        [
-            GooglePool("a", "us-central1", "nvidia-l4", 1, 16),
-            GooglePool("b", "us-central1", "nvidia-h100-80gb", 8, 2),
-            GooglePool("c", "us-central1", "nvidia-h100-80gb", 8, 2, service="aiplatform"),
-        ]
-    )
-    text = program([("prod", None, [verdict(need, Use(0), 1) for need in wanted])])
-    compile(text, "request.py", "exec")
-    assert "quota_id='NVIDIA-L4-GPUS-per-project-region',  # NVIDIA L4 GPUs" in text
-    assert "dimensions={'region': 'us-central1'}" in text
-    assert "dimensions={'region': 'us-central1', 'gpu_family': 'NVIDIA_H100'}" in text
-    assert "quota_id='GPUS-ALL-REGIONS-per-project'" in text and "dimensions={}," in text
-    assert 'preferred_value="32"' in text
-    assert "Its id for Cloud Quotas is not known" in text
-    assert "import pulumi_aws" not in text

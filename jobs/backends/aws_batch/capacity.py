@@ -1,7 +1,8 @@
 """What the instances behind a queue can hold: a job that none of them can would wait for ever."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, expand, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
@@ -35,24 +36,35 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
     verdict = Verdict()
     _spot(job, target, verdict)
     _disk(job, target, verdict)
-    machines, unknown = _machines(target.environments)
+    machines, unknown = known(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
-    held = holding(_machines(wide)[0], size.vcpus, size.memory_mib, size.gpus)
+    held = holding_of(_types(wide), size)
     _size(target.environments, size, unknown, verdict)
     _accelerator(job, held, machines, unknown, verdict)
     return verdict
 
 
-def _machines(environments: Iterable[AwsBatchEnvironment]) -> tuple[tuple[Machine, ...], list[str]]:
-    """The instance types, and the names that the catalogue does not have."""
+@lru_cache(maxsize=1024)
+def known(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+    """The instance types that types and families name, and the names that the catalogue does not have."""
     found: dict[str, Machine] = {}
     unknown: dict[str, None] = {}
-    for name in (name for environment in environments for name in environment.instance_types):
+    for name in names:
         try:
             found.update((machine.name, machine) for machine in expand("aws", [name]))
         except UnknownName:
             unknown[name] = None
-    return tuple(found.values()), list(unknown)
+    return tuple(found.values()), tuple(unknown)
+
+
+@lru_cache(maxsize=1024)
+def holding_of(names: tuple[str, ...], size: Size) -> Holding:
+    """What the known ones among instance types and families make of a task."""
+    return holding(known(names)[0], size.vcpus, size.memory_mib, size.gpus)
+
+
+def _types(environments: Iterable[AwsBatchEnvironment]) -> tuple[str, ...]:
+    return tuple(name for environment in environments for name in environment.instance_types)
 
 
 def _spot(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
@@ -78,7 +90,7 @@ def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
         verdict.warnings.append(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
 
 
-def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: list[str], verdict: Verdict) -> None:
+def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: tuple[str, ...], verdict: Verdict) -> None:
     places = [aws_fit.Place(each.name, each.instance_types, each.max_vcpus) for each in environments]
     for finding in aws_fit.placed(size, places):
         text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
@@ -87,7 +99,9 @@ def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: list
         verdict.warnings.append(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 
 
-def _accelerator(job: Job, held: Holding, machines: tuple[Machine, ...], unknown: list[str], verdict: Verdict) -> None:
+def _accelerator(
+    job: Job, held: Holding, machines: tuple[Machine, ...], unknown: tuple[str, ...], verdict: Verdict
+) -> None:
     if job.accelerator is None or job.accelerator.type is None:
         return
     try:
@@ -111,5 +125,5 @@ def _accelerator(job: Job, held: Holding, machines: tuple[Machine, ...], unknown
         )
 
 
-def _listed(items: list[str]) -> str:
+def _listed(items: Sequence[str]) -> str:
     return ", ".join(items[:SHOWN]) + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")

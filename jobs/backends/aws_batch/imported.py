@@ -118,20 +118,25 @@ def _need(job: Imported, kind: str, value: Any) -> None:
         job.lost("containerOverrides.resourceRequirements", f"type {words.name_shown(kind)} is none that is known")
 
 
+DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
+
+
 def _array(job: Imported, value: Any) -> None:
     job.values["tasks"] = _object("arrayProperties", value).get("size")
 
 
 def _depends_on(job: Imported, value: Any) -> None:
-    ids: list[Any] = []
+    entries: list[Any] = []
     for index, one in enumerate(_objects("dependsOn", value)):
-        if one.get("type") or not one.get("jobId"):
-            said = f"type {one.get('type')} between tasks of arrays has no counterpart in a job file"
-            job.lost(f"dependsOn[{index}]", said)
+        job_id, kind = one.get("jobId"), one.get("type")
+        if kind not in (None, *DEPENDENCIES) or not (job_id or kind == "SEQUENTIAL"):
+            job.lost(f"dependsOn[{index}]", f"is {words.shown(one)}; Batch takes a jobId, and N_TO_N or SEQUENTIAL")
+        elif kind:
+            entries.append({"type": kind, **({"job": job_id} if job_id else {})})
         else:
-            ids.append(one["jobId"])
-    if ids:
-        job.own("depends_on", ids)
+            entries.append(job_id)
+    if entries:
+        job.own("depends_on", entries)
 
 
 def _retry(job: Imported, value: Any) -> None:

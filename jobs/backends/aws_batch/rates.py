@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from accel.catalog import Machine, UnknownName, expand, holding
+from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.rules.aws_fit import Size
 
 from ...errors import BadInputs
 from ...job import Job
 from . import definition
+from .capacity import holding_of, known
 from .retries import DEFAULT_ATTEMPTS
 
 
@@ -49,12 +50,6 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
 
 
 def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
-    machines: dict[str, Machine] = {}
-    unknown: list[str] = []
-    for name in environment.instance_types if environment.max_vcpus >= size.vcpus else ():
-        try:
-            machines.update((machine.name, machine) for machine in expand("aws", [name]))
-        except UnknownName:
-            unknown.append(name)
-    held = holding(machines.values(), size.vcpus, size.memory_mib, size.gpus)
-    return Place(environment.name, environment.capacity, held.fits or held.tight, tuple(unknown))
+    types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
+    held = holding_of(types, size)
+    return Place(environment.name, environment.capacity, held.fits or held.tight, known(types)[1])

@@ -2,7 +2,16 @@ from importlib import import_module
 
 import pytest
 
-from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator, accelerators, confidence, machine
+from accel.catalog import (
+    AmbiguousName,
+    NotOffered,
+    UnknownName,
+    accelerator,
+    accelerators,
+    confidence,
+    machine,
+    machines_for,
+)
 from accel.catalog.accelerators import _names
 
 
@@ -109,7 +118,7 @@ h100      nvidia-h100-80gb      NVIDIA_H100_80GB      -                     80
 h100-mega nvidia-h100-mega-80gb NVIDIA_H100_MEGA_80GB -                     80
 h200      nvidia-h200-141gb     NVIDIA_H200_141GB     -                     141
 b200      nvidia-b200           NVIDIA_B200           -                     180
-gb200     nvidia-gb200          NVIDIA_GB200          -                     180
+gb200     nvidia-gb200          NVIDIA_GB200          -                     186
 """
 
 
@@ -119,8 +128,7 @@ def test_google_has_four_names_for_one_gpu(line: str) -> None:
     each = accelerator(short)
     assert each is accelerator(gce) is accelerator(vertex) is accelerator(gce.upper())
     assert (each.gcp_type, each.vertex_name, each.gce_quota_metric or "-") == (gce, vertex, quota)
-    # The vendor prints 186 for GB200, of which the clouds report 180.
-    assert float(gb) in (each.nominal_memory_gb, each.memory_gib)
+    assert each.nominal_memory_gb == float(gb)
 
 
 @pytest.mark.parametrize("name", ["k80", "nvidia-tesla-k80", "NVIDIA_TESLA_K80", "Tesla K80"])
@@ -150,6 +158,15 @@ def test_other_unknown_names_are_just_unknown(name: str) -> None:
     with pytest.raises(UnknownName) as error:
         accelerator(name)
     assert type(error.value) is UnknownName
+    with pytest.raises(UnknownName):
+        machines_for(name, 1)
+
+
+def test_a_name_like_no_other_gets_the_list_of_all() -> None:
+    with pytest.raises(UnknownName) as error:
+        accelerator("zzz")
+    listed = str(error.value).removeprefix('unknown accelerator "zzz"; known: ').split(", ")
+    assert [accelerator(name).name for name in listed] == list(accelerators())
 
 
 def test_figures_that_nobody_compared_are_low() -> None:
@@ -157,7 +174,7 @@ def test_figures_that_nobody_compared_are_low() -> None:
     assert (t4["memory_gib"], t4["memory_bandwidth_gb_s"], t4["compute_capability"]) == ("high", "low", "low")
     assert "notes" not in t4
     a4x = confidence(machine("gcp", "a4x-highgpu-4g"))
-    assert (a4x["vcpus"], a4x["accelerator_memory_gib"], a4x["intra_node"]) == ("high", "low", "low")
+    assert (a4x["vcpus"], a4x["accelerator_memory_gib"], a4x["intra_node"]) == ("high", "high", "low")
 
 
 def test_every_unverified_column_with_a_field_makes_one_low() -> None:

@@ -76,6 +76,8 @@ def test_the_refusal_carries_the_counts() -> None:
         (lambda: machines_for("rtx-4090", 1), NotOffered),
         (lambda: machines_for("k80", 1), NotOffered),
         (lambda: machines_for("l4", 1, "azure"), UnknownName),
+        (lambda: machines_for("nvidia-tesla-t5", 1), UnknownName),
+        (lambda: machines_for("zzz", 1, "gcp"), UnknownName),
     ],
 )
 def test_unknown_names(call, kind: type[Exception]) -> None:
@@ -217,6 +219,22 @@ def test_instance_types_of_aws(name: str, vcpus: int, gib: int, gpu: str, count:
     assert (each.vcpus, each.memory_mib) == (vcpus, gib * 1024)
     assert (each.accelerator, each.accelerator_count) == (gpu, count)
     assert each in machines_for(gpu, count, "aws")
+
+
+@pytest.mark.parametrize(
+    "gpu, machine_type, memory_mib",
+    [
+        ("nvidia-tesla-t4", "n1-standard-8", 30720),
+        ("nvidia-tesla-v100", "n1-standard-8", 30720),
+        ("nvidia-tesla-a100", "a2-highgpu-1g", 87040),
+        ("nvidia-l4", "g2-standard-8", 32768),
+    ],
+)
+def test_the_machine_of_one_gpu(gpu: str, machine_type: str, memory_mib: int) -> None:
+    found = machines_for(gpu, 1, "gcp")
+    names = [host.name for each in found for host in (hosts(each) if each.is_attachment else (each,))]
+    assert machine_type in names
+    assert machine("gcp", machine_type).memory_mib == memory_mib
 
 
 def test_some_gpus_of_aws_come_by_eight_only() -> None:

@@ -1,57 +1,13 @@
 """A damaged data file is one error that names the file and the line."""
 
-import functools
-import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from accel.catalog import DamagedData, accelerator, interruption, machine, price, regions, tables
-
-Damage = Callable[[str, Callable[[list[str]], object]], None]
-
-
-def forget() -> None:
-    """Empties the caches of the catalogue."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("accel.catalog"):
-            for each in vars(module).values():
-                if isinstance(each, functools._lru_cache_wrapper):
-                    each.cache_clear()
-
-
-@pytest.fixture
-def damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Damage]:
-    """Changes the lines of a file in a copy of the data, which is then read in its place."""
-    shutil.copytree(tables.DATA, tmp_path / "data")
-    monkeypatch.setattr(tables, "DATA", str(tmp_path / "data"))
-    forget()
-
-    def change(file: str, edit: Callable[[list[str]], object]) -> None:
-        path = tmp_path / "data" / file
-        lines = path.read_text().splitlines()
-        edit(lines)
-        path.write_text("\n".join(lines) + "\n")
-
-    yield change
-    forget()
-
-
-def replaced(start: str, old: str, new: str) -> Callable[[list[str]], object]:
-    def edit(lines: list[str]) -> None:
-        at = next(index for index, line in enumerate(lines) if line.startswith(start))
-        assert old in lines[at]
-        lines[at] = lines[at].replace(old, new, 1)
-
-    return edit
-
-
-def line_of(file: str, start: str) -> int:
-    lines = (Path(tables.DATA) / file).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if line.startswith(start))
-
+from accel.catalog.network_prices import part_price
+from tests.support.catalog import Damage, forget, line_of, replaced
 
 A2 = "gcp,us-central1,,a2-highgpu-1g,"
 
@@ -92,6 +48,8 @@ A2 = "gcp,us-central1,,a2-highgpu-1g,"
          "cpu_arch: unknown CPU architecture: x87"),
         ("accelerators.csv", "nvidia-l4,", ",24,", ",24GB,", lambda: accelerator("h100"),
          "nominal_memory_gb: not a number: 24GB"),
+        ("aws_network_prices.csv", "us-east-1,gp3-gib,", ",0.08,", ",8 cents,",
+         lambda: part_price("us-east-1", "gp3-gib"), "usd: not a number: 8 cents"),
         ("accelerator_aliases.csv", "a100-80,", "nvidia-a100-80gb", "nvidia-a1000", lambda: accelerator("h100"),
          "accelerator: unknown accelerator: nvidia-a1000"),
     ],

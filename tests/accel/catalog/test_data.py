@@ -20,7 +20,7 @@ SLICES = [row for row in MACHINES.values() if row["kind"] == "tpu-slice"]
     [
         ("accelerators.csv", 33, ["accelerator"]),
         ("machines.csv", 412, ["cloud", "machine"]),
-        ("sources.csv", 17, ["source_id"]),
+        ("sources.csv", 20, ["source_id"]),
         ("accelerator_aliases.csv", None, ["alias"]),
         ("ecs_registered_memory.csv", None, ["machine"]),
     ],

@@ -38,6 +38,26 @@ def test_what_replaces_a_legacy_type(
     assert (got.machine, got.accelerator, got.count) == (machine_type, accelerator, count)
 
 
+@pytest.mark.parametrize(
+    "name, base, vcpus, gb",
+    [
+        ("standard_gpu", "standard", 4, 15),
+        ("complex_model_m_gpu", "complex_model_m", 16, 14.4),
+        ("complex_model_l_gpu", "complex_model_l", 32, 28.8),
+        ("standard_p100", "standard", 4, 15),
+        ("complex_model_m_p100", "complex_model_m", 16, 14.4),
+        ("standard_v100", "standard", 4, 15),
+        ("large_model_v100", "large_model", 8, 52),
+        ("complex_model_m_v100", "complex_model_m", 16, 14.4),
+        ("complex_model_l_v100", "complex_model_l", 32, 28.8),
+    ],
+)
+def test_the_host_of_a_legacy_type(name: str, base: str, vcpus: int, gb: float) -> None:
+    got = legacy_machine(name)
+    assert (got.base_type, got.base_vcpus, got.base_memory_gb) == (base, vcpus, gb)
+    assert (legacy_machine(base).base_vcpus, legacy_machine(base).base_memory_gb) == (vcpus, gb)
+
+
 @pytest.mark.parametrize("each", legacy_machines().values(), ids=lambda each: each.name)
 def test_every_row_holds_together(each: LegacyMachine) -> None:
     assert bool(each.machine) != bool(each.decision)

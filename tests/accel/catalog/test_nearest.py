@@ -76,7 +76,8 @@ def test_the_error_carries_the_name_and_the_nearest() -> None:
     assert error.name == "g5.xlrge"
     assert error.nearest[0] == "g5.xlarge"
     assert str(error).startswith('unknown instance type "g5.xlrge"; nearest: g5.xlarge, ')
-    assert str(UnknownName("cloud", "moon", ["aws"])) == 'unknown cloud "moon"; nothing similar is known'
+    assert str(UnknownName("cloud", "moon", ["aws"])) == 'unknown cloud "moon"; known: aws'
+    assert str(UnknownName("type", "zz", [f"a{i}" for i in range(41)])) == 'unknown type "zz"; nothing similar is known'
 
 
 def test_nine_of_ten_typos_over_machines_and_accelerators_are_found() -> None:

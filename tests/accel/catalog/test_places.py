@@ -86,6 +86,13 @@ def test_wrong_places_are_refused_with_the_nearest(call, kind: type[Exception], 
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.parametrize("zone", ["us-east1-a", "europe-west1-a"])
+@pytest.mark.parametrize("machine", ["n1+nvidia-tesla-t4x1", "g2-standard-8"])
+def test_not_every_region_has_a_zone_a(zone: str, machine: str) -> None:
+    with pytest.raises(NotOffered, match=f"{zone}; nearest: {zone[:-1]}[bcd]"):
+        check_zone("gcp", machine, zone)
+
+
 def test_the_error_carries_the_nearest_regions() -> None:
     with pytest.raises(NotOffered) as error:
         check_place("gcp", "a2-highgpu-1g", "us-east4")

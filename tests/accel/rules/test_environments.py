@@ -5,7 +5,9 @@ import pytest
 from accel.rules import (
     Finding,
     aws_environments,
+    aws_fit,
     aws_images,
+    aws_places,
     aws_queues,
     aws_types,
 )
@@ -80,6 +82,48 @@ def test_an_own_image_lets_p3_g3_and_graviton_in() -> None:
             kind="EC2", instance_types=types, max_vcpus=64, image_id_override="ami-0123456789abcdef0"
         )
         assert found == []
+
+
+ON_THE_NVIDIA_IMAGE = {
+    "p3.2xlarge p3.8xlarge p3.16xlarge p3dn.24xlarge g3.4xlarge g3s.xlarge p3 g3": "aws.image.old-gpu",
+    "g5g.xlarge g5g": "aws.image.graviton",
+    "p4d.24xlarge p4de.24xlarge p5.4xlarge p5.48xlarge": "",
+    "g4dn.xlarge g4dn.2xlarge g4dn.4xlarge g4dn.8xlarge g4dn.12xlarge g4dn.16xlarge g4dn.metal": "",
+    "g5.xlarge g5.2xlarge g5.4xlarge g5.8xlarge g5.12xlarge g5.16xlarge g5.24xlarge g5.48xlarge": "",
+    "g6.xlarge g6.2xlarge g6.4xlarge g6.8xlarge g6.12xlarge g6.16xlarge g6.24xlarge g6.48xlarge": "",
+    "g6e.xlarge g6e.2xlarge g6e.4xlarge g6e.8xlarge g6e.12xlarge g6e.16xlarge g6e.24xlarge g6e.48xlarge": "",
+}
+
+
+@pytest.mark.parametrize(
+    "name, rule", [(name, rule) for names, rule in ON_THE_NVIDIA_IMAGE.items() for name in names.split()]
+)
+def test_which_types_the_nvidia_image_takes(name: str, rule: str) -> None:
+    assert ids(aws_images.image("ECS_AL2023_NVIDIA", [name])) == ({rule} if rule else set())
+    assert ids(aws_images.image("ECS_AL2023_NVIDIA", [name], image_id_override="ami-0123456789abcdef0")) == set()
+
+
+@pytest.mark.parametrize("name", ["p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p4d"])
+def test_one_gpu_on_a_family_that_comes_by_eight(name: str) -> None:
+    (finding,) = aws_fit.fit(8, 30000, 1, [name])
+    assert (finding.rule, finding.severity) == ("aws.fit.idle-gpus", "warn") and "has 8" in finding.message
+
+
+@pytest.mark.parametrize("name", ["g6f", "g6f.large", "g6f.xlarge", "g6f.2xlarge", "g6f.4xlarge", "gr6f.4xlarge"])
+def test_shares_of_a_gpu_hold_no_gpu_job(name: str) -> None:
+    (finding,) = aws_types.instance_types([name])
+    assert finding.rule == "aws.types.fractional-gpu"
+    (finding,) = aws_fit.fit(1, 1000, 1, [name])
+    assert finding.rule == "aws.fit.too-many-gpus"
+
+
+def test_a_region_that_the_catalogue_does_not_know_offers_anything() -> None:
+    assert aws_places.instance_types("us-north-9", ["p5.48xlarge", "g9.huge"]) == []
+    assert aws_places.instance_types("eu-west-3", ["g9.huge", "p3"]) == [], "other rules speak of those"
+    assert [found.field for found in aws_places.instance_types("eu-west-3", ["g6", "p5", "p5.48xlarge"])] == [
+        "instance_types[1]",
+        "instance_types[2]",
+    ]
 
 
 def test_p3_is_not_what_makes_a_maximum_large_enough() -> None:

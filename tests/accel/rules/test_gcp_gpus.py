@@ -51,18 +51,6 @@ def test_n1_up_to_its_limits(taken: Attached) -> None:
         assert ids(gcp_machines.machine("n1-standard-2", taken.accelerator, count)) == {"gcp.machine.n1-count"}
 
 
-def test_no_refusal_rests_on_what_was_recalled() -> None:
-    found = [
-        (finding, taken)
-        for taken in ATTACHED
-        for name in [*N1_TYPES, "custom-1-512"]
-        for finding in gcp_machines.machine(name, taken.accelerator, taken.count)
-    ]
-    assert {finding.severity for finding, _ in found} == {"reject", "warn"}
-    assert all("vcpus_min" in taken.unverified and "memory_gib_min" in taken.unverified for taken in ATTACHED)
-    assert not [finding for finding, _ in found if finding.severity == "reject" and "at least" in finding.message]
-
-
 def test_one_t4_goes_further_on_compute_engine_than_on_vertex() -> None:
     assert gcp_machines.machine("n1-standard-32", "nvidia-tesla-t4", 1) == []
     assert ids(gcp_legacy.vertex_gpus("n1-standard-32", "nvidia-tesla-t4", 1)) == {"gcp.vertex.gpu-count"}
@@ -128,7 +116,34 @@ def test_small_a3(machine: str) -> None:
         assert gcp_gpus.small_a3(machine, allowed) == []
     for refused in (None, "on-demand", "ON_DEMAND", "STANDARD", "LOW_COST", "reserved"):
         assert ids(gcp_gpus.small_a3(machine, refused)) == {"gcp.gpu.small-a3"}
-    assert gcp_gpus.small_a3("a3-highgpu-8g", None) == []
+    for other in ("a3-highgpu-8g", "a3-edgegpu-8g", "a3-megagpu-8g", "a2-ultragpu-2g", "g2-standard-24"):
+        assert gcp_gpus.small_a3(other, None) == []
+
+
+@pytest.mark.parametrize("machine", ["a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", "a4x-maxgpu-4g-metal"])
+def test_machines_that_are_had_by_reservation(machine: str) -> None:
+    for doubted in (None, "on-demand", "ON_DEMAND", "STANDARD"):
+        (finding,) = gcp_gpus.scarce(machine, doubted)
+        assert (finding.rule, finding.severity) == ("gcp.gpu.scarce", "warn")
+    for right in ("reserved", "spot", "FLEX_START"):
+        assert gcp_gpus.scarce(machine, right) == []
+    assert gcp_gpus.scarce("a3-megagpu-8g", None) == []
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_TESLA_K80", "nvidia-tesla-k80", "K80"])
+def test_a_k80_is_read_in_a_migration_and_refused_elsewhere(name: str) -> None:
+    assert gcp_gpus.accelerator_name(name, migration=True) == []
+    for cloud in ("aws", "gcp"):
+        (finding,) = gcp_gpus.accelerator_name(name, cloud=cloud)
+        assert (finding.rule, finding.severity) == ("gcp.gpu.k80", "reject")
+        assert finding.fix == "use nvidia-tesla-t4 or nvidia-l4"
+
+
+@pytest.mark.parametrize("name", ["nvidia-tesla-t5", "A200", "zzz", ""])
+def test_an_unknown_gpu_is_refused_and_never_a_default(name: str) -> None:
+    (finding,) = gcp_gpus.accelerator_name(name)
+    assert (finding.rule, finding.severity) == ("gcp.gpu.unknown", "reject")
+    assert " or " in finding.fix or finding.fix.startswith("use one of p4, p100, v100, ")
 
 
 @pytest.mark.parametrize("machine, accelerator, counts, origin", CELLS, ids=lambda value: value or "none")
@@ -141,6 +156,20 @@ def test_the_legacy_table(machine: str, accelerator: str, counts: str, origin: s
     assert got is not None
     assert got.values == values
     assert got.derived == (origin == "derived")
+
+
+@pytest.mark.parametrize("machine, accelerator, counts, origin", CELLS, ids=lambda value: value or "none")
+def test_every_number_of_the_legacy_table_and_its_neighbours(
+    machine: str, accelerator: str, counts: str, origin: str
+) -> None:
+    values = {int(each) for each in counts.split()}
+    if machine.startswith("a2") or accelerator == "nvidia-tesla-a100":
+        return  # built in, so the machine's own rules speak of it
+    severity = "warn" if origin == "derived" else "reject"
+    for name in (accelerator, accelerator.upper().replace("-", "_")):
+        for count in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16):
+            found = [finding.severity for finding in gcp_legacy.vertex_gpus(machine, name, count)]
+            assert found == ([] if count in values else [severity]), count
 
 
 def test_the_legacy_table_is_whole() -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from accel.catalog.tpu import slice_names
+from accel.catalog import accelerators, zones
+from accel.catalog.tpu import slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS, Generation
-from accel.rules import Finding, gcp_tpu, gcp_tpu_runtimes
+from accel.rules import Finding, gcp_tpu, gcp_tpu_runtimes, gcp_zones
 
 
 def ids(findings: list[Finding]) -> set[str]:
@@ -99,3 +100,79 @@ def test_hosts_on_vertex() -> None:
     assert gcp_tpu.vertex("ct6e-standard-4t", None, "2x2") == []
     assert ids(gcp_tpu.vertex("ct6e-standard-8t", None, "4x4")) == {"gcp.tpu.pool-type"}
     assert ids(gcp_tpu.pool("n1-standard-4", "2x2")) == {"gcp.tpu.pool-type"}
+
+
+@pytest.mark.parametrize(
+    "name, translated, cores, chips, hosts, gib_a_chip",
+    [
+        ("v2-8", None, 8, 4, 1, 16),
+        ("v3-8", None, 8, 4, 1, 32),
+        ("v4-8", None, 8, 4, 1, 32),
+        ("v5e-4", "v5litepod-4", 4, 4, 1, 16),
+        ("v5p-8", None, 8, 4, 1, 95),
+        ("v4-32", None, 32, 16, 4, 32),
+        ("v4-4096", None, 4096, 2048, 512, 32),
+        ("v6e-1", None, 1, 1, 1, 32),
+        ("v6e-256", None, 256, 256, 64, 32),
+    ],
+)
+def test_slices_that_are_taken(
+    name: str, translated: str | None, cores: int, chips: int, hosts: int, gib_a_chip: int
+) -> None:
+    assert [each.replacement for each in gcp_tpu.accelerator_type(name)] == ([translated] if translated else [])
+    found = tpu(name)
+    assert (found.cores, found.chips, found.hosts) == (cores, chips, hosts)
+    assert accelerators()[found.generation.accelerator].memory_gib == gib_a_chip
+
+
+@pytest.mark.parametrize(
+    "name, severity, part",
+    [
+        ("v4-8192", "warn", "above v4-4096"),
+        ("v7x-8", "reject", "tpu7x-standard-4t"),
+        ("tpu7x-64", "reject", "tpu7x-standard-4t"),
+        ("v4-16384", "reject", "no size of TPU v4"),
+        ("v5e-512", "reject", "v5litepod-256"),
+    ],
+)
+def test_slices_that_are_doubted_or_refused(name: str, severity: str, part: str) -> None:
+    (finding,) = gcp_tpu.accelerator_type(name)
+    assert finding.severity == severity and part in finding.text
+
+
+@pytest.mark.parametrize(
+    "chips, topology, machine, nodes",
+    [
+        (1, "1x1", "ct5lp-hightpu-1t", 1),
+        (4, "2x2", "ct5lp-hightpu-4t", 1),
+        (8, "2x4", "ct5lp-hightpu-8t", 1),
+        (16, "4x4", "ct5lp-hightpu-4t", 4),
+        (32, "4x8", "ct5lp-hightpu-4t", 8),
+        (64, "8x8", "ct5lp-hightpu-4t", 16),
+        (128, "8x16", "ct5lp-hightpu-4t", 32),
+        (256, "16x16", "ct5lp-hightpu-4t", 64),
+    ],
+)
+def test_pools_of_v5e(chips: int, topology: str, machine: str, nodes: int) -> None:
+    found = tpu(f"v5litepod-{chips}")
+    assert (found.topology, found.machine_type, found.hosts) == (topology, machine, nodes)
+    assert gcp_tpu.pool(machine, topology, nodes) == []
+    wrong = gcp_tpu.pool(machine, topology, nodes + 1)
+    assert ids(wrong) == ({"gcp.tpu.pool-nodes"} if nodes > 1 else set())
+
+
+@pytest.mark.parametrize("accelerator", ["TPU_V2", "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD", "v5p", "tpu7x"])
+def test_which_tpus_vertex_trains_on(accelerator: str) -> None:
+    refused = {"gcp.tpu.vertex"} if accelerator in ("TPU_V4_POD", "v5p", "tpu7x") else set[str]()
+    doubted = {"gcp.tpu.vertex-machine"} if accelerator == "TPU_V5_LITEPOD" else set[str]()
+    assert ids(gcp_tpu.vertex("cloud-tpu", accelerator)) == refused | doubted
+
+
+@pytest.mark.parametrize("zone, found", [("us-central2-b", set()), ("us-central1-a", {"gcp.zones.not-listed"})])
+def test_v4_is_in_one_zone(zone: str, found: set[str]) -> None:
+    assert ids(gcp_zones.zone(zone, "v4-8", zones("gcp", "us-central2", "v4-8"))) == found
+
+
+@pytest.mark.parametrize("name", ["node", "NODE", "tpu-node"])
+def test_the_node_architecture_is_refused(name: str) -> None:
+    assert ids(gcp_tpu.architecture(name)) == {"gcp.tpu.node-architecture"}

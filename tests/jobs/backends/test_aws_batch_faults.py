@@ -57,6 +57,11 @@ class Case:
         except JobsError as error:
             return error
 
+    def settled(self) -> JobRef | JobsError:
+        """As a user does it who is told to run the same command again."""
+        answers = (self.submit() for _ in range(5))
+        return next((answer for answer in answers if not isinstance(answer, CloudSilent)), CloudSilent("five times"))
+
 
 def make_case(cloud: Cloud, title: str, faults: dict[str, list[str]], *, own: bool = False, **changes: object) -> Case:
     proxy = Proxy(cloud.endpoint)
@@ -67,11 +72,11 @@ def make_case(cloud: Cloud, title: str, faults: dict[str, list[str]], *, own: bo
 
 def check(cloud: Cloud, cases: list[Case]) -> dict[str, JobRef | JobsError]:
     """Submits each case, and once more without faults: one job each, and what was answered first was true."""
-    with ThreadPoolExecutor(64) as pool:
+    with ThreadPoolExecutor(24) as pool:
         first = dict(zip([case.title for case in cases], pool.map(Case.submit, cases), strict=True))
         for case in cases:
             case.proxy.heal()
-        second = list(pool.map(Case.submit, cases))
+        second = list(pool.map(Case.settled, cases))
     for case, ref in zip(cases, second, strict=True):
         assert isinstance(ref, JobRef), (case.title, ref)
         assert cloud.jobs(case.request.name) == [ref.id], case.title

@@ -72,10 +72,6 @@ MACHINES = [
         lambda: gcp_machines.machine("n1-standard-32", _V100, 4),
     ),
     Case(
-        "gcp.machine.n1-limit-unsure", "machine_type", ("0.5 GB", "at least 1 GB"), "larger machine",
-        lambda: gcp_machines.machine("custom-1-512", _T4, 1), lambda: gcp_machines.machine("custom-1-1024", _T4, 1),
-    ),
-    Case(
         "gcp.machine.p100-zone", "machine_type", ('"n1-standard-64"', "us-east1-c"), "another zone",
         lambda: gcp_machines.machine("n1-standard-64", _P100, 4, "us-east1-c"),
         lambda: gcp_machines.machine("n1-standard-64", _P100, 4, "us-west1-b"),

@@ -22,6 +22,10 @@ SLICES = [
         lambda: gcp_tpu.accelerator_type("v5e-5"), lambda: gcp_tpu.accelerator_type("v5e-4"),
     ),
     Case(
+        "gcp.tpu.shape-unsure", "topology", ('"3x3"', "no topology of TPU v2"), "2x2 or 4x4",
+        lambda: gcp_tpu.accelerator_type("v2", "3x3"), lambda: gcp_tpu.accelerator_type("v3", "3x3"),
+    ),
+    Case(
         "gcp.tpu.not-published", "accelerator_type", ('"v4-8192"', "v4-4096"), "several slices",
         lambda: gcp_tpu.accelerator_type("v4-8192"), lambda: gcp_tpu.accelerator_type("v4-4096"),
     ),

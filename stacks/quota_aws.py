@@ -1,4 +1,4 @@
-"""What EC2 and Service Quotas say now: limits, and the vCPUs that run."""
+"""What EC2 and Service Quotas say now, limits and the vCPUs that run, and whether that holds what is wanted."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -6,18 +6,34 @@ from typing import Any
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, quota_for
-from accel.quota import Use
+from accel.quota import Pool, Use, Verdict, needs, verdict
 from jobs.aws import client
 from jobs.backends.aws_batch.errors import asking
 from jobs.backends.aws_batch.quota import Limit, read
 from jobs.backends.aws_batch.quota import client as service_quotas
 from jobs.errors import BadInput, CloudRefused
 
-from .config import Aws
-
 COUNTED = ("pending", "running")
 """States in which an instance counts. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html"""
+
+
+def judge_aws(
+    region: str,
+    pools: Iterable[Pool],
+    *,
+    account_id: str | None = None,
+    project: str | None = None,
+    stack: str | None = None,
+) -> tuple[Verdict, ...]:
+    """Compares what the pools can use at most with the account's quotas in a region; what cannot be read is unknown.
+    Instances that are tagged with the project and the stack are a part of what the pools can use.
+
+    Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than `account_id`.
+    """
+    wanted = needs(pools)
+    read = readings(region, [need.quota for need in wanted if need.quota], account_id, project, stack)
+    return tuple(verdict(need, *read.of(need.quota)) for need in wanted)
 
 
 @dataclass(frozen=True)
@@ -48,28 +64,26 @@ class Readings:
         return Use(self.running.total.get(quota.code, 0), self.running.own.get(quota.code, 0)), limit.value, why
 
 
-def readings(section: Aws, quotas: Iterable[Quota], project: str | None, stack: str) -> Readings:
-    """Asks the section's region. What may not be read is None with its reason.
-
-    Raises NoCredentials, CloudSilent where nobody answers, BadInput where the credentials are of another account.
-    """
-    _account(section)
-    asked = service_quotas(section.region)
+def readings(
+    region: str, quotas: Iterable[Quota], account_id: str | None, project: str | None, stack: str | None
+) -> Readings:
+    """Asks a region. What may not be read is None with its reason; raises as `judge_aws` does."""
+    if account_id is not None:
+        _check_account(region, account_id)
+    asked = service_quotas(region)
     limits = {code: read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
     try:
-        return Readings(limits, running(_instances(section.region), project, stack))
+        return Readings(limits, running(_instances(region), project, stack))
     except CloudRefused as refused:
         return Readings(limits, None, refused.message)
 
 
-def _account(section: Aws) -> None:
-    if section.account_id is None:
-        return
+def _check_account(region: str, account_id: str) -> None:
     with asking("GetCallerIdentity"):
-        account = client("sts", section.region, connect_s=3, read_s=10, attempts=3).get_caller_identity()["Account"]
-    if account != section.account_id:
+        account = client("sts", region, connect_s=3, read_s=10, attempts=3).get_caller_identity()["Account"]
+    if account != account_id:
         raise BadInput(
-            f"the credentials are of account {account}, and the environment is for {section.account_id}",
+            f"the credentials are of account {account}, and the environment is for {account_id}",
             "quotas are an account's own: use that account's credentials",
         )
 
@@ -83,7 +97,7 @@ def _instances(region: str) -> Iterator[dict[str, Any]]:
                 yield from reservation["Instances"]
 
 
-def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str) -> Running:
+def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str | None) -> Running:
     """Adds up instances as DescribeInstances shows them. Capacity Blocks and dedicated hosts have quotas of their own
     and are left out; the stack's own carry its tags."""
     found = Running()
@@ -114,7 +128,7 @@ def _vcpus(instance: dict[str, Any]) -> int | None:
         return options.get("CoreCount", 0) * options.get("ThreadsPerCore", 0) or None
 
 
-def _is_own(instance: dict[str, Any], project: str | None, stack: str) -> bool:
+def _is_own(instance: dict[str, Any], project: str | None, stack: str | None) -> bool:
     given: list[dict[str, str]] = instance.get("Tags") or []
     tags = {tag["Key"]: tag["Value"] for tag in given}
-    return project is not None and (tags.get("accel:project"), tags.get("accel:stack")) == (project, stack)
+    return None not in (project, stack) and (tags.get("accel:project"), tags.get("accel:stack")) == (project, stack)

@@ -1,0 +1,67 @@
+"""Where an environment lies: its region, and whether its instance types are offered there."""
+
+import re
+from collections.abc import Sequence
+
+from accel.catalog import NotOffered, UnknownName, expand
+from accel.catalog.places import check_region, nearest_places, regions, where
+from accel.rules.finding import Finding, Rule
+
+_REGIONS = "https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html"
+
+IS_ZONE = Rule("aws.region.is-zone", "reject", "An environment lies in a region; zones are its network's", _REGIONS)
+NAME = Rule("aws.region.name", "reject", "A region is named like us-east-1", _REGIONS)
+UNKNOWN = Rule(
+    "aws.region.unknown",
+    "warn",
+    "A region that the catalogue does not know is misspelt, or newer: what it offers and costs is not known",
+    _REGIONS,
+)
+NOT_OFFERED = Rule(
+    "aws.types.not-offered",
+    "reject",
+    "Every instance type or family of an environment is offered in its region",
+    "https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-regions.html",
+)
+
+RULES = (IS_ZONE, NAME, UNKNOWN, NOT_OFFERED)
+
+_FORM = re.compile(r"[a-z]{2}(-[a-z]+)+-\d", re.ASCII)
+
+
+def region(name: str, field: str = "region") -> list[Finding]:
+    """The region of an environment."""
+    try:
+        check_region("aws", name)
+    except NotOffered as refused:
+        return [IS_ZONE.finding(field, f'is "{name}", which is a zone', f"use {' or '.join(refused.nearest)}")]
+    except UnknownName as unknown:
+        near = " or ".join(unknown.nearest)
+        if not _FORM.fullmatch(name):
+            fix = f"use {near}" if near else "write one such as us-east-1"
+            return [NAME.finding(field, f'is "{name}", which is no region', fix)]
+        fix = f"use {near}, or make sure that it exists" if near else "make sure that it exists"
+        return [UNKNOWN.finding(field, f'is "{name}", which the catalogue does not know', fix)]
+    return []
+
+
+def instance_types(in_region: str, names: Sequence[str], field: str = "instance_types") -> list[Finding]:
+    """Types and families against the region. Nothing is said of a region or a type that the catalogue does not know,
+    nor of types that AWS lists no more, whose regions are not all known."""
+    if in_region not in regions("aws"):
+        return []
+    found: list[Finding] = []
+    for i, name in enumerate(names):
+        try:
+            machines = expand("aws", [name])
+        except UnknownName:
+            continue  # aws_types.instance_types() reports it
+        offered = [place for machine in machines for place in where("aws", machine.name)]
+        if in_region in offered or any(machine.status != "listed" for machine in machines):
+            continue
+        near = nearest_places(in_region, tuple(dict.fromkeys(offered)))
+        message = f'is "{name}", which is not offered in {in_region}'
+        elsewhere = f", or a region that has it, such as {', '.join(near)}" if near else ""
+        fix = f"use another type{elsewhere}; `stacks refresh` reads what AWS offers today"
+        found.append(NOT_OFFERED.finding(f"{field}[{i}]", message, fix))
+    return found

@@ -1,0 +1,171 @@
+"""Google's REST APIs for a call or two of the command line's own: one JSON object by GET, its errors as ours.
+
+NoCredentials   nobody signed in, or the token is not accepted
+CloudRefused    understood, and refused: a permission, or an API that is not enabled
+NotFound        no such project or region
+CloudSilent     throttled or failing for all attempts, or out of reach
+Garbled         an answer that is not Google's
+"""
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+from urllib.parse import quote
+
+from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""What Cloud Quotas asks for; its methods have no read-only scope. Source:
+https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/list"""
+
+ROOTS = {
+    "cloudbilling": "https://cloudbilling.googleapis.com/v1/",
+    "compute": "https://compute.googleapis.com/compute/v1/",
+    "cloudquotas": "https://cloudquotas.googleapis.com/",
+    "monitoring": "https://monitoring.googleapis.com/",
+}
+"""Where each API is, unless CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> says otherwise, as it does to gcloud. Source:
+https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
+
+GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
+"""A token that is there already, in the variable in which Pulumi's provider takes one."""
+
+ATTEMPTS = 5
+BACKOFF_S = 0.5
+LONGEST_WAIT_S = 15
+PASSING = frozenset({429, 500, 502, 503, 504})
+CONNECT_S, READ_S = 3, 30
+
+SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
+REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
+
+
+class Garbled(CloudSilent):
+    """An answer that is not Google's: a proxy's page, or half of one."""
+
+
+def session(key: str = "") -> Any:
+    """An HTTP session that carries the user's credentials, or an API key for an API that takes one, and tries again,
+    with pauses of random length, what may pass. It lives as long as a token does, which is less than an hour. Raises
+    NoCredentials and CloudSilent."""
+    requests = import_module("requests")
+    retry = import_module("urllib3.util").Retry(
+        total=ATTEMPTS - 1,
+        status_forcelist=PASSING,
+        backoff_factor=BACKOFF_S,
+        backoff_jitter=BACKOFF_S,
+        backoff_max=LONGEST_WAIT_S,
+        # A server may ask for hours; the command ends before.
+        respect_retry_after_header=False,
+        raise_on_status=False,
+    )
+    made = requests.Session()
+    for scheme in ("https://", "http://"):
+        made.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
+    token = os.environ.get(GIVEN)
+    if key:
+        made.headers["X-Goog-Api-Key"] = key
+    elif token:
+        made.headers["Authorization"] = f"Bearer {token}"
+    else:
+        _sign(made.headers)
+    # A .netrc must not replace the token.
+    made.auth = _unchanged
+    return made
+
+
+def _unchanged(request: Any) -> Any:
+    return request
+
+
+def _sign(headers: Any) -> None:
+    """Adds a token of the application default credentials, and the project that pays for the calls if they name one.
+    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
+    try:
+        auth = import_module("google.auth")
+        failures = import_module("google.auth.exceptions")
+        transport = import_module("google.auth.transport.requests")
+    except ImportError as missing:
+        raise NoCredentials(f"Google: {missing}, and {GIVEN} is not set", SIGN_IN) from None
+    try:
+        credentials, _ = auth.default(scopes=[SCOPE])
+        credentials.refresh(transport.Request())
+        credentials.apply(headers)
+    except failures.TransportError as error:
+        raise CloudSilent(f"Google: sign-in: {_line(error)}", REACH) from error
+    except failures.GoogleAuthError as error:
+        raise NoCredentials(f"Google: {_line(error)}", SIGN_IN) from error
+
+
+def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The JSON object at a path of an API, a key of ROOTS; the path's parts are quoted by the caller (see `part`)."""
+    import json
+
+    failures = import_module("requests.exceptions")
+    root = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}") or ROOTS[api]
+    doing = f"{api} {path}"
+    try:
+        answer = http.get(
+            f"{root.rstrip('/')}/{path}", params=query, timeout=(CONNECT_S, READ_S), allow_redirects=False
+        )
+    except failures.RequestException as error:
+        raise CloudSilent(f"{doing}: {_line(error)}", REACH) from error
+    try:
+        body = mapping(json.loads(answer.content))
+    except ValueError:
+        body = None
+    if answer.status_code != 200:
+        raise _refusal(doing, answer.status_code, body)
+    if body is None:
+        raise Garbled(f"{doing}: the answer is not a JSON object", REACH)
+    return body
+
+
+def part(text: str) -> str:
+    """A name as one part of a path."""
+    return quote(text, safe="")
+
+
+def _refusal(doing: str, status: int, body: Any) -> JobsError:
+    """What an error answer means. Source: https://google.aip.dev/193"""
+    error = mapping((mapping(body) or {}).get("error")) or {}
+    message = f"{doing}: {_told(error) or f'HTTP {status}'}"
+    # Google answers 400 to a key that does not exist.
+    if status == 401 or "API_KEY_INVALID" in str(error.get("details")):
+        return NoCredentials(message, SIGN_IN)
+    if status == 404:
+        return NotFound(message)
+    if status in PASSING or status >= 500:
+        return CloudSilent(message, REACH)
+    if 400 <= status < 500 and error:
+        return CloudRefused(message)
+    return Garbled(f"{doing}: HTTP {status} without an error of Google's", REACH)
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """The API to enable or the permission that is missing, where the error names it; else its own message."""
+    infos = [mapping(each) or {} for each in entries(error.get("details"))]
+    found = {str(each.get("reason")): mapping(each.get("metadata")) for each in infos}
+    disabled, denied = found.get("SERVICE_DISABLED"), found.get("IAM_PERMISSION_DENIED")
+    if disabled and disabled.get("service"):
+        consumer = str(disabled.get("consumer", "")).removeprefix("projects/")
+        project = f" --project {consumer}" if consumer else ""
+        return _line(f"the API is not enabled: gcloud services enable {disabled['service']}{project}")
+    if denied and denied.get("permission"):
+        return _line(f"permission {denied['permission']} is missing on {denied.get('resource', 'the project')}")
+    return _line(error.get("message") or "")
+
+
+def mapping(value: Any) -> dict[str, Any] | None:
+    """A JSON object, None for anything else."""
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def entries(value: Any) -> list[Any]:
+    """A JSON array, empty for anything else."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _line(value: object) -> str:
+    return " ".join(str(value).split())[:400]

@@ -1,0 +1,240 @@
+"""What Google's APIs say now of a project's quotas, and whether these hold what is wanted.
+
+Compute Engine reports limit and use of its metrics. Cloud Quotas has the limits of everything else (a GPU family, a
+TPU, Vertex AI), and Cloud Monitoring what of those was in use within the last day.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from accel.catalog.quotas import Quota, standard_of
+from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
+from jobs.errors import CloudRefused
+from jobs.google import Garbled, entries, get, mapping, part, session
+
+SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
+"""The catalogue's names of services as the APIs have them."""
+
+MAX_PAGES = 100
+WINDOW = timedelta(days=1)
+AGED = "use as of the last day, by Cloud Monitoring"
+
+
+def judge_google(project: str, pools: Iterable[GooglePool]) -> tuple[Verdict, ...]:
+    """Compares what the pools can use at most with the project's quotas; what cannot be read is unknown.
+
+    Raises NoCredentials, CloudSilent, and NotFound for a project or region that does not exist.
+    """
+    asked = _Project(project)
+    return tuple(asked.judge(need) for need in google_needs(pools))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was read of one quota; `why` says what is missing, `remark` where the numbers are from, `quota_id` is the
+    one that Cloud Quotas knows it by."""
+
+    limit: float | None = None
+    use: Use | None = None
+    why: str = ""
+    remark: str = ""
+    quota_id: str = ""
+
+
+class _Project:
+    """The answers about one project, each asked for once."""
+
+    def __init__(self, project: str) -> None:
+        self._name = part(project)
+        self._http = session()
+        self._kept: dict[str, Any] = {}
+
+    def judge(self, need: Need) -> Verdict:
+        if need.quota is None:
+            return verdict(need, None, None)
+        found = self._found(need.quota, need.region)
+        if found.quota_id:
+            need = replace(need, quota=replace(need.quota, quota_id=found.quota_id))
+        judged = verdict(need, found.use, found.limit, found.why)
+        if judged.word == "over" and found.limit == 0:
+            judged = self._perhaps_standard(judged, need)
+        return replace(judged, reason=f"{judged.reason} ({found.remark})") if found.remark else judged
+
+    def _perhaps_standard(self, judged: Verdict, need: Need) -> Verdict:
+        """A preemptible limit of 0 may be one that was never granted, and then the standard quota holds Spot machines
+        too. Source: https://cloud.google.com/compute/resource-usage"""
+        standard = standard_of(need.quota) if need.quota and need.quota.purchase == "spot" else None
+        other = self.judge(replace(need, quota=standard)) if standard else None
+        if not need.quota or not standard or not other or other.word == "over":
+            return judged
+        text = f"{need.quota.code} is 0; if it was never granted, {standard.key} holds Spot machines: {other.reason}"
+        return replace(judged, word="unknown", total=None, reason=text)
+
+    def _found(self, quota: Quota, location: str) -> _Found:
+        if quota.service == "compute" and quota.scope != "zone":
+            place = f"regions/{part(location)}" if quota.scope == "region" else ""
+            answer = self._ask("compute", f"projects/{self._name}/{place}".rstrip("/"))
+            if isinstance(answer, str):
+                return _Found(why=answer)
+            reading = google_reading(quota, google_readings(answer))
+            if reading:
+                return _Found(reading.limit, Use(reading.use), remark=reading.remark)
+        return self._of_cloud_quotas(quota, location)
+
+    def _of_cloud_quotas(self, quota: Quota, location: str) -> _Found:
+        infos = self._listed(
+            "cloudquotas", f"v1/projects/{self._name}/locations/global/services/{SERVICES[quota.service]}/quotaInfos"
+        )
+        if isinstance(infos, str):
+            return _Found(why=infos)
+        info = _info(quota, infos)
+        if info is None:
+            standard = standard_of(quota) if quota.service == "compute" and quota.purchase == "spot" else None
+            if standard is None:
+                return _Found(why=f"Cloud Quotas does not have {quota.key} for this project")
+            other = self._of_cloud_quotas(standard, location)
+            remark = f"{quota.code} is not there: {standard.key} holds Spot machines too"
+            return replace(other, remark="; ".join(each for each in (remark, other.remark) if each), quota_id="")
+        limit = limit_of(info, quota, location)
+        if limit is None:
+            return _Found(why=f"Cloud Quotas has no value of {quota.key} for the {quota.scope} {location}")
+        use, why = self._used(quota, info, location)
+        return _Found(limit, use, why, AGED if use else "", str(info.get("quotaId") or ""))
+
+    def _used(self, quota: Quota, info: Mapping[str, Any], location: str) -> tuple[Use | None, str]:
+        """Quotas with a dimension of their own have metrics of their own; the others share one. Source:
+        https://cloud.google.com/monitoring/alerts/using-quota-metrics"""
+        metric = str(info.get("metric") or "")
+        service, _, name = metric.partition("/")
+        if quota.dimension:
+            wanted = f'metric.type = "{service}/quota/{name}/usage"'
+        else:
+            shared = "serviceruntime.googleapis.com/quota/allocation/usage"
+            wanted = f'metric.type = "{shared}" AND metric.labels.quota_metric = "{metric}"'
+        now = self._kept.setdefault("now", datetime.now(UTC))
+        series = self._listed(
+            "monitoring",
+            f"v3/projects/{self._name}/timeSeries",
+            {
+                "filter": wanted,
+                "interval.startTime": (now - WINDOW).isoformat(),
+                "interval.endTime": now.isoformat(),
+                "aggregation.alignmentPeriod": f"{int(WINDOW.total_seconds())}s",
+                "aggregation.perSeriesAligner": "ALIGN_NEXT_OLDER",
+            },
+        )
+        if isinstance(series, str):
+            return None, series
+        amount = used(series, quota, location)
+        if amount is None:
+            return None, f"Cloud Monitoring has no use of {quota.key} in {location}"
+        return Use(amount), ""
+
+    def _ask(self, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any] | str:
+        """The answer, or why there is none."""
+        key = f"{api} {path} {query}"
+        if key not in self._kept:
+            try:
+                self._kept[key] = get(self._http, api, path, query)
+            except (CloudRefused, Garbled) as error:
+                self._kept[key] = error.message
+        return self._kept[key]
+
+    def _listed(self, api: str, path: str, query: Mapping[str, str] | None = None) -> list[dict[str, Any]] | str:
+        """The entries of all pages, or why not all of them could be read."""
+        name = path.rpartition("/")[2]
+        found: list[dict[str, Any]] = []
+        given = dict(query or {})
+        for _ in range(MAX_PAGES):
+            answer = self._ask(api, path, given)
+            if isinstance(answer, str):
+                return answer
+            found += _mappings(answer.get(name))
+            token = answer.get("nextPageToken")
+            if not token:
+                return found
+            given["pageToken"] = str(token)
+        return f"{api} {path}: more than {MAX_PAGES} pages"
+
+
+def _info(quota: Quota, infos: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The entry of a quota: by its id; by metric and scope where the id is not known, and only one has both."""
+    by_id = [each for each in infos if quota.quota_id and each.get("quotaId") == quota.quota_id]
+    if by_id:
+        return by_id[0]
+    metric = f"{SERVICES[quota.service]}/{quota.code.lower()}"
+    scopes = {quota.scope} & {"region", "zone"}
+    fitting = [
+        each
+        for each in infos
+        if each.get("metric") == metric and scopes == {"region", "zone"} & set(_texts(each.get("dimensions")))
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | None:
+    """The value of a QuotaInfo for a place: of the entry that names most of its dimensions, since one that names none
+    is for all places and families without their own. None where no entry is for it.
+
+    A value of 0 is left out of the JSON. Source:
+    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
+    """
+    wanted = _dimensions(quota) | ({} if quota.scope == "global" else {quota.scope: location})
+    best: tuple[int, float | None] = (-1, None)
+    for entry in _mappings(info.get("dimensionsInfos")):
+        named = mapping(entry.get("dimensions", {}))
+        details = mapping(entry.get("details"))
+        if named is None or details is None or any(wanted.get(key) != value for key, value in named.items()):
+            continue
+        if quota.scope != "global" and location not in _texts(entry.get("applicableLocations")):
+            continue
+        best = max(best, (len(named), _number(details.get("value", "0"))), key=lambda each: each[0])
+    return best[1]
+
+
+def used(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
+    """The newest value of the time series of a quota in a place, the largest of several; None where none is surely
+    its own."""
+    wanted = _dimensions(quota).items()
+    found: list[float | None] = []
+    for each in series:
+        labels, resource = ((mapping(each.get(name)) or {}).get("labels") for name in ("metric", "resource"))
+        labels, resource = mapping(labels) or {}, mapping(resource) or {}
+        if wanted <= labels.items() and resource.get("location") == location:
+            found += list(_newest(each))
+    return max((value for value in found if value is not None), default=None) if None not in found else None
+
+
+def _newest(series: Mapping[str, Any]) -> Iterator[float | None]:
+    """Points are sorted, the newest first. Source:
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list"""
+    for point in _mappings(series.get("points"))[:1]:
+        value = mapping(point.get("value")) or {}
+        amount = _number(value.get("int64Value", value.get("doubleValue")))
+        yield amount if amount is not None and amount >= 0 else None
+
+
+def _dimensions(quota: Quota) -> dict[str, str]:
+    return dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    return [found for each in entries(value) if (found := mapping(each)) is not None]
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in entries(value) if isinstance(each, str)]
+
+
+def _number(value: Any) -> float | None:
+    """A number, which is text where it is 64 bits wide."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

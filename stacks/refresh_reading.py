@@ -1,0 +1,66 @@
+"""What was read of a cloud, as plain values."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from jobs.errors import CloudSilent
+
+Key = tuple[str, str]
+"""A region and a machine."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """USD an hour: the least and the median over so many zones."""
+
+    low: float
+    median: float
+    zones: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line of sources.csv: where one kind of figure is from."""
+
+    id: str
+    what: str
+    used_for: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one cloud said about some of its regions.
+
+    USD an hour by region and machine; the zones of every machine that a region offers, for each region whose offers
+    were read. `basis` says by the kind of a machine how its on-demand price came about, `machine` standing for every
+    other kind; `sure` is the confidence of all; `kept` has a line for what could not be read, and so stays as shipped.
+    """
+
+    cloud: str
+    regions: tuple[str, ...]
+    basis: Mapping[str, str]
+    sure: str
+    spot_basis: str
+    on_demand_source: Source
+    spot_source: Source
+    offers_source: Source | None = None
+    on_demand: dict[Key, float] = field(default_factory=dict[Key, float])
+    spot: dict[Key, Spot] = field(default_factory=dict[Key, Spot])
+    offers: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
+    kept: list[str] = field(default_factory=list[str])
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all was read."""
+        return not (self.on_demand or self.spot or self.offers)
+
+
+@contextmanager
+def understood(doing: str, cloud: str) -> Generator[None]:
+    """Turns what taking an answer apart raises into CloudSilent: it is not what the cloud documents."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        raise CloudSilent(f"{doing}: the answer is not what {cloud} documents: {said}") from error
