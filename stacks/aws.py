@@ -102,8 +102,8 @@ def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBin
         SubmitPolicyArgs(
             spec=SubmitPolicySpec(definition_prefix=outputs.definition_prefix(), targets_path=outputs.targets_path()),
             region=section.region,
-            queue_arns=[queue.arn for queue in queues.values()],
-            definition_arns=[definition.arn for definition in definitions.values()],
+            queue_arns=[queues[name].arn for name in sorted(queues)],
+            definition_arns=[definitions[name].arn for name in sorted(definitions)],
             role_arns=[roles.job_role_arn, roles.execution_role_arn],
             log_group_arn=log.arn,
             claim_table_arn=claims.arn if claims else None,

@@ -10,6 +10,7 @@ from accel.catalog import Machine, UnknownName, expand
 from accel.catalog.network_prices import PartPrice, part_price
 from accel.catalog.prices import Price, price
 from accel.cost import Amount, Envelope
+from accel.rules.aws_environments import instances_within
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
@@ -17,6 +18,9 @@ from .commands import read_stacks
 from .config import Aws, CreatedNetwork, Environment
 
 ComputeSpec = OnDemandSpec | SpotSpec
+
+LARGEST = 2
+"""Instance types that the room of max_vcpus is told in."""
 
 SCENARIOS = ("floor", "expected", "worst")
 
@@ -114,6 +118,8 @@ def _instances(path: str, spec: ComputeSpec, machines: list[Machine], prices: li
     if on_spot and len(with_spot) < len(options):
         seen = f"of {len(with_spot)} of {len(options)} types" if with_spot else "of no type: on demand is counted"
         notes.append(f"a Spot price is known {seen}")
+    if spec.state == "ENABLED":
+        notes += _room(spec)
     if envelope.overshoot and spec.state == "ENABLED":
         notes.append(f"Batch may exceed max_vcpus by one instance, at most {envelope.overshoot:.2f} USD an hour more")
     if spec.state != "ENABLED":
@@ -124,6 +130,13 @@ def _instances(path: str, spec: ComputeSpec, machines: list[Machine], prices: li
     what = f"{spec.capacity} {','.join(spec.instance_types)}, {spec.min_vcpus} to {spec.max_vcpus} vCPUs"
     confidence = cost.least_sure(known)
     return Line(path, what, envelope, tuple(date for date in dates if date), confidence, tuple(notes))
+
+
+def _room(spec: ComputeSpec) -> list[str]:
+    """How many of the largest instances max_vcpus holds."""
+    room = sorted(instances_within(spec.max_vcpus, spec.instance_types).items(), key=lambda each: each[1])
+    shown = " or ".join(f"{count} {name}" for name, count in room[:LARGEST])
+    return [f"max_vcpus has room for {shown}"] if shown else []
 
 
 def _scale(spec: ComputeSpec) -> dict[str, int]:

@@ -106,6 +106,17 @@ def test_bad_config_is_said_line_by_line(tmp_path: Path, sandbox: Sandbox, regio
     assert "Traceback" not in refused.text
 
 
+def test_a_definition_that_no_instance_holds_stops_the_preview(tmp_path: Path, sandbox: Sandbox, region: str) -> None:
+    wrong = put("aws.definitions.examples.memory_mib", 60_000, small(region))
+    for name in ("spot", "on-demand"):
+        wrong = put(f"aws.environments.{name}.max_vcpus", 8, wrong)
+    refused = Stack(tmp_path / "held", sandbox, wrong, stack="held").preview(check=False)
+    assert refused.exit_code == 1 and not refused.steps
+    said = "\n".join(refused.diagnostics)
+    assert "environment.aws.definitions.examples.memory_mib: 2 vCPUs, 60000 MiB and 1 GPUs need an instance" in said
+    assert "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g5.2xlarge" in said
+
+
 def test_another_program_reads_the_outputs(tmp_path: Path, sandbox: Sandbox) -> None:
     values = small("us-west-2")
     platform = Stack(tmp_path / "platform", sandbox, values, stack="platform")

@@ -81,6 +81,11 @@ def test_host_memory_is_not_the_gpus(aws: Any, why: Why, queue: str) -> None:
     assert "shm_mib is 64" in told.evidence and "raise shm_mib" in told.next_step
 
 
+def test_a_gpu_that_is_not_seen_is_a_matter_of_the_image(aws: Any, why: Why, queue: str) -> None:
+    told = why(failed(aws, queue, ["sh", "-c", "echo 'RuntimeError: No CUDA GPUs are available'; exit 1"], gpu=1))
+    assert "image type is ECS_AL2023_NVIDIA" in told.next_step and "ECS_AL2_" not in told.next_step
+
+
 def test_a_handled_error_is_not_the_cause(aws: Any, why: Why, queue: str) -> None:
     # The program caught it, went on for long, and failed of something else.
     script = f"echo '{CUDA}'; for i in $(seq 30); do echo step $i; done; echo AssertionError; exit 1"

@@ -12,6 +12,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from accel.contract.access import AwsAccess
 from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
 from accel.contract.stack import read, read_targets
@@ -43,7 +44,8 @@ def snapshot(environment: dict[str, Any]) -> str:
 @pytest.mark.parametrize("stack", ["dev", "prod", "sandbox"])
 def test_an_environment_exports_what_the_contract_promises(stack: str) -> None:
     outputs = ran(document(stack)).exports
-    assert set(outputs) == {"targets", "network", "repositories"}
+    assert set(outputs) == {"targets", "network", "repositories", "access"}
+    assert AwsAccess.model_validate(outputs["access"]).submit_policy_arns == ["arn:aws:iam/policy:Policy:submit"]
     AwsNetwork.model_validate(outputs["network"])
     section = document(stack)["aws"]
     assert set(outputs["targets"]) == set(section["queues"])

@@ -129,7 +129,10 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
         ({"accelerator": {"type": "l4"}}, "accelerator.type: l4 is on no instance of the queue"),
         ({"accelerator": {"type": "a10q"}}, 'accelerator.type: unknown accelerator "a10q"; nearest: a10g'),
         ({"memory_mib": 800_000, "shm_mib": 8192}, "memory_mib: .* fit no allowed instance type"),
-        ({"cpus": 193}, "cpus: 193 is above the queue's max_vcpus 192"),
+        (
+            {"cpus": 193},
+            r"cpus: is 193, above max_vcpus of every environment \(spot 192, steady 192\); ask for at most 192",
+        ),
         ({"memory_mib": 4000}, "shm_mib: is 8192 MiB, above memory_mib 4000"),
         ({"command": ["python", ""]}, r"command\[1\]: is empty"),
         ({"secrets": {"KEY": "hunter2"}}, "secrets.KEY: must be the ARN"),
