@@ -140,7 +140,7 @@ STACK = [
     ("instance_types: [g5, g6]", "instance_types: [g6f.xlarge]", "", "",
      'environments.spot.instance_types[0]: is "g6f.xlarge", whose sizes have 0.125 of a GPU'),
     ("instance_types: [g5, g6]", "instance_types: [a2-highgpu-1g]", "", "",
-     'environments.spot.instance_types[0]: is "a2-highgpu-1g", which is no known instance type'),
+     'environments.spot.instance_types[0]: is "a2-highgpu-1g", which is no GPU type of the catalogue'),
 ]  # fmt: skip
 
 

@@ -213,7 +213,7 @@ def queue(aws: Aws) -> str:
 
 @pytest.fixture
 def why(aws: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Explanation]:
-    """Explains a job of the sandbox; `later`: as if so many seconds had passed."""
+    """Explains a job of the sandbox; `later`: as if so many seconds had passed on its clock, which tests advance."""
     for name, value in {
         "AWS_ENDPOINT_URL": aws.told["url"],
         "AWS_ACCESS_KEY_ID": "a",
@@ -224,7 +224,8 @@ def why(aws: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[.
 
     def call(job: str, *, later: float = 0, region: str = "us-east-1", **rest: Any) -> Explanation:
         ref = JobRef("aws-batch", region, job)
-        told = explain(Clients(region, Timing()), ref, now=time.time() + later, **rest)
+        now = aws.control("clock", advance_s=0)["now"]
+        told = explain(Clients(region, Timing()), ref, now=now + later, **rest)
         assert told.cause in CAUSES
         assert told.next_step or told.cause == "succeeded"
         return told
