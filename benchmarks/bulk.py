@@ -21,6 +21,8 @@ SUBMITS = 1000
 SERIAL = 100
 """Calls of the serial loop that are timed; it takes ten times as long for ten times as many."""
 RATE = 49
+RAISED = 100
+"""Calls a second that an account may have been granted: what the client can do where the rate is not what bounds it."""
 OVER_RATE = 1.2
 """Times what the rate alone takes: 1,000 jobs cannot be made in less than 20.4 s, whatever answers how fast."""
 LS_S = 2.0
@@ -89,8 +91,9 @@ def measure(scratch: Path) -> Iterator[Line]:
             out = run(("env", "-i", *(f"{k}={v}" for k, v in variables.items()), PYTHON, *arguments))
             return time.perf_counter() - started, out
 
-        def submitted(file: str) -> tuple[float, list[str]]:
-            took, out = timed("-m", "jobs", "submit", str(scratch / file), "--no-quota", "--key", "k", "-o", "id")
+        def submitted(file: str, *more: str, key: str = "k") -> tuple[float, list[str]]:
+            asked = ("submit", str(scratch / file), "--no-quota", "--key", key, "-o", "id", *more)
+            took, out = timed("-m", "jobs", *asked)
             return took, out.split()
 
         whole_s, loop_s = timed("-c", SERIAL_LOOP, str(SERIAL))
@@ -105,6 +108,13 @@ def measure(scratch: Path) -> Iterator[Line]:
         yield Line("SubmitJob calls refused for their rate", 100 * (len(arrivals) - SUBMITS) / SUBMITS, "%", limit=1)
         yield Line("jobs that a second run of the command makes", len(set(submitted("many.yaml")[1]) - set(refs)), "",
                    limit=0)  # fmt: skip
+        ask(endpoint, "rate", {"per_s": RAISED})
+        before = len(ask(endpoint, "calls")["submitjob"])
+        took, _ = submitted("many.yaml", "--rate", str(RAISED - 1), key="raised")
+        name = f"the same with --rate {RAISED - 1}, where {RAISED} are allowed"
+        yield Line(name, took, "s", "the serial loop", serial_s, serial_s / 5)
+        yield Line("highest rate of it", highest(ask(endpoint, "calls")["submitjob"][before:]), "a second", "the rate",
+                   RAISED - 1)  # fmt: skip
         before = len(ask(endpoint, "calls")["submitjob"])
         took, _ = submitted("sweep.yaml")
         yield Line("submit of an array of 10,000 tasks", took, "s")

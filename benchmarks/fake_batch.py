@@ -3,7 +3,8 @@
 `python -m benchmarks.fake_batch DELAY_S` prints its port. The sandbox would do, and is too slow: on one core it serves
 about as many calls a second as the rate that is to be measured.
 
-    POST /delay {"s": 0.1}   POST /jobs {"count": 10000}   POST /calls: the times of each operation's arrivals
+    POST /delay {"s": 0.1}   POST /rate {"per_s": 50}   POST /jobs {"count": 10000}
+    POST /calls: the times of each operation's arrivals
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Service:
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s
+        self.submits_per_s = SUBMITS_PER_S
         self.jobs: dict[str, Document] = {}
         self.rows: dict[str, Document] = {}
         self.calls: dict[str, list[float]] = defaultdict(list)
@@ -45,6 +47,7 @@ class Service:
             "PutItem": self.put,
             "UpdateItem": self.update,
             "delay": self.set_delay,
+            "rate": self.set_rate,
             "jobs": self.preset,
             "calls": lambda asked: (200, dict(self.calls)),
         }
@@ -52,13 +55,13 @@ class Service:
     async def answer(self, name: str, asked: Document) -> Answer:
         self.calls[name].append(time.monotonic())
         status, document = self.operations[name](asked)
-        if name not in ("delay", "jobs", "calls"):
+        if name not in ("delay", "rate", "jobs", "calls"):
             await asyncio.sleep(self.delay_s)
         return status, document
 
     def submit(self, asked: Document) -> Answer:
         now = time.monotonic()
-        if sum(at > now - 1 for at in self.calls["submitjob"][-2 * SUBMITS_PER_S :]) > SUBMITS_PER_S:
+        if sum(at > now - 1 for at in self.calls["submitjob"][-2 * self.submits_per_s :]) > self.submits_per_s:
             return 429, {"__type": "TooManyRequestsException", "message": "Too Many Requests"}
         return 200, {"jobId": self._made(asked["jobName"], "RUNNABLE"), "jobName": asked["jobName"]}
 
@@ -93,6 +96,10 @@ class Service:
 
     def set_delay(self, asked: Document) -> Answer:
         self.delay_s = asked["s"]
+        return 200, {}
+
+    def set_rate(self, asked: Document) -> Answer:
+        self.submits_per_s = asked["per_s"]
         return 200, {}
 
     def preset(self, asked: Document) -> Answer:

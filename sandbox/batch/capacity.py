@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -69,13 +69,13 @@ def refusal(batch: Batch, environment: Environment, kinds: Iterable[Kind]) -> st
         if sum(running) + sum(asked) > limit:
             text = OVER_SPOT if bucket.purchase == "spot" else OVER_QUOTA.format(limit)
     if text and not (environment.activities and text in environment.activities[0]["StatusMessage"]):
-        _book(environment, "Failed", FAILED.format(text))
+        _book(batch, environment, "Failed", FAILED.format(text))
     return text
 
 
-def _book(environment: Environment, status: str, message: str, instance: str = "") -> None:
+def _book(batch: Batch, environment: Environment, status: str, message: str, instance: str = "") -> None:
     launched = f"Launching a new EC2 instance: {instance}" if instance else "Launching a new EC2 instance."
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(batch.world.now(), UTC)
     row = {"ActivityId": str(uuid.uuid4()), "AutoScalingGroupName": group_name(environment), "StatusCode": status}
     row |= {"Description": f"{launched}  Status Reason: {message}" if message else launched, "StatusMessage": message}
     row |= {"Cause": "an instance was started in response to a difference between desired and actual capacity"}
@@ -93,8 +93,9 @@ def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
         tags={"instance": {**resources.get("tags", {}), "AWSBatchServiceTag": "batch",
                            "aws:autoscaling:groupName": group_name(environment)}},
     ).instances[0]  # fmt: skip
+    made.launch_time += timedelta(seconds=batch.world.offset_s)
     instance = environment.instances[made.id] = Instance(kind, made.id)
-    _book(environment, "Successful", "", made.id)
+    _book(batch, environment, "Successful", "", made.id)
     register(batch, environment)
     return instance
 
