@@ -98,9 +98,10 @@ def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
         most = max(place.max_vcpus for place in places)
         return [OVER_MAX.finding("vcpus", message, f"ask for at most {most}, or raise max_vcpus")]
     inside = startable(places)
-    held = holding(inside, *size)
+    names = tuple(machine.name for machine in inside)
+    held = _held(names, size)
     if held.fits or held.tight:
-        return fit(*size, [machine.name for machine in inside])
+        return fit(*size, names)
     if any(not aws_types.known([name]) for place in places for name in place.instance_types):
         return []
     found = fit(*size, [name for place in places for name in place.instance_types])
@@ -136,22 +137,32 @@ def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -
 
 @lru_cache(maxsize=1024)
 def _fit(vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...]) -> Sequence[Finding]:
-    allowed = list({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
+    allowed = _known(instance_types)
     if not allowed:
         return []
     most = max(ecs_gpus(machine) for machine in allowed)
     if gpus > most:
         message = f"is {gpus}, and no allowed instance type has more than {most}"
         return [TOO_MANY_GPUS.finding("gpus", message, _larger(vcpus, memory_mib, gpus))]
-    held = holding(allowed, vcpus, memory_mib, gpus)
+    held = _held(instance_types, Size(vcpus, memory_mib, gpus))
     if not held.fits:
         return [_tight(held, memory_mib) if held.tight else _none(held, vcpus, memory_mib, gpus)]
     smallest = min(held.fits, key=lambda machine: machine.vcpus)
     return _head_room(held, smallest, memory_mib) + _idle(held.fits, gpus)
 
 
-def _machines(place: Place) -> list[Machine]:
-    return list({machine.name: machine for _, machine in aws_types.known(place.instance_types)}.values())
+def _machines(place: Place) -> tuple[Machine, ...]:
+    return _known(tuple(place.instance_types))
+
+
+@lru_cache(maxsize=1024)
+def _known(instance_types: tuple[str, ...]) -> tuple[Machine, ...]:
+    return tuple({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
+
+
+@lru_cache(maxsize=1024)
+def _held(instance_types: tuple[str, ...], size: Size) -> Holding:
+    return holding(_known(instance_types), *size)
 
 
 def _rejects(found: Sequence[Finding]) -> bool:
