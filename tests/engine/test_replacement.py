@@ -89,7 +89,7 @@ def described(batch: Any, job: str) -> Any:
     return batch.describe_jobs(jobs=[job])["jobs"][0]
 
 
-def wait(holds: Any, seconds: float = 30) -> None:
+def wait(holds: Any, seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until

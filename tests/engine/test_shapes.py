@@ -150,7 +150,7 @@ def run_two_nodes(stack: Stack, sandbox: Sandbox) -> None:
 
     long = job_file(stack, "long", "python", "-c", "print('up', flush=True); import time; time.sleep(60)", **SMALL)
     ref = jobs(stack, sandbox, "submit", long, "--to", "gpu", "-o", "id")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while jobs(stack, sandbox, "logs", ref).count("up") < 2:
         assert time.monotonic() < deadline
         time.sleep(0.3)

@@ -48,7 +48,7 @@ def interrupt(folder: Path, epochs: int, number: int) -> tuple[int, str, str]:
     """Starts a slow run and sends it the signal as soon as so many epochs are saved."""
     process = start(SMALL | {"CHECKPOINT_DIR": str(folder), "STEP_SLEEP_MS": "60"})
     awaited = folder / f"step-{epochs * PER_EPOCH:08d}.npz"
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while not awaited.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     process.send_signal(number)

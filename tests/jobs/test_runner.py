@@ -29,7 +29,7 @@ def status(folder: Path) -> dict[str, Any]:
 
 
 def finish(runner: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
-    assert runner.communicate(timeout=20)[0] == b""
+    assert runner.communicate(timeout=90)[0] == b""
     assert runner.returncode == 0
     assert sorted(status(folder)) == ["exit_code", "phase", "pid", "reason", "started", "stopped"]
     return status(folder)
@@ -179,7 +179,7 @@ def test_terminated_before_it_began(tmp_path: Path) -> None:
         runner = begin(folder, ["sleep", "60"])
         time.sleep(delay_ms / 1000)
         runner.terminate()
-        runner.communicate(timeout=20)
+        runner.communicate(timeout=90)
         if (folder / "status.json").exists():
             assert status(folder)["reason"] == "terminated", delay_ms
         else:

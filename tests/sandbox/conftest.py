@@ -141,7 +141,7 @@ class Aws:
     def reaches(self, job_id: str, status: str) -> dict[str, Any]:
         return until(lambda: (job := self.job(job_id))["status"] == status and job)
 
-    def until(self, check: Callable[[], Any], timeout_s: float = 20) -> Any:
+    def until(self, check: Callable[[], Any], timeout_s: float = 90) -> Any:
         return until(check, timeout_s)
 
     def refusal(self, call: Any, **request: Any) -> str:
@@ -156,7 +156,7 @@ class Aws:
         return [event["message"] for event in answer["events"]]
 
 
-def until(check: Callable[[], Any], timeout_s: float = 20) -> Any:
+def until(check: Callable[[], Any], timeout_s: float = 90) -> Any:
     """What `check` answers once that is true."""
     end = time.monotonic() + timeout_s
     while not (found := check()):

@@ -67,7 +67,7 @@ def asked(backend: LocalBackend, key: str = "k") -> Request:
 
 
 def ended(backend: LocalBackend, ref: JobRef) -> Phase:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 90
     while not (phase := backend.status(ref).phase).ended:
         assert time.monotonic() < end
         time.sleep(0.02)
