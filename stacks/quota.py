@@ -67,7 +67,7 @@ def quota(
 
         if names:
             raise BadInput("stacks quota: STACK and --machine exclude each other")
-        found = [judge_machines(machines, region, spot, project)]
+        found = [Judged(None, *judge_machines(machines, region, spot, project))]
     else:
         if region or spot or project:
             raise BadInput("stacks quota: --region, --spot and --project are for --machine; a STACK has its own")

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from accel.catalog import Machine, NotOffered, UnknownName, check_place, machine, machines_for
 from accel.catalog.machines import check_cloud, kinds
 from accel.catalog.places import check_region
-from accel.quota import GooglePool, Pool
+from accel.quota import GooglePool, Pool, Verdict
 from jobs.cli.report import say
 from jobs.errors import BadInput
-
-from .quota import Judged
 
 PROJECT = "GOOGLE_CLOUD_PROJECT"
 
 
-def judge_machines(texts: Sequence[str], region: str | None, spot: bool, project: str | None) -> Judged:
-    """The verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one region. Raises BadInput for names and regions
+def judge_machines(
+    texts: Sequence[str], region: str | None, spot: bool, project: str | None
+) -> tuple[str | None, tuple[Verdict, ...]]:
+    """Whose quotas they are, where that is said, and the verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one
+    region. Raises BadInput for names and regions
     that the catalogue does not have, and as the clouds' readers do."""
     if region is None:
         raise BadInput("stacks quota: --region is missing: quotas are a region's own")
@@ -31,13 +32,13 @@ def judge_machines(texts: Sequence[str], region: str | None, spot: bool, project
 
         if project:
             raise BadInput("stacks quota: --project is for gcp machines; AWS's account is that of the credentials")
-        return Judged(None, None, judge_aws(region, [_aws(*each, region, spot) for each in planned]))
+        return None, judge_aws(region, [_aws(*each, region, spot) for each in planned])
     from .quota_google import judge_google
 
     project = project or os.environ.get(PROJECT)
     if not project:
         raise BadInput(f"stacks quota: --project is missing, and {PROJECT} is not set")
-    return Judged(None, f"project {project}", judge_google(project, [_google(*each, region, spot) for each in planned]))
+    return f"project {project}", judge_google(project, [_google(*each, region, spot) for each in planned])
 
 
 def _parsed(text: str) -> tuple[Machine, int]:

@@ -183,7 +183,7 @@ def _disable(region: "Region", name: str, wait_s: float) -> None:
 
 def _deleted(region: "Region", name: str, wait_s: float) -> None:
     """A role that was just made takes a while to be seen everywhere, so an INVALID environment is asked for again."""
-    from .unwedge_look import MOVING
+    from components.aws.draining import MOVING
 
     def done(environment: dict[str, Any] | None) -> bool:
         if environment is not None and environment["status"] not in MOVING:

@@ -12,8 +12,6 @@ from jobs.backends.aws_batch.found import pages
 
 from .unwedge_roles import Named, named
 
-MOVING = ("CREATING", "UPDATING", "DELETING")
-
 
 @dataclass(frozen=True)
 class Region:

@@ -99,10 +99,10 @@ def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
         return [OVER_MAX.finding("vcpus", message, f"ask for at most {most}, or raise max_vcpus")]
     inside = startable(places)
     names = tuple(machine.name for machine in inside)
-    held = _held(names, size)
+    held = holding_of(names, size)
     if held.fits or held.tight:
         return fit(*size, names)
-    if any(not aws_types.known([name]) for place in places for name in place.instance_types):
+    if any(aws_types.sorted_out(tuple(place.instance_types))[1] for place in places):
         return []
     found = fit(*size, [name for place in places for name in place.instance_types])
     return found if _rejects(found) else [_over_max(size, places, inside)]
@@ -137,32 +137,28 @@ def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -
 
 @lru_cache(maxsize=1024)
 def _fit(vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...]) -> Sequence[Finding]:
-    allowed = _known(instance_types)
+    allowed = aws_types.sorted_out(instance_types)[0]
     if not allowed:
         return []
     most = max(ecs_gpus(machine) for machine in allowed)
     if gpus > most:
         message = f"is {gpus}, and no allowed instance type has more than {most}"
         return [TOO_MANY_GPUS.finding("gpus", message, _larger(vcpus, memory_mib, gpus))]
-    held = _held(instance_types, Size(vcpus, memory_mib, gpus))
+    held = holding_of(instance_types, Size(vcpus, memory_mib, gpus))
     if not held.fits:
         return [_tight(held, memory_mib) if held.tight else _none(held, vcpus, memory_mib, gpus)]
     smallest = min(held.fits, key=lambda machine: machine.vcpus)
     return _head_room(held, smallest, memory_mib) + _idle(held.fits, gpus)
 
 
+@lru_cache(maxsize=1024)
+def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
+    """What the known ones among types and families make of a job."""
+    return holding(aws_types.sorted_out(instance_types)[0], *size)
+
+
 def _machines(place: Place) -> tuple[Machine, ...]:
-    return _known(tuple(place.instance_types))
-
-
-@lru_cache(maxsize=1024)
-def _known(instance_types: tuple[str, ...]) -> tuple[Machine, ...]:
-    return tuple({machine.name: machine for _, machine in aws_types.known(instance_types)}.values())
-
-
-@lru_cache(maxsize=1024)
-def _held(instance_types: tuple[str, ...], size: Size) -> Holding:
-    return holding(_known(instance_types), *size)
+    return aws_types.sorted_out(tuple(place.instance_types))[0]
 
 
 def _rejects(found: Sequence[Finding]) -> bool:
@@ -173,7 +169,7 @@ def _over_max(size: Size, places: Sequence[Place], inside: Sequence[Machine]) ->
     """Some type holds the job, and none that max_vcpus has room for."""
     needs: list[tuple[Place, Machine]] = []
     for place in places:
-        held = holding(_machines(place), *size)
+        held = holding_of(tuple(place.instance_types), size)
         if machines := held.fits or held.tight:
             needs.append((place, min(machines, key=lambda machine: machine.vcpus)))
     shown = ", ".join(f"{place.name}: max_vcpus is {place.max_vcpus}, {it.name} has {it.vcpus}" for place, it in needs)

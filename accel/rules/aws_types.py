@@ -1,6 +1,7 @@
 """Instance types of a GPU compute environment."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from accel.catalog import Machine, UnknownName, expand
 from accel.catalog.memory import ecs_gpus
@@ -68,6 +69,19 @@ def known(names: Sequence[str]) -> list[tuple[int, Machine]]:
         except UnknownName:
             continue  # instance_types() reports it
     return found
+
+
+@lru_cache(maxsize=1024)
+def sorted_out(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+    """The machines that types and families name, each once, and the names that the catalogue does not have."""
+    found: dict[str, Machine] = {}
+    unknown: dict[str, None] = {}
+    for name in names:
+        try:
+            found.update((machine.name, machine) for machine in expand("aws", [name]))
+        except UnknownName:
+            unknown[name] = None
+    return tuple(found.values()), tuple(unknown)
 
 
 def instance_types(names: Sequence[str], field: str = "instance_types") -> list[Finding]:

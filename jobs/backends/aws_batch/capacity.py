@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, expand, holding
+from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.rules import aws_fit
+from accel.rules import aws_fit, aws_types
 from accel.rules.aws_fit import Size
 
 from ...job import Job
@@ -36,31 +35,12 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
     verdict = Verdict()
     _spot(job, target, verdict)
     _disk(job, target, verdict)
-    machines, unknown = known(_types(target.environments))
+    machines, unknown = aws_types.sorted_out(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
-    held = holding_of(_types(wide), size)
+    held = aws_fit.holding_of(_types(wide), size)
     _size(target.environments, size, unknown, verdict)
     _accelerator(job, held, machines, unknown, verdict)
     return verdict
-
-
-@lru_cache(maxsize=1024)
-def known(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """The instance types that types and families name, and the names that the catalogue does not have."""
-    found: dict[str, Machine] = {}
-    unknown: dict[str, None] = {}
-    for name in names:
-        try:
-            found.update((machine.name, machine) for machine in expand("aws", [name]))
-        except UnknownName:
-            unknown[name] = None
-    return tuple(found.values()), tuple(unknown)
-
-
-@lru_cache(maxsize=1024)
-def holding_of(names: tuple[str, ...], size: Size) -> Holding:
-    """What the known ones among instance types and families make of a task."""
-    return holding(known(names)[0], size.vcpus, size.memory_mib, size.gpus)
 
 
 def _types(environments: Iterable[AwsBatchEnvironment]) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.rules.aws_fit import Size
+from accel.rules.aws_fit import Size, holding_of
+from accel.rules.aws_types import sorted_out
 
 from ...errors import BadInputs
 from ...job import Job
 from . import definition
-from .capacity import holding_of, known
 from .retries import DEFAULT_ATTEMPTS
 
 
@@ -52,4 +52,4 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
 def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
     types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
     held = holding_of(types, size)
-    return Place(environment.name, environment.capacity, held.fits or held.tight, known(types)[1])
+    return Place(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])
