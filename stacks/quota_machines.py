@@ -17,8 +17,7 @@ def judge_machines(
     texts: Sequence[str], region: str | None, spot: bool, project: str | None
 ) -> tuple[str | None, tuple[Verdict, ...]]:
     """Whose quotas they are, where that is said, and the verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one
-    region. Raises BadInput for names and regions
-    that the catalogue does not have, and as the clouds' readers do."""
+    region. Raises BadInput for names and regions that the catalogue does not have, and as the clouds' readers do."""
     if region is None:
         raise BadInput("stacks quota: --region is missing: quotas are a region's own")
     planned = [_parsed(text) for text in texts]
