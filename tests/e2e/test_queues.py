@@ -197,7 +197,9 @@ def test_an_interrupted_bulk_submit_goes_on_and_makes_none_twice(
     # What a killed client had claimed is free after its lease, 90 seconds.
     for ending in (signal.SIGINT, *([signal.SIGKILL] if SOAK else [])):
         client = shell.start("jobs", *submit, "--rate", "10")
-        assert client.stdout and (first := client.stdout.readline())
+        assert client.stdout
+        first = client.stdout.readline()
+        assert first
         client.send_signal(ending)
         # By the reader of the first line, which may hold the next ones already: communicate() would lose those.
         told = (first + client.stdout.read()).split()
