@@ -7,6 +7,7 @@ import pulumi
 from accel.contract.network import AwsNetwork
 from accel.contract.stack import read
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs
+from components.aws.bucket_mounts import Access
 from components.aws.claim_table import ClaimTable
 from components.aws.compute_environment import ComputeEnvironment, ComputeEnvironmentArgs
 from components.aws.image_repository import ImageRepository
@@ -45,6 +46,7 @@ def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBin
             repository_arns=[each.arn for each in repositories.values()],
             secret_arns=[arn for spec in section.definitions.values() for arn in spec.secrets.values()],
             metric_namespaces=list(monitoring.gpu_namespaces(section).values()),
+            mounted_buckets=_mounted_buckets(section),
             efs_volumes=[
                 volume
                 for spec in section.definitions.values()
@@ -116,6 +118,15 @@ def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBin
         section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
     )
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
+
+
+def _mounted_buckets(section: Aws) -> dict[str, Access]:
+    """Of all environments, each with the most that one of them may do with it."""
+    found: dict[str, Access] = {}
+    for spec in section.environments.values():
+        for name, access in spec.buckets.items():
+            found[name] = "read-write" if "read-write" in (access, found.get(name)) else access
+    return found
 
 
 def _subnets(section: Aws, zone: str | None, place: _Place) -> pulumi.Input[list[str]]:

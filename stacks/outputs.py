@@ -133,6 +133,7 @@ def _environment(section: Aws, key: str, arn: str) -> AwsBatchEnvironment:
         close=spec.placement == "cluster" or spec.in_block,
         efa_interfaces=len(efa_cards(spec.instance_types)) if spec.efa else 0,
         local_nvme=spec.local_nvme,
+        buckets=spec.buckets,
     )
 
 

@@ -35,6 +35,9 @@ class AwsBatchEnvironment(Contract):
         default=0, description="Elastic Fabric Adapters of an instance, as its template has them"
     )
     local_nvme: str | None = Field(default=None, description="folder of an instance that is on its own NVMe disks")
+    buckets: dict[str, Literal["read-only", "read-write"]] = Field(
+        default_factory=dict, description="S3 buckets that instances mount"
+    )
 
 
 class AwsBatchDefinition(Contract):

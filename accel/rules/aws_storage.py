@@ -1,6 +1,8 @@
 """What containers see besides their image: EFS, folders of the instance, its local disks, buckets."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from accel.rules import aws_types, placeholders
 from accel.rules.finding import API, Finding, Rule
@@ -17,14 +19,31 @@ ACCESS_POINT_ROOT = Rule(
     "With an EFS access point the folder is the access point's own",
     f"{API}API_EFSVolumeConfiguration.html",
 )
+BUCKET_NAME = Rule(
+    "aws.storage.bucket-name",
+    "reject",
+    "A bucket has 3 to 63 lower-case letters, digits, dots and hyphens, a letter or digit at both ends",
+    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html",
+)
+BUCKET_IMAGE = Rule(
+    "aws.storage.bucket-image",
+    "reject",
+    "Mountpoint for Amazon S3 is in the repository of Amazon Linux 2023 alone",
+    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/mountpoint-installation.html",
+)
 BUCKET = Rule(
     "aws.storage.bucket",
     "reject",
-    "AWS Batch mounts no bucket: a volume is an EFS file system or a folder of the instance",
+    "AWS Batch mounts no bucket: a volume is an EFS file system or a folder of the instance, which may be a bucket",
     f"{API}API_Volume.html",
 )
 
-RULES = (NO_LOCAL_DISK, ACCESS_POINT_ROOT, BUCKET)
+RULES = (NO_LOCAL_DISK, ACCESS_POINT_ROOT, BUCKET_NAME, BUCKET_IMAGE, BUCKET)
+
+BUCKET_ROOT = "/mnt/s3"
+"""Where an instance has its buckets, each in a folder of its name."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "local_nvme") -> list[Finding]:
@@ -50,13 +69,44 @@ def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding
     return found
 
 
-def bucket(field: str, source: str) -> list[Finding]:
-    """A mount whose source is a bucket."""
-    if not source.startswith(("s3://", "gs://")):
+def mounted(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
+    """Buckets that instances of an environment mount."""
+    found: list[Finding] = []
+    for name in buckets:
+        if not _NAME.fullmatch(name):
+            fix = "write the name alone, without s3:// and folders"
+            found.append(BUCKET_NAME.finding(f"buckets.{name}", "is no bucket's name", fix))
+    if buckets and not image_type.startswith("ECS_AL2023"):
+        message = f"are mounted by Mountpoint for Amazon S3, which {image_type} does not have"
+        found.append(BUCKET_IMAGE.finding("buckets", message, "set image_type to ECS_AL2023_NVIDIA, or leave them out"))
+    return found
+
+
+def bucket(
+    field: str, source: str, read_only: bool, environments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> list[Finding]:
+    """A mount whose source is a bucket, or a folder in one, and the buckets that each environment's instances have."""
+    if source.startswith("gs://"):
+        message = f'is "{source}", and AWS Batch mounts nothing of Google'
+        return [BUCKET.finding(field, message, "copy it in the command (`gcloud storage cp`, an SDK)")]
+    if not source.startswith("s3://"):
         return []
-    message = f'is "{source}", and AWS Batch mounts no bucket'
-    fix = (
-        "copy it in the command (`aws s3 cp`, an SDK); what jobs may read is roles.read_buckets of the stack; "
-        "efs:// and host:/// are mounted"
-    )
-    return [BUCKET.finding(field, message, fix)]
+    name = source.removeprefix("s3://").partition("/")[0]
+    without = [key for key, buckets in environments.items() if name not in buckets]
+    if without or not environments:
+        message = f'is "{source}", and instances of {", ".join(without) or "the queue"} do not mount {name or "it"}'
+        fix = (
+            f"add `buckets: {{{name or 'NAME'}: read-only}}` to the environment in the stack, or copy it in the "
+            "command (`aws s3 cp`, an SDK): what jobs may read is roles.read_buckets"
+        )
+        return [BUCKET.finding(field, message, fix)]
+    fixed = [key for key, buckets in environments.items() if buckets[name] == "read-only"]
+    if fixed and not read_only:
+        message = f'is "{source}", which instances of {", ".join(fixed)} mount read-only'
+        return [BUCKET.finding(field, message, "add read_only: true to the mount")]
+    return []
+
+
+def folder(source: str) -> str:
+    """Where an instance has what s3://<bucket>[/folder] names."""
+    return f"{BUCKET_ROOT}/{source.removeprefix('s3://').rstrip('/')}"

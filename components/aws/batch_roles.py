@@ -1,7 +1,7 @@
 """The three roles of a Batch job: of the instance, of the agent that starts the container, of the job's own code."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_aws as aws
@@ -12,6 +12,7 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from . import policies
+from .bucket_mounts import Access
 from .job_definition import EfsVolume
 
 INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
@@ -42,7 +43,7 @@ class BatchRolesSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class BatchRolesArgs:
     """The spec, the log group, repositories and secrets of the stack that the execution role may use, the metric
-    namespaces in which instances may publish, and the EFS volumes that jobs mount."""
+    namespaces in which instances may publish, the EFS volumes that jobs mount, and the buckets that instances do."""
 
     spec: BatchRolesSpec
     log_group_arn: pulumi.Input[str]
@@ -50,6 +51,7 @@ class BatchRolesArgs:
     secret_arns: Sequence[str] = ()
     metric_namespaces: Sequence[str] = ()
     efs_volumes: Sequence[EfsVolume] = ()
+    mounted_buckets: Mapping[str, Access] = field(default_factory=dict[str, Access])
 
 
 class BatchRoles(Component):
@@ -97,12 +99,15 @@ def _instance_profile(
         policy_arn=pulumi.Output.concat("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
         opts=self.child(),
     )
+    written = [name for name, access in args.mounted_buckets.items() if access == "read-write"]
+    statements = _bucket_statements(partition, args.mounted_buckets, written)
     if args.metric_namespaces:
         # PutMetricData has no resource level; its namespace is what can be held.
         # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
         condition = {"StringEquals": {"cloudwatch:namespace": list(args.metric_namespaces)}}
-        publish = policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition)
-        _policy(self, f"{name}-instance", role, [publish])
+        statements.append(policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition))
+    if statements:
+        _policy(self, f"{name}-instance", role, statements)
     profile = aws.iam.InstanceProfile(f"{name}-instance", role=role.name, opts=self.child())
     # Whoever uses the profile waits for the attachment too, and on destroy goes before it: an environment without a
     # working role turns INVALID and cannot be deleted (https://github.com/hashicorp/terraform-provider-aws/issues/8549).
@@ -150,22 +155,29 @@ def _job_role(
 ) -> pulumi.Output[str]:
     spec = args.spec
     role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
-    buckets: dict[str, tuple[list[str], list[str], list[str]]] = {
-        "read": (sorted({*spec.read_buckets, *spec.write_buckets}), ["s3:GetObject"], ["s3:ListBucket"]),
-        "write": (spec.write_buckets, ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], []),
-    }
-    statements: list[policies.Statement] = []
-    for names, on_objects, on_bucket in buckets.values():
-        arns = [pulumi.Output.concat("arn:", partition, ":s3:::", bucket) for bucket in names]
-        if arns:
-            statements.append(policies.allow(on_objects, [pulumi.Output.concat(arn, "/*") for arn in arns]))
-        if arns and on_bucket:
-            statements.append(policies.allow(on_bucket, arns))
+    statements = _bucket_statements(partition, sorted({*spec.read_buckets, *spec.write_buckets}), spec.write_buckets)
     for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
         statements.append(_mount(volume, pulumi.Output.concat("arn:", partition, ":elasticfilesystem:*:", account)))
     if statements:
         _policy(self, f"{name}-job", role, statements)
     return role.arn
+
+
+def _bucket_statements(
+    partition: pulumi.Output[str], read: Iterable[str], write: Iterable[str]
+) -> list[policies.Statement]:
+    """What Mountpoint needs too. Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md"""
+    statements: list[policies.Statement] = []
+    for names, on_objects, on_bucket in (
+        (read, ["s3:GetObject"], ["s3:ListBucket"]),
+        (write, ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], []),
+    ):
+        arns = [pulumi.Output.concat("arn:", partition, ":s3:::", bucket) for bucket in names]
+        if arns:
+            statements.append(policies.allow(on_objects, [pulumi.Output.concat(arn, "/*") for arn in arns]))
+        if arns and on_bucket:
+            statements.append(policies.allow(on_bucket, arns))
+    return statements
 
 
 def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:

@@ -14,6 +14,7 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from .adopted import AdoptedEnvironment, kept
+from .bucket_mounts import Access, bucket_mounts_script
 from .capacity_reservation import CapacityReservationSpec
 from .draining import DrainSpec
 from .environment_hooks import tag_of
@@ -61,6 +62,10 @@ class _EnvironmentSpec(Spec):
     local_nvme: Folder = Field(
         default=None, description="true, or a path in place of /scratch: the instance's own NVMe disks, mounted there"
     )
+    buckets: dict[str, Access] = Field(
+        default_factory=dict[str, Access],
+        description="S3 buckets mounted on every instance, read-only or read-write: jobs mount s3://<bucket>[/folder]",
+    )
     adopted: AdoptedEnvironment | None = Field(default=None, description="one that was there before the stack")
 
     def _findings(self, kind: str, **variant: Any) -> list[Finding]:
@@ -81,7 +86,7 @@ class _EnvironmentSpec(Spec):
 
     def _shape(self, kind: str) -> list[Finding]:
         reserved, types = self.capacity_reservation, self.instance_types
-        found = aws_storage.local_nvme(self.local_nvme, types)
+        found = aws_storage.local_nvme(self.local_nvme, types) + aws_storage.mounted(self.buckets, self.image_type)
         found += aws_clusters.cluster(
             kind=kind, placement=self.placement, efa=self.efa, instance_types=types, in_block=self.in_block
         )
@@ -207,10 +212,12 @@ def _template(
     args: ComputeEnvironmentArgs,
     groups: pulumi.Input[list[str]],
 ) -> LaunchTemplate:
-    nvme = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
+    disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
+    if spec.buckets:
+        disks.append(bucket_mounts_script(spec.buckets, aws_storage.BUCKET_ROOT))
     template = LaunchTemplateArgs(
         spec=spec.instance,
-        scripts=[*nvme, *args.boot_scripts],
+        scripts=[*disks, *args.boot_scripts],
         interfaces=efa_interfaces(aws_clusters.efa_cards(spec.instance_types), groups) if spec.efa else (),
         reservation=spec.capacity_reservation,
         tags=args.tags,

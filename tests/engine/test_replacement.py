@@ -100,7 +100,9 @@ def names(batch: Any) -> list[str]:
     return [one["computeEnvironmentName"] for one in batch.describe_compute_environments()["computeEnvironments"]]
 
 
-def test_replaced_under_a_running_job(stack: Stack, batch: Any) -> None:
+def test_replaced_under_a_running_job_where_raw_resources_fail(
+    stack: Stack, batch: Any, tmp_path: Path, sandbox: Sandbox
+) -> None:
     stack.up()
     (old,) = names(batch)
     job = submit(batch, stack, 8)
@@ -121,6 +123,13 @@ def test_replaced_under_a_running_job(stack: Stack, batch: Any) -> None:
     assert old not in names(batch)
     assert len(names(batch)) == 1
     assert stack.up("--expect-no-changes").ops("same") == {}
+    raw = Engine(tmp_path / "raw", sandbox, RAW.format(types=["g5"]), config={"aws:region": REGION})
+    raw.up()
+    raw.write(RAW.format(types=["g6"]))
+    refused = raw.up(check=False)
+    assert refused.exit_code != 0, "the same change of raw resources"
+    assert "found existing JobQueue relationship" in refused.text
+    raw.destroy()
 
 
 def test_jobs_are_terminated_where_the_config_says_so(stack: Stack, batch: Any) -> None:
@@ -189,14 +198,3 @@ def test_an_invalid_environment_fails_with_its_reason(stack: Stack, batch: Any) 
     stack.up()
     assert stack.up("--expect-no-changes").ops("same") == {}
     assert len(names(batch)) == 1
-
-
-def test_raw_resources_fail_at_the_same_change(tmp_path: Path, sandbox: Sandbox) -> None:
-    raw = Engine(tmp_path / "raw", sandbox, RAW.format(types=["g5"]), config={"aws:region": REGION})
-    raw.up()
-    raw.write(RAW.format(types=["g6"]))
-    refused = raw.up(check=False)
-    assert refused.exit_code != 0
-    assert "found existing JobQueue relationship" in refused.text
-    time.sleep(3)
-    raw.destroy()

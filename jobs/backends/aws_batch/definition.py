@@ -20,6 +20,7 @@ OWNER_TAG = {"accel:owner": "jobs"}
 
 _SECRET = re.compile(r"arn:aws[a-z-]*:(secretsmanager|ssm):[a-z0-9-]+:\d{12}:\S+|/[A-Za-z0-9_./-]+")
 _EFS = re.compile(r"efs://(?P<id>fs-[0-9a-f]{8}(?:[0-9a-f]{9})?)(?P<root>/\S*)?")
+_S3 = re.compile(r"s3://[^/\s]+(/\S*)?")
 _HOST = re.compile(r"host://(?P<path>/\S*)")
 
 
@@ -45,7 +46,7 @@ def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None
     """
     found = len(faults)
     base = _base(job, target, faults)
-    _references(job, faults)
+    _references(job, target, faults)
     if len(faults) > found:
         return None
     size = _size(job, base, faults)
@@ -102,7 +103,7 @@ def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
     return [name for name, differs in disagrees.items() if differs]
 
 
-def _references(job: Job, faults: list[str]) -> None:
+def _references(job: Job, target: AwsBatchTarget, faults: list[str]) -> None:
     for name, reference in sorted(job.secrets.items()):
         if not _SECRET.fullmatch(reference):
             # The text is not shown: it may be the secret itself.
@@ -110,13 +111,14 @@ def _references(job: Job, faults: list[str]) -> None:
                 f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
                 "parameter's name with a leading /"
             )
+    mounted = {environment.name: environment.buckets for environment in target.environments}
     for i, mount in enumerate(job.mounts):
-        buckets = aws_storage.bucket(f"mounts[{i}].source", mount.source)
+        buckets = aws_storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)
         faults += [f"{finding.field}: {finding.text}" for finding in buckets]
-        if not buckets and not (_EFS.fullmatch(mount.source) or _HOST.fullmatch(mount.source)):
+        if not buckets and not any(form.fullmatch(mount.source) for form in (_EFS, _HOST, _S3)):
             faults.append(
                 f'mounts[{i}].source: "{mount.source}" is neither efs://fs-<8 or 17 hexadecimal '
-                "digits>[/folder] nor host:///folder"
+                "digits>[/folder] nor host:///folder nor s3://bucket[/folder]"
             )
 
 
@@ -188,7 +190,9 @@ def _container(
 def _volume(name: str, mount: Mount) -> dict[str, Any]:
     efs = _EFS.fullmatch(mount.source)
     if efs is None:
-        return {"host": {"sourcePath": mount.source.removeprefix("host://")}, "name": name}
+        bucket = mount.source.startswith("s3://")
+        path = aws_storage.folder(mount.source) if bucket else mount.source.removeprefix("host://")
+        return {"host": {"sourcePath": path}, "name": name}
     configuration = {
         "fileSystemId": efs["id"],
         "rootDirectory": efs["root"] or "/",

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
+from components.aws.bucket_mounts import bucket_mounts_script
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec, container
 from components.aws.local_nvme import local_nvme_script
@@ -235,6 +237,47 @@ def test_the_job_role_mounts_what_definitions_name_and_writes_where_they_write()
     assert write["Action"] == ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]
     point = "arn:aws:elasticfilesystem:*:111122223333:access-point/fsap-12345678"
     assert write["Condition"] == {"ArnLike": {"elasticfilesystem:AccessPointArn": point}}
+
+
+def test_buckets_are_mounted_at_boot_and_the_instance_may_read_them() -> None:
+    text = base64.b64decode(ran(buckets={"data": "read-only"}).one(TEMPLATE).inputs["userData"]).decode()
+    assert "mounted data --read-only" in text
+    args = BatchRolesArgs(
+        spec=BatchRolesSpec(),
+        log_group_arn="arn:log",
+        repository_arns=[],
+        mounted_buckets={"data": "read-only", "runs": "read-write"},
+    )
+    policies = memory.run(lambda: BatchRoles("batch", args)).of("iam/rolePolicy:RolePolicy")
+    (policy,) = [json.loads(one.inputs["policy"]) for one in policies if one.name == "batch-instance"]
+    allowed = {(action, arn) for one in policy["Statement"] for action in one["Action"] for arn in one["Resource"]}
+    assert {("s3:GetObject", "arn:aws:s3:::data/*"), ("s3:ListBucket", "arn:aws:s3:::data")} <= allowed
+    assert ("s3:PutObject", "arn:aws:s3:::runs/*") in allowed
+    assert ("s3:PutObject", "arn:aws:s3:::data/*") not in allowed
+
+
+@pytest.mark.parametrize(
+    ("failing", "code", "last"),
+    [("", 0, "mount-s3 runs"), ("mount-s3", 1, "systemctl mask"), ("dnf", 1, "systemctl mask")],
+)
+def test_an_instance_without_its_buckets_takes_no_jobs(failing: str, code: int, last: str, tmp_path: Path) -> None:
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    # Only what the script calls, and no mount-s3 where dnf is to be asked for it.
+    for name in ("mountpoint", "mkdir", "systemctl", "dnf", *([] if failing == "dnf" else ["mount-s3"])):
+        ends = int(name in ("mountpoint", failing))
+        (commands / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"$CALLS"\nexit {ends}\n')
+        (commands / name).chmod(0o755)
+    script = bucket_mounts_script({"data": "read-only", "runs": "read-write"}, str(tmp_path / "s3"))
+    bash = shutil.which("bash")
+    assert bash
+    environ = {"PATH": f"{commands}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
+    done = subprocess.run([bash, "-c", script], env=environ, capture_output=True, text=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert done.returncode == code, done.stderr
+    assert calls[-1].startswith(last)
+    if not failing:
+        assert f"mount-s3 data {tmp_path}/s3/data --allow-other --read-only" in calls
 
 
 @pytest.mark.parametrize(("egress", "port"), [("nat", 0), ("endpoints", 443)])

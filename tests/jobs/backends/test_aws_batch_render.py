@@ -137,6 +137,8 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
         ({"command": ["python", ""]}, r"command\[1\]: is empty"),
         ({"secrets": {"KEY": "hunter2"}}, "secrets.KEY: must be the ARN"),
         ({"mounts": [{"source": "s3://bucket", "path": "/data"}]}, r'mounts\[0\].source: is "s3://bucket"'),
+        ({"mounts": [{"source": "s3://", "path": "/data"}]}, "do not mount it"),
+        ({"mounts": [{"source": "gs://bucket", "path": "/data"}]}, "mounts nothing of Google"),
         ({"mounts": [{"source": "nfs://host", "path": "/data"}]}, r'mounts\[0\].source: "nfs://host" is neither'),
         ({"labels": {"aws:x": "y"}}, "begins with aws: or accel:"),
         ({"labels": {"team": "a;b"}}, "labels.team: must be at most 256"),
@@ -285,3 +287,16 @@ def test_rendering_imports_no_sdk() -> None:
         "sys.exit(bool({'boto3', 'botocore'} & sys.modules.keys()))\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_a_bucket_that_instances_mount_is_a_folder_of_theirs() -> None:
+    target = make_target()
+    mounting = [one.model_copy(update={"buckets": {"data": "read-only"}}) for one in target.environments]
+    target = target.model_copy(update={"environments": mounting})
+    mount = {"source": "s3://data/train/", "path": "/data", "read_only": True}
+    with pytest.raises(BadInputs, match="instances of spot, steady mount read-only; add read_only: true"):
+        render(target, mounts=[{**mount, "read_only": False}])
+    request = render(target, mounts=[mount])
+    container = request.body["register"]["containerProperties"]
+    assert container["volumes"] == [{"host": {"sourcePath": "/mnt/s3/data/train"}, "name": "mount-0"}]
+    assert container["mountPoints"] == [{"containerPath": "/data", "readOnly": True, "sourceVolume": "mount-0"}]

@@ -4,6 +4,7 @@ from accel.rules import Finding, aws_clusters, aws_nodes, aws_reservations, aws_
 
 from .case import Case
 
+READ_ONLY = {"data": "read-only"}
 _GROUP = "arn:aws:resource-groups:us-east-1:210020003000:group/training"
 
 
@@ -79,9 +80,19 @@ CASES = [
         lambda: aws_storage.efs("fs-12345678", "/data", None) + aws_storage.efs("fs-12345678", "/", "fsap-12345678"),
     ),
     Case(
-        "aws.storage.bucket", "mounts[0].source", ('"s3://data/train"', "mounts no bucket"), "aws s3 cp",
-        lambda: aws_storage.bucket("mounts[0].source", "s3://data/train"),
-        lambda: aws_storage.bucket("mounts[0].source", "efs://fs-12345678/s3"),
+        "aws.storage.bucket", "mounts[0].source", ('"s3://data/train"', "of far do not mount data"), "data: read-only",
+        lambda: aws_storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY, "far": {}}),
+        lambda: aws_storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY}),
+    ),
+    Case(
+        "aws.storage.bucket-name", "buckets.s3://data", ("is no bucket's name",), "the name alone",
+        lambda: aws_storage.mounted({"s3://data": "read-only"}, "ECS_AL2023_NVIDIA"),
+        lambda: aws_storage.mounted({"my.data-1": "read-only"}, "ECS_AL2023_NVIDIA"),
+    ),
+    Case(
+        "aws.storage.bucket-image", "buckets", ("ECS_AL2_NVIDIA does not have",), "ECS_AL2023_NVIDIA",
+        lambda: aws_storage.mounted(READ_ONLY, "ECS_AL2_NVIDIA"),
+        lambda: aws_storage.mounted(READ_ONLY, "ECS_AL2023") + aws_storage.mounted({}, "ECS_AL2_NVIDIA"),
     ),
     Case(
         "aws.nodes.too-many", "nodes", ("is 3", "near has 192 of 288"), "max_vcpus",
