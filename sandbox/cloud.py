@@ -45,6 +45,7 @@ SERVICES = (
     "ecs",
     "events",
     "iam",
+    "lambda",
     "logs",
     "s3",
     "secretsmanager",

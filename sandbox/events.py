@@ -15,7 +15,9 @@ def install() -> None:
     to_others, publish = Rule.send_to_targets, Subscription.publish
 
     def send(rule: Any, event: Any, transform_input: bool = True) -> None:
-        if rule.state != "ENABLED" or not rule.event_pattern.matches_event(event):
+        # To moto a rule of a schedule alone matches every event.
+        matches = bool(rule.event_pattern.dump()) and rule.event_pattern.matches_event(event)
+        if rule.state != "ENABLED" or not matches:
             return
         topics = [target for target in rule.targets if ":sns:" in target["Arn"]]
         for target in topics:

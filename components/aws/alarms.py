@@ -13,6 +13,7 @@ from accel.rules.finding import Finding
 from ..base import Component, Spec
 from .dashboard import JOB_EVENTS
 from .gpu_metrics import UTILISATION
+from .queue_age_function import METRIC
 
 
 class FailedJobs(Spec):
@@ -34,6 +35,14 @@ class IdleGpus(Spec):
 
     def findings(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s, periods=self.periods)
+
+
+class WaitingJobs(Spec):
+    """Rings for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
+    stack looks, which costs a few cents a month."""
+
+    minutes: int = Field(default=60, ge=5, le=10_080, description="a job RUNNABLE for longer rings; 10,080 is a week")
+    every_min: int = Field(default=5, ge=1, le=60, description="how often the function looks")
 
 
 def failed_jobs(
@@ -88,6 +97,37 @@ def idle_gpus(
             threshold=spec.below_percent,
         )
         for environment, namespace in namespaces.items()
+    ]
+
+
+def waiting_jobs(
+    self: Component,
+    name: str,
+    spec: WaitingJobs | None,
+    topic: aws.sns.Topic,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each queue; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{queue}-waiting",
+            topic,
+            alarm_description=f"The oldest RUNNABLE job of queue {queue} is older than {spec.minutes} min: "
+            "`jobs explain` tells why it waits",
+            namespace=namespace,
+            metric_name=METRIC,
+            dimensions={"Queue": arn},
+            statistic="Maximum",
+            period=60 * spec.every_min,
+            evaluation_periods=1,
+            comparison_operator="GreaterThanThreshold",
+            threshold=60 * spec.minutes,
+        )
+        for queue, arn in queue_arns.items()
     ]
 
 

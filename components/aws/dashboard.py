@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .gpu_metrics import MEMORY_USED, UTILISATION
+from .queue_age_function import METRIC
 
 JOB_EVENTS = "JobEvents"
 BLOCKED_EVENTS = "QueueBlockedEvents"
@@ -32,6 +33,7 @@ def dashboard(
         # AWS Batch publishes no metric of its own: these are counts of its events.
         widgets.append(_searched(region, f"{name}: jobs that changed to a state", namespace, arn, JOB_EVENTS))
         widgets.append(_searched(region, f"{name}: blocked", namespace, arn, BLOCKED_EVENTS))
+        widgets.append(_searched(region, f"{name}: oldest RUNNABLE job, s", namespace, arn, METRIC, "Maximum"))
     for name, arn in clusters.items():
         widgets.append(_reserved(region, name, arn.rpartition("/")[2]))
         if name in gpu_namespaces:
@@ -62,9 +64,11 @@ def _search(terms: str, statistic: str) -> dict[str, str]:
     return {"expression": f"SEARCH('{terms}', '{statistic}', {_PERIOD_S})", "id": "e1"}
 
 
-def _searched(region: str, title: str, namespace: str, queue: str, metric: str) -> dict[str, Any]:
+def _searched(
+    region: str, title: str, namespace: str, queue: str, metric: str, statistic: str = "Sum"
+) -> dict[str, Any]:
     terms = f'Namespace="{namespace}" MetricName="{metric}" Queue="{queue}"'
-    return _metrics(region, title, [[_search(terms, "Sum")]], stat="Sum")
+    return _metrics(region, title, [[_search(terms, statistic)]], stat=statistic)
 
 
 def _reserved(region: str, environment: str, cluster: str) -> dict[str, Any]:

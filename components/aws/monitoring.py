@@ -14,9 +14,10 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from . import notifications, policies
-from .alarms import FailedJobs, IdleGpus, failed_jobs, idle_gpus
+from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, waiting_jobs
 from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
 from .notifications import BLOCKED, STATE_CHANGE
+from .queue_age import queue_age
 
 JobState = Literal["ALL", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
 """SUBMITTED is not among them: Batch makes no event of a submission.
@@ -39,6 +40,7 @@ class MonitoringSpec(Spec):
         description="tell of a job that blocks its queue, with Batch's reason; a long queue alone is not blocked",
     )
     failed_jobs: FailedJobs | None = Field(default=FailedJobs(), description="an alarm for each queue; null: none")
+    waiting_jobs: WaitingJobs | None = Field(default=WaitingJobs(), description="an alarm for each queue; null: none")
     gpu_metrics: bool = Field(default=False, description="instances run the CloudWatch agent; its metrics are paid for")
     gpu_interval_s: int = Field(default=60, ge=60, le=300, description="how often the agent looks")
     idle_gpus: IdleGpus | None = Field(
@@ -79,7 +81,7 @@ class Monitoring(Component):
     """A topic that is told of jobs and blocked queues, a log of every event, metrics from it, alarms, a dashboard.
 
     AWS Batch publishes no metrics of jobs and queues, so its events are counted: a count says how many jobs came to a
-    state, not how many are in it, and for how long a job has waited is not among what can be known so.
+    state, not how many are in it. For how long jobs wait, a function looks.
     """
 
     TYPE = "accel:aws:Monitoring"
@@ -98,6 +100,16 @@ class Monitoring(Component):
         log = _event_log(self, name, args)
         _count(self, name, args, log)
         alarms = failed_jobs(self, name, spec.failed_jobs, topic, args.namespace, args.queue_arns)
+        alarms += waiting_jobs(self, name, spec.waiting_jobs, topic, args.namespace, args.queue_arns)
+        if spec.waiting_jobs:
+            queue_age(
+                self,
+                f"{name}-age",
+                every_min=spec.waiting_jobs.every_min,
+                namespace=args.namespace,
+                queue_arns=args.queue_arns,
+                permissions_boundary=args.permissions_boundary,
+            )
         alarms += idle_gpus(self, name, spec.idle_gpus, topic, args.gpu_namespaces)
         notifications.admit_alarms(self, name, topic, alarms, account)
         board = _dashboard(self, name, args, alarms)

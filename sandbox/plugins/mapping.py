@@ -10,6 +10,7 @@ from botocore.model import ListShape, MapShape, StructureShape
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # pulumi sdk/python/lib/pulumi/runtime/rpc.py
 _MARKER = "4dabf18193072939515e22adb298388d"  # the same file: how a secret or an output value is wrapped
+_ASSETS = ("0def7320c3a5731c473e5ecbe6d01bc7", "c44067f5952c0a294b673a41bacd8c17")  # there too: archives and assets
 
 # Terraform types these as sets: their order carries no meaning.
 SETS = {
@@ -45,6 +46,8 @@ def plain(value: Any) -> Any:
             return int(value)
         case list():
             return [plain(item) for item in value]
+        case dict() if value.get(_MARKER) in _ASSETS:
+            return value
         case dict() if _MARKER in value:
             return plain(value.get("value", UNKNOWN))
         case dict():

@@ -53,7 +53,8 @@ def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     there = listing(sandbox, REGION)
     assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
     counts = {kind: len(there[kind]) - len(before[kind]) for kind in ("rules", "topics", "subscriptions", "alarms")}
-    assert counts == {"rules": 3, "topics": 1, "subscriptions": 2, "alarms": 3}
+    assert counts == {"rules": 4, "topics": 1, "subscriptions": 2, "alarms": 4}
+    assert len(there["functions"]) == 1
     assert there["dashboards"] == ["accel-watched"] and there["log policies"] == ["accel-watched-monitoring-events"]
 
     told = made.outputs["monitoring"]
@@ -87,12 +88,14 @@ def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     sqs.delete_queue(QueueUrl=inbox)
 
     # In place: who is told, of what, and when an alarm rings.
-    changed = watched(job_states=["FAILED", "SUCCEEDED"], failed_jobs={"jobs": 2}, retention_days=14)
+    alarms = {"failed_jobs": {"jobs": 2}, "waiting_jobs": {"minutes": 90}}
+    changed = watched(job_states=["FAILED", "SUCCEEDED"], retention_days=14, **alarms)
     stack.write_environment(changed)
     steps = [step for step in stack.up().steps if step.type.startswith("aws:") and step.op != "same"]
     assert sorted((step.op, step.name, step.diffs) for step in steps) == [
         ("update", "monitoring-events", ("retentionInDays",)),
         ("update", "monitoring-gpu-failed", ("alarmDescription", "threshold")),
+        ("update", "monitoring-gpu-waiting", ("alarmDescription", "threshold")),
         ("update", "monitoring-jobs", ("eventPattern",)),
     ]
     assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}

@@ -130,7 +130,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "launch-template": lambda name: LaunchTemplate(name, LaunchTemplateArgs(spec=LaunchTemplateSpec())),
     "monitoring": lambda name: monitoring(name, MonitoringSpec(emails=["ml@company.com"], gpu_metrics=True)),
     "monitoring-quiet": lambda name: monitoring(
-        name, MonitoringSpec(job_states=[], blocked_queues=False, failed_jobs=None)
+        name, MonitoringSpec(job_states=[], blocked_queues=False, failed_jobs=None, waiting_jobs=None)
     ),
     "network": lambda name: network(name, "nat"),
     "network-closed": lambda name: network(name, "endpoints"),

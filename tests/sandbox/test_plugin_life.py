@@ -197,15 +197,22 @@ def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
             *watch.list_dashboards()["DashboardEntries"],
             *logs.describe_metric_filters()["metricFilters"],
             *logs.describe_resource_policies()["resourcePolicies"],
+            *sandbox.client("lambda").list_functions()["Functions"],
         ]
 
     life = Life(engine, "monitoring")
     topic = life.begin(left).outputs["topic"]
-    changed = life.change({"queue"}, {"watched", "person", "logged"})
+    (first,) = sandbox.client("lambda").list_functions()["Functions"]
+    changed = life.change({"queue"}, {"watched", "person", "logged", "every", "runs"})
     assert changed.step("failed", "update").diffs == ("description", "eventPattern", "tags.stage", "tagsAll.stage")
     assert changed.step("many", "update").diffs == ("tags.stage", "tagsAll.stage", "threshold")
 
-    (rule,) = events.list_rules()["Rules"]
+    rule, every = sorted(events.list_rules()["Rules"], key=lambda one: "ScheduleExpression" in one)
+    assert every["ScheduleExpression"] == "rate(10 minutes)"
+    functions = sandbox.client("lambda")
+    (function,) = functions.list_functions()["Functions"]
+    assert (function["Timeout"], function["Environment"]["Variables"]) == (60, {"QUEUES": "[1]"})
+    assert function["CodeSha256"] != first["CodeSha256"]
     pattern = json.loads(events.describe_rule(Name=rule["Name"])["EventPattern"])
     assert pattern["detail"]["status"] == ["FAILED", "RUNNING"]
     targets = {one["Id"]: one for one in events.list_targets_by_rule(Rule=rule["Name"])["Targets"]}
@@ -225,14 +232,15 @@ def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
     sns.set_topic_attributes(TopicArn=topic, AttributeName="DisplayName", AttributeValue="by hand")
     watch.put_dashboard(DashboardName="accel-test", DashboardBody=json.dumps({"widgets": []}))
     logs.delete_resource_policy(policyName="accel-test-events")
-    drifted = {"failed": "update", "told": "update", "board": "update"}
+    functions.update_function_configuration(FunctionName=function["FunctionName"], Timeout=5)
+    drifted = {"looks": "update", "failed": "update", "told": "update", "board": "update"}
     life.drift({**drifted, "many": "delete", "logged": "delete", "events": "delete"})
     life.end()
 
 
 def test_tables_are_covered() -> None:
     """Every type of the tables is in a program above: one that is not would be untested."""
-    text = "".join(path.read_text() for path in PROGRAMS.glob("*.py"))
+    text = "".join(path.read_text() for path in PROGRAMS.glob("*.py")).replace("aws.lambda_.", "aws.lambda.")
     used = {f"aws:{type_.partition(':')[2].partition('/')[0]}:{type_.rpartition(':')[2]}" for type_ in KINDS}
     missing = {name for name in used if f"aws.{name.split(':')[1]}.{name.split(':')[2]}(" not in text}
     assert not missing

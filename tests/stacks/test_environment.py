@@ -178,7 +178,10 @@ def test_monitoring_is_wired_to_queues_and_instances() -> None:
     AwsMonitoring.model_validate(seen.exports["monitoring"])
     queue = seen.exports["targets"]["gpu"]["queue_arn"]
     for rule in seen.of("cloudwatch/eventRule:EventRule"):
-        assert json.loads(rule.inputs["eventPattern"])["detail"]["jobQueue"] == [queue]
+        pattern = rule.inputs.get("eventPattern")
+        assert pattern is None or json.loads(pattern)["detail"]["jobQueue"] == [queue]
+    function = seen.one("lambda/function:Function").inputs["environment"]["variables"]
+    assert function == {"NAMESPACE": seen.exports["monitoring"]["namespace"], "QUEUES": json.dumps([queue])}
     (policy,) = [one for one in seen.of("iam/rolePolicy:RolePolicy") if one.name == "batch-instance"]
     (statement,) = json.loads(policy.inputs["policy"])["Statement"]
     namespaces = statement["Condition"]["StringEquals"]["cloudwatch:namespace"]

@@ -50,6 +50,7 @@ def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
         "subscriptions": ids(sns.list_subscriptions(), "Subscriptions", "SubscriptionArn"),
         "alarms": ids(watch.describe_alarms(), "MetricAlarms", "AlarmName"),
         "dashboards": ids(watch.list_dashboards(), "DashboardEntries", "DashboardName"),
+        "functions": ids(sandbox.client("lambda", region).list_functions(), "Functions", "FunctionName"),
         "repositories": ids(sandbox.client("ecr", region).describe_repositories(), "repositories", "repositoryName"),
         "dynamodb": sorted(sandbox.client("dynamodb", region).list_tables()["TableNames"]),
         "parameters": ids(

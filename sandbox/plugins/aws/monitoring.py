@@ -1,6 +1,8 @@
 """The steps of tables/monitoring.yaml that one call does not express."""
 
+import io
 import json
+import zipfile
 from typing import Any
 
 from ..mapping import plain
@@ -111,3 +113,49 @@ def raw_delivery(cloud: Cloud, new: State, old: State) -> None:
     value = "true" if new["rawMessageDelivery"] else "false"
     call = {"SubscriptionArn": new["id"], "AttributeName": "RawMessageDelivery", "AttributeValue": value}
     cloud.call("set_subscription_attributes", **call)
+
+
+_FUNCTION = ("description", "handler", "role", "runtime", "timeout", "memorySize", "environment")
+
+
+def _zipped(code: State) -> bytes:
+    """An archive of text assets, as the engine hands it on."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path, asset in sorted(code["assets"].items()):
+            archive.writestr(zipfile.ZipInfo(path), asset["text"])
+    return packed.getvalue()
+
+
+def create_function(cloud: Cloud, new: State, old: State) -> State:
+    sent = {name: new[name] for name in (*_FUNCTION, "tags") if name in new}
+    made = cloud.call("create_function", FunctionName=new["name"], Code={"ZipFile": _zipped(new["code"])}, **sent)
+    limit_runs(cloud, new, old)
+    return made
+
+
+def update_code(cloud: Cloud, new: State, old: State) -> None:
+    cloud.call("update_function_code", FunctionName=new["name"], ZipFile=_zipped(new["code"]))
+
+
+def update_function(cloud: Cloud, new: State, old: State) -> None:
+    sent = {name: new[name] for name in _FUNCTION if name in new}
+    cloud.call("update_function_configuration", FunctionName=new["name"], **sent)
+
+
+def limit_runs(cloud: Cloud, new: State, old: State) -> None:
+    runs = new.get("reservedConcurrentExecutions", -1)
+    if runs >= 0:
+        call = {"FunctionName": new["name"], "ReservedConcurrentExecutions": runs}
+        cloud.call("put_function_concurrency", **call)
+
+
+def add_permission(cloud: Cloud, new: State, old: State) -> None:
+    allowed = {"Action": new["action"], "Principal": new["principal"]}
+    source = {"SourceArn": new["sourceArn"]} if "sourceArn" in new else {}
+    cloud.call("add_permission", FunctionName=new["function"], StatementId=new["statementId"], **allowed, **source)
+
+
+def read_permission(cloud: Cloud, state: State, old: State) -> State | None:
+    policy = json.loads(cloud.call("get_policy", FunctionName=state["function"])["Policy"])
+    return next(({"StatementId": one["Sid"]} for one in policy["Statement"] if one["Sid"] == state["id"]), None)

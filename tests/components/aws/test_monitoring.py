@@ -11,6 +11,7 @@ from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpe
 from components.aws.gpu_metrics import agent_config, cloudwatch_agent_script
 from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
 from components.aws.monitoring import MonitoringSpec
+from components.aws.queue_age_function import METRIC
 from tests.laws import components as make
 from tests.support import memory
 
@@ -27,7 +28,7 @@ def sent(seen: memory.Recorder, kind: str) -> dict[str, dict[str, Any]]:
 
 def patterns(seen: memory.Recorder) -> dict[str, Any]:
     rules = sent(seen, "cloudwatch/eventRule:EventRule")
-    return {name: json.loads(inputs["eventPattern"]) for name, inputs in rules.items()}
+    return {name: json.loads(inputs["eventPattern"]) for name, inputs in rules.items() if "eventPattern" in inputs}
 
 
 def test_what_is_told_of_and_what_is_only_logged() -> None:
@@ -58,7 +59,7 @@ def test_states_to_be_told_of(values: dict[str, Any], detail: dict[str, Any]) ->
 def test_a_message_has_no_variables_of_the_container() -> None:
     seen = made()
     targets = sent(seen, "cloudwatch/eventTarget:EventTarget")
-    assert set(targets) == {"watch-jobs", "watch-blocked", "watch-events"}
+    assert set(targets) == {"watch-jobs", "watch-blocked", "watch-events", "watch-age"}
     for name in ("watch-jobs", "watch-blocked"):
         paths = targets[name]["inputTransformer"]["inputPaths"].values()
         assert not any("environment" in path or path in ("$.detail", "$") for path in paths)
@@ -81,12 +82,12 @@ def test_who_may_publish() -> None:
         "StringEquals": {"aws:SourceAccount": "111122223333"},
     }
     topic = "arn:aws:sns/topic:Topic:watch"
-    assert statements(seen.one("iam/rolePolicy:RolePolicy").inputs["policy"]) == [
+    assert statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-publish"]["policy"]) == [
         {"Effect": "Allow", "Action": ["sns:Publish"], "Resource": topic}
     ]
     (alarms,) = statements(seen.one("sns/topicPolicy:TopicPolicy").inputs["policy"])
     assert (alarms["Principal"], alarms["Resource"]) == ({"Service": "cloudwatch.amazonaws.com"}, topic)
-    assert len(alarms["Condition"]["ArnLike"]["aws:SourceArn"]) == 2
+    assert len(alarms["Condition"]["ArnLike"]["aws:SourceArn"]) == 3
     assert "aws:SourceAccount" in alarms["Condition"]["StringEquals"]
 
 
@@ -94,7 +95,7 @@ def test_a_key_is_used_and_granted() -> None:
     seen = made(kms_key_arn=KEY)
     assert seen.one("sns/topic:Topic").inputs["kmsMasterKeyId"] == KEY
     assert seen.one("cloudwatch/logGroup:LogGroup").inputs["kmsKeyId"] == KEY
-    granted = statements(seen.one("iam/rolePolicy:RolePolicy").inputs["policy"])[1]
+    granted = statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-publish"]["policy"])[1]
     assert granted == {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": KEY}
 
 
@@ -126,13 +127,14 @@ def test_the_dashboard_shows_queues_and_environments() -> None:
         "Alarms",
         "gpu: jobs that changed to a state",
         "gpu: blocked",
+        "gpu: oldest RUNNABLE job, s",
         "spot: reserved by jobs, percent",
         "spot: GPU in use, percent",
         "spot: GPU memory, MiB",
     ]
     places = {(widget["x"], widget["y"]) for widget in body["widgets"]}
     assert len(places) == len(titles) and all(x + 8 <= 24 for x, _ in places)
-    assert ["AWS/ECS", "GPUReservation", "ClusterName", "spot_Batch_1"] in body["widgets"][3]["properties"]["metrics"]
+    assert ["AWS/ECS", "GPUReservation", "ClusterName", "spot_Batch_1"] in body["widgets"][4]["properties"]["metrics"]
     assert make.QUEUE in body["widgets"][1]["properties"]["metrics"][0][0]["expression"]
 
 
@@ -209,3 +211,23 @@ def test_specs_refuse_what_cloudwatch_would() -> None:
         FailedJobs(period_s=30)
     with pytest.raises(ValueError, match="at most 288"):
         IdleGpus(periods=300)
+
+
+def test_an_alarm_rings_for_a_job_that_waits_and_a_function_looks() -> None:
+    seen = made(waiting_jobs={"minutes": 30, "every_min": 1})
+    (alarm,) = [one for name, one in sent(seen, "cloudwatch/metricAlarm:MetricAlarm").items() if "waiting" in name]
+    function = seen.one("lambda/function:Function").inputs
+    variables = function["environment"]["variables"]
+    assert (alarm["threshold"], alarm["period"], alarm["statistic"]) == (1800, 60, "Maximum")
+    assert (alarm["metricName"], alarm["dimensions"]) == (METRIC, {"Queue": make.QUEUE})
+    assert (alarm["namespace"], json.loads(variables["QUEUES"])) == (variables["NAMESPACE"], [make.QUEUE])
+    (rule,) = [one for one in sent(seen, "cloudwatch/eventRule:EventRule").values() if "scheduleExpression" in one]
+    assert rule["scheduleExpression"] == "rate(1 minute)"
+    jobs, metrics = statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-age"]["policy"])
+    assert (jobs["Action"], metrics["Action"]) == (["batch:ListJobs"], ["cloudwatch:PutMetricData"])
+    assert metrics["Condition"] == {"StringEquals": {"cloudwatch:namespace": variables["NAMESPACE"]}}
+
+
+def test_without_an_alarm_no_function_looks() -> None:
+    seen = made(waiting_jobs=None)
+    assert not seen.of("lambda/function:Function") and "watch-age" not in sent(seen, "iam/role:Role")

@@ -102,6 +102,26 @@ aws.cloudwatch.LogResourcePolicy(
         }
     ),
 )
+trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
+role = aws.iam.Role("runs", assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+function = aws.lambda_.Function(
+    "looks",
+    runtime="python3.13",
+    handler="index.handler",
+    role=role.arn,
+    code=pulumi.AssetArchive({"index.py": pulumi.StringAsset(pick("one = 1\n", "two = 2\n"))}),
+    environment=aws.lambda_.FunctionEnvironmentArgs(variables={"QUEUES": pick("[]", "[1]")}),
+    timeout=pick(30, 60),
+    reserved_concurrent_executions=1,
+)
+every = aws.cloudwatch.EventRule("every", schedule_expression=pick("rate(5 minutes)", "rate(10 minutes)"))
+aws.lambda_.Permission(
+    "every",
+    action="lambda:InvokeFunction",
+    function=function.name,
+    principal="events.amazonaws.com",
+    source_arn=every.arn,
+)
 aws.cloudwatch.Dashboard(
     "board",
     dashboard_name="accel-test",
