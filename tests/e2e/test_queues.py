@@ -125,11 +125,10 @@ def test_weights_change_in_place_and_a_policy_comes_and_goes_with_its_queue(queu
     fifo = put("aws.queues.fair", {"environments": ["on-demand"]}, heavier)
     fifo = put("aws.queues.steady.fair_share", {}, fifo)
     queues.write_environment(fifo)
-    planned = queues.preview()
+    done = queues.up()
     for name in ("fair", "steady"):
-        step = planned.step(name, "replace")
-        assert step.replaces == ("schedulingPolicyArn",)
-    targets = queues.up().outputs["targets"]
+        assert done.step(name, "replace").replaces == ("schedulingPolicyArn",)
+    targets = done.outputs["targets"]
     assert targets["fair"]["queue_arn"] != before and "shares" not in targets["fair"]
     assert targets["steady"]["shares"] == {}
     assert queues.up("--expect-no-changes").ops("same") == {}

@@ -40,7 +40,7 @@ def bare(sandbox: Sandbox, tmp_path: Path) -> Shell:
 
 
 def verdicts(shell: Shell, code: int, *arguments: str) -> dict[str, Any]:
-    rows = json.loads(shell.run("stacks", "quota", "sandbox", "-o", "json", *arguments, code=code))
+    rows = json.loads(shell.stacks("quota", "sandbox", "-o", "json", *arguments, code=code))
     return {row["quota"]: row for row in rows}
 
 
@@ -50,7 +50,7 @@ def test_a_quota_of_zero_is_red_before_anything_is_made(bare: Shell, grant: Call
     grant(L_3819A6DF=0)
     row = verdicts(bare, 5)[G_SPOT]
     assert (row["limit"], row["need"], row["verdict"]) == (0, 256 + 192, "over")
-    text = bare.run("stacks", "quota", "sandbox", "--request")
+    text = bare.stacks("quota", "sandbox", "--request")
     assert f"quota_code='{G_SPOT}'" in text and "value=448," in text
     # Without a grant AWS's own default applies, which is 0.
     grant(L_3819A6DF=None)
@@ -79,11 +79,11 @@ def test_what_runs_counts_once(bare: Shell, grant: Callable[..., None], sandbox:
 
 
 def test_machines_that_are_only_planned(bare: Shell, grant: Callable[..., None]) -> None:
-    arguments = ("stacks", "quota", "--machine", "aws:g5.12xlarge:2", "--region", "us-east-1", "-o", "json")
+    arguments = ("quota", "--machine", "aws:g5.12xlarge:2", "--region", "us-east-1", "-o", "json")
     grant(L_DB2E81BA=96, L_3819A6DF=95)
-    (row,) = json.loads(bare.run(*arguments))
+    (row,) = json.loads(bare.stacks(*arguments))
     assert (row["quota"], row["need"], row["use"], row["total"]) == (G, 96, 0, 96)
-    (row,) = json.loads(bare.run(*arguments, "--spot", code=5))
+    (row,) = json.loads(bare.stacks(*arguments, "--spot", code=5))
     assert (row["quota"], row["need"], row["verdict"]) == (G_SPOT, 96, "over")
 
 
@@ -91,7 +91,7 @@ def test_an_api_that_throttles_is_silent(bare: Shell, sandbox: Sandbox) -> None:
     address = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/faults"
     plan = json.dumps({"operation": "GetServiceQuota", "kind": "reset", "count": 5}).encode()
     with urllib.request.urlopen(urllib.request.Request(address, plan, method="POST")):  # noqa: S310
-        bare.run("stacks", "quota", "sandbox", code=9)
+        bare.stacks("quota", "sandbox", code=9)
     verdicts(bare, 0)
 
 

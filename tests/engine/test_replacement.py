@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.engine import Engine, Sandbox
-from tests.support.project import Stack, environment, put
+from tests.support.project import KEY, Stack, environment, put
 
 REGION = "ap-northeast-1"
 KIND = "aws:batch/computeEnvironment:ComputeEnvironment"
@@ -65,11 +66,58 @@ def batch(sandbox: Sandbox) -> Any:
     return sandbox.client("batch", REGION)
 
 
-@pytest.fixture
-def stack(tmp_path: Path, sandbox: Sandbox) -> Iterator[Stack]:
-    made = Stack(tmp_path / "replaced", sandbox, fixed(), stack="replaced")
+def now(stack: Stack) -> dict[str, Any]:
+    """`fixed()` with the instance types that the stack has now."""
+    written = yaml.safe_load(stack.config_file.read_text())["config"][KEY]
+    types = written["aws"]["environments"]["on-demand"]["instance_types"]
+    return put("aws.environments.on-demand.instance_types", types, fixed())
+
+
+def other(stack: Stack) -> dict[str, Any]:
+    """`fixed()` with instance types that the stack does not have, so that its environment is replaced."""
+    types = ["g5"] if now(stack)["aws"]["environments"]["on-demand"]["instance_types"] == ["g6"] else ["g6"]
+    return put("aws.environments.on-demand.instance_types", types, fixed())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Iterator[Stack]:
+    """One stack for the tests in turn, each of which finds it deployed or empty as it asks for."""
+    made = Stack(tmp_path_factory.mktemp("replaced"), sandbox, fixed(), stack="replaced")
     yield made
     made.destroy(check=False)
+
+
+@pytest.fixture
+def stack(shared: Stack, batch: Any) -> Stack:
+    """Deployed, with one environment and no job that runs."""
+    if end_jobs(batch) or len(names(batch)) != 1:
+        shared.write_environment(fixed())
+        shared.up()
+    return shared
+
+
+@pytest.fixture
+def empty(shared: Stack, batch: Any) -> Stack:
+    """Nothing of the stack is there."""
+    end_jobs(batch)
+    if names(batch):
+        shared.destroy()
+    shared.write_environment(fixed())
+    return shared
+
+
+def end_jobs(batch: Any) -> bool:
+    """Ends what a failed test left running; whether there was anything."""
+    queues = [one["jobQueueArn"] for one in batch.describe_job_queues()["jobQueues"]]
+    left = [
+        job["jobId"]
+        for queue in queues
+        for status in ("RUNNABLE", "STARTING", "RUNNING")
+        for job in batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]
+    ]
+    for job in left:
+        batch.terminate_job(jobId=job, reason="test")
+    return bool(left)
 
 
 def submit(batch: Any, stack: Stack, seconds: int) -> str:
@@ -103,10 +151,9 @@ def names(batch: Any) -> list[str]:
 def test_replaced_under_a_running_job_where_raw_resources_fail(
     stack: Stack, batch: Any, tmp_path: Path, sandbox: Sandbox
 ) -> None:
-    stack.up()
     (old,) = names(batch)
     job = submit(batch, stack, 8)
-    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], fixed()))
+    stack.write_environment(other(stack))
     planned = stack.preview()
     assert "once no queue names" in planned.text
     done = stack.up()
@@ -133,10 +180,8 @@ def test_replaced_under_a_running_job_where_raw_resources_fail(
 
 
 def test_jobs_are_terminated_where_the_config_says_so(stack: Stack, batch: Any) -> None:
-    stack.up()
     job = submit(batch, stack, 600)
-    values = put("aws.environments.on-demand.drain", {"jobs": "terminate"}, fixed())
-    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], values))
+    stack.write_environment(put("aws.environments.on-demand.drain", {"jobs": "terminate"}, other(stack)))
     stack.up()
     (old,) = [described(batch, job)]
     assert (old["status"], old["isTerminated"]) == ("FAILED", True)
@@ -144,12 +189,13 @@ def test_jobs_are_terminated_where_the_config_says_so(stack: Stack, batch: Any) 
 
 
 def test_a_removed_environment_drains_first(stack: Stack, batch: Any) -> None:
-    two = put("aws.queues.gpu.environments", ["second", "on-demand"], fixed())
+    one = now(stack)
+    two = put("aws.queues.gpu.environments", ["second", "on-demand"], one)
     two = put("aws.environments.second", two["aws"]["environments"]["on-demand"], two)
     stack.write_environment(two)
     stack.up()
     job = submit(batch, stack, 6)
-    stack.write_environment(fixed())
+    stack.write_environment(one)
     done = stack.up()
     assert [(step.op, step.name) for step in done.steps if step.type == KIND and step.op != "same"] == [
         ("delete", "second")
@@ -157,28 +203,9 @@ def test_a_removed_environment_drains_first(stack: Stack, batch: Any) -> None:
     assert described(batch, job)["status"] == "SUCCEEDED"
 
 
-def test_a_removed_section_leaves_nothing(stack: Stack, batch: Any) -> None:
-    stack.up()
-    stack.write_environment({"owner": "you"})
-    assert set(stack.up().ops("same")) == {"delete"}
-    assert names(batch) == []
-
-
-def test_destroy_needs_the_program(stack: Stack, batch: Any) -> None:
-    stack.up()
-    refused = Engine.destroy(stack, check=False)
-    assert refused.exit_code != 0
-    assert "--run-program" in refused.text
-    assert len(names(batch)) == 1, "a refused destroy deletes no environment"
-    stack.destroy()
-    assert names(batch) == []
-
-
 def test_waiting_ends_and_the_next_run_goes_on(stack: Stack, batch: Any) -> None:
-    stack.up()
     job = submit(batch, stack, 600)
-    values = put("aws.environments.on-demand.drain.timeout_min", 0, fixed())
-    stack.write_environment(put("aws.environments.on-demand.instance_types", ["g6"], values))
+    stack.write_environment(put("aws.environments.on-demand.drain.timeout_min", 0, other(stack)))
     refused = stack.up(check=False)
     assert refused.exit_code != 0
     assert f"jobs that run on it: {job}" in refused.text
@@ -188,7 +215,14 @@ def test_waiting_ends_and_the_next_run_goes_on(stack: Stack, batch: Any) -> None
     assert len(names(batch)) == 1
 
 
-def test_an_invalid_environment_fails_with_its_reason(stack: Stack, batch: Any) -> None:
+def test_a_removed_section_leaves_nothing(stack: Stack, batch: Any) -> None:
+    stack.write_environment({"owner": "you"})
+    assert set(stack.up().ops("same")) == {"delete"}
+    assert names(batch) == []
+
+
+def test_an_invalid_environment_fails_with_its_reason(empty: Stack, batch: Any) -> None:
+    stack = empty
     missing = "arn:aws:iam::408219650273:instance-profile/gone"
     stack.write_environment(put("aws.environments.on-demand.instance_profile", missing, fixed()))
     refused = stack.up(check=False)
@@ -198,3 +232,12 @@ def test_an_invalid_environment_fails_with_its_reason(stack: Stack, batch: Any) 
     stack.up()
     assert stack.up("--expect-no-changes").ops("same") == {}
     assert len(names(batch)) == 1
+
+
+def test_destroy_needs_the_program(stack: Stack, batch: Any) -> None:
+    refused = Engine.destroy(stack, check=False)
+    assert refused.exit_code != 0
+    assert "--run-program" in refused.text
+    assert len(names(batch)) == 1, "a refused destroy deletes no environment"
+    stack.destroy()
+    assert names(batch) == []

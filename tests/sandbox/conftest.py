@@ -133,7 +133,8 @@ class Aws:
         return self.batch.submit_job(**given)["jobId"]
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return self.batch.describe_jobs(jobs=[job_id])["jobs"][0]
+        # A task of an array that was just submitted may not be there yet.
+        return next(iter(self.batch.describe_jobs(jobs=[job_id])["jobs"]), {"status": "NONE"})
 
     def ended(self, job_id: str) -> dict[str, Any]:
         return until(lambda: (job := self.job(job_id))["status"] in ("SUCCEEDED", "FAILED") and job)

@@ -161,10 +161,13 @@ def test_one_task_stands_for_an_array(aws: Any, why: Why, queue: str) -> None:
     assert told.cause == "exit-code"
     assert told.evidence == ("1 of 3 tasks are FAILED; this is task 2", "wrong data")
     waiting = aws.submit(queue, aws.definition(["true"], gpu=16), arrayProperties={"size": 2})
-    aws.until(lambda: aws.job(f"{waiting}:0").get("statusReason"))
-    told = why(waiting)
+    try:
+        aws.until(lambda: aws.job(f"{waiting}:0").get("statusReason"))
+        aws.reaches(f"{waiting}:1", "RUNNABLE")
+        told = why(waiting)
+    finally:
+        aws.batch.terminate_job(jobId=waiting, reason="over")  # or nothing behind it starts, in any test
     assert (told.cause, told.evidence[0]) == ("too-many-gpus", "2 of 2 tasks are RUNNABLE; this is task 0")
-    aws.batch.terminate_job(jobId=waiting, reason="over")
 
 
 def test_the_main_node_stands_for_a_multi_node_job(aws: Any, why: Why, queue: str) -> None:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from jobs.errors import BadInputs, NotFound
 from stacks.cli import stacks
 from stacks.refresh import asked
+from tests.support import commands
 from tests.support.project import KEY, environment, put
 
 from .live_clouds import (
@@ -75,13 +76,8 @@ def run(tmp_path: Path) -> Iterator[Command]:
 
         def call(*words: str, aws: Callable[[Asked], Answer] | None = None, catalog: str = "") -> Done:
             url = {"AWS_ENDPOINT_URL": stack.enter_context(serving(aws)), **keys} if aws else {}
-            done = subprocess.run(
-                [sys.executable, "-m", *words],
-                cwd=tmp_path,
-                env={**environ, **nowhere, **url, **({"ACCEL_CATALOG": catalog} if catalog else {})},
-                capture_output=True,
-                text=True,
-            )
+            chosen = {"ACCEL_CATALOG": catalog} if catalog else {}
+            done = commands.run(*words, cwd=tmp_path, env={**environ, **nowhere, **url, **chosen})
             assert "Traceback" not in done.stderr
             return Done(done.returncode, done.stdout, done.stderr.splitlines())
 

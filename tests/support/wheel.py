@@ -38,6 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with the wheel and what it requires."""
     environment = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", environment, cwd=environment)
-    run(environment / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=environment)
+    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=environment)
+    install = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install"]
+    run(*install, "--quiet", "--disable-pip-version-check", wheel, cwd=environment)
     return environment / "bin"
