@@ -1,0 +1,112 @@
+"""The sandbox's Google. Run as `python -m sandbox.google --home DIR`; it writes DIR/google.json.
+
+Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. Control, besides Google's APIs:
+    POST   /sandbox-api/faults  {"method": "container.*.create", "code": 503, "count": 2}: faults.py;
+                                {"stockout": ["a3-highgpu-8g", "us-central1-a/g2-standard-4"]}: no more of these
+                                machines, there or anywhere; [] ends it.
+    GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
+    POST   /oauth2.googleapis.com/token  a token, for whatever grant.
+"""
+
+import argparse
+import json
+import os
+import signal
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from . import token
+from .api import Found, answer
+from .errors import Refused
+from .faults import Plan
+from .world import World
+
+
+def control(world: World, http: str, body: bytes) -> Any:
+    """What the control API answers. Raises ValueError and TypeError for a plan that is none."""
+    request = json.loads(body or b"{}")
+    with world.lock:
+        if http == "POST" and "stockout" in request:
+            world.stockouts = set(request["stockout"])
+        elif http == "POST":
+            world.plans.append(Plan(**request))
+        elif http == "DELETE":
+            world.plans.clear()
+            world.stockouts.clear()
+        return {"plans": [plan.shown() for plan in world.plans], "stockout": sorted(world.stockouts)}
+
+
+def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1  # head and body in one write
+
+        def serve(self) -> None:
+            parts = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            code = 200
+            try:
+                if parts.path == "/sandbox-api/faults":
+                    made = control(world, self.command, body)
+                elif parts.path == "/oauth2.googleapis.com/token":
+                    made = {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
+                else:
+                    made = answer(world, found, self.command, parts.path, parts.query, body, self.headers)
+            except Refused as refused:
+                code, made = refused.code, refused.body()
+            except (TypeError, ValueError, KeyError) as error:
+                code, made = 500, {"error": {"code": 500, "message": f"sandbox: {type(error).__name__}: {error}"}}
+                self.log_error("%s %s: %r", self.command, self.path, error)
+            data = made if isinstance(made, bytes) else json.dumps(made).encode()
+            self.send_response(code)
+            self.send_header(
+                "Content-Type", "application/octet-stream" if isinstance(made, bytes) else "application/json"
+            )
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_request(self, code: Any = "-", size: Any = "-") -> None:
+            pass
+
+    for verb in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{verb}", Handler.serve)
+    return Handler
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox.google", description="The sandbox's Google.")
+    parser.add_argument("--home", type=Path, required=True, help="where it tells its port")
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args()
+    home: Path = given.home.resolve()
+    told = home / "google.json"
+    told.unlink(missing_ok=True)  # of a server that was killed: nobody may take its port for ours
+    settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
+    world = World(home, token(home), settle_s)
+    server = Server(("127.0.0.1", given.port), handler(world, Found()))
+    port = server.server_address[1]
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    new = home / "google.json.new"
+    new.write_text(json.dumps({"pid": os.getpid(), "port": port, "url": f"http://127.0.0.1:{port}"}))
+    new.replace(told)
+    stop.wait()
+    told.unlink(missing_ok=True)
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Projects, their services, service accounts, buckets, file servers, repositories and secrets."""
+
+import base64
+import hashlib
+import re
+import secrets
+from typing import Any
+
+from . import PROJECT, PROJECT_NUMBER
+from .errors import Refused
+from .world import Call, Collection, Json, stamp
+
+
+def _account_made(call: Call, key: str, item: Json) -> None:
+    account, project = call.body["accountId"], call.path["projectsId"]
+    if not re.fullmatch(r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])", account):
+        # Limits: https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts/create.
+        raise Refused(400, f'The account ID "{account}" does not have a length between 6 and 30.')
+    email = f"{account}@{project}.iam.gserviceaccount.com"
+    item |= {
+        "name": f"projects/{project}/serviceAccounts/{email}",
+        "projectId": project,
+        "uniqueId": str(call.world.number()),
+        "email": email,
+        "etag": "MDEwMjE5MjA=",
+        "oauth2ClientId": str(call.world.number()),
+        "__key": f"projects/{project}/serviceAccounts/{email}",
+    }
+
+
+def _bucket_made(call: Call, key: str, item: Json) -> None:
+    name = item["name"]
+    if not re.fullmatch(r"[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]", name) or name.startswith("goog"):
+        # Rules: https://cloud.google.com/storage/docs/buckets#naming.
+        raise Refused(400, f"Invalid bucket name: '{name}'", "invalid")
+    if call.query.get("project") is None:
+        raise Refused(400, "Required parameter: project", "required")
+    item |= {
+        "kind": "storage#bucket",
+        "id": name,
+        "selfLink": f"https://www.googleapis.com/storage/v1/b/{name}",
+        "projectNumber": PROJECT_NUMBER,
+        "location": item.get("location", "US").upper(),
+        "metageneration": "1",
+        "timeCreated": stamp(),
+        "updated": stamp(),
+        "etag": "CAE=",
+    }
+    rules = item.setdefault("iamConfiguration", {})
+    rules.setdefault("uniformBucketLevelAccess", {"enabled": False})
+    rules.setdefault("publicAccessPrevention", "inherited")
+
+
+def _bucket_leaving(call: Call, key: str) -> None:
+    if call.world.below("storage", f"{key}/o"):
+        raise Refused(409, "The bucket you tried to delete is not empty.", "conflict")
+
+
+def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
+    """Keep an object's bytes, and what is known of them."""
+    bucket = call.path["bucket"]
+    if call.find(f"b/{bucket}") is None:
+        raise Refused(404, "The specified bucket does not exist.")
+    name = about.get("name") or call.query.get("name")
+    if not name:
+        raise Refused(400, "Required", "required")
+    key = f"b/{bucket}/o/{_escaped(name)}"
+    before = call.find(key) or {}
+    wanted = call.query.get("ifGenerationMatch")
+    if wanted is not None and wanted != before.get("generation", "0"):
+        raise Refused(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
+    generation = str(call.world.number())
+    item = {
+        **about,
+        "kind": "storage#object",
+        "id": f"{bucket}/{name}/{generation}",
+        "name": name,
+        "bucket": bucket,
+        "generation": generation,
+        "metageneration": "1",
+        "contentType": about.get("contentType") or kind,
+        "size": str(len(data)),
+        "md5Hash": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
+        "storageClass": about.get("storageClass", "STANDARD"),
+        "timeCreated": stamp(),
+        "updated": stamp(),
+        "etag": secrets.token_urlsafe(6),
+        "selfLink": f"https://www.googleapis.com/storage/v1/b/{bucket}/o/{_escaped(name)}",
+        "mediaLink": f"https://storage.googleapis.com/download/storage/v1/b/{bucket}/o/{_escaped(name)}?alt=media",
+    }
+    call.world.items[f"storage/{key}"] = item
+    call.world.media[f"storage/{key}"] = data
+    return item
+
+
+def _escaped(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def objects(call: Call, collection: Collection) -> Json:
+    """A list of objects, and with a delimiter the folders that it has."""
+    prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
+    found = [item for item in call.world.below("storage", call.key) if item["name"].startswith(prefix)]
+    folders: dict[str, None] = {}
+    kept: list[Json] = []
+    for item in found:
+        head, cut, _ = item["name"][len(prefix) :].partition(delimiter) if delimiter else (item["name"], "", "")
+        if cut:
+            folders[f"{prefix}{head}{cut}"] = None
+        else:
+            kept.append(item)
+    size, start = int(call.query.get("maxResults") or 1000), int(call.query.get("pageToken") or 0)
+    answer: Json = {"kind": "storage#objects", "items": kept[start : start + size], "prefixes": list(folders)}
+    return answer | ({"nextPageToken": str(start + size)} if start + size < len(kept) else {})
+
+
+def _instance_made(call: Call, key: str, item: Json) -> None:
+    for required in ("tier", "fileShares", "networks"):
+        if not item.get(required):
+            raise Refused(400, f"Required field '{required}' not specified")
+    for network in item["networks"]:
+        name = network.get("network", "default")
+        path = name if "/" in name else f"projects/{call.path['projectsId']}/global/networks/{name}"
+        if f"compute/{path}" not in call.world.items:
+            raise Refused(400, f"network '{name}' does not exist.")
+        network["ipAddresses"] = [f"10.255.{call.world.number() % 250}.2"]
+        network.setdefault("reservedIpRange", f"{network['ipAddresses'][0].rpartition('.')[0]}.0/29")
+    item |= {"createTime": stamp(), "etag": secrets.token_urlsafe(6)}
+
+
+def project(call: Call) -> Json:
+    if call.document.name.endswith(".v3"):
+        about: Json = {"name": f"projects/{PROJECT_NUMBER}", "projectId": PROJECT, "displayName": PROJECT}
+        return {**about, "state": "ACTIVE", "createTime": "2026-01-01T00:00:00Z", "etag": "W/sandbox"}
+    about = {"projectId": PROJECT, "projectNumber": PROJECT_NUMBER, "name": PROJECT}
+    return {**about, "lifecycleState": "ACTIVE", "createTime": "2026-01-01T00:00:00Z"}
+
+
+def _projects(call: Call) -> list[Json]:
+    return [{**project(call), "name": call.key.rpartition("/")[2]}]
+
+
+def service(call: Call, key: str) -> Json:
+    name = key.rpartition("/")[2]
+    if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.(googleapis\.com|goog)", name):
+        raise Refused(403, f"Not found or permission denied for service(s): {name}.", "forbidden")
+    blank: Json = {
+        "name": f"projects/{PROJECT_NUMBER}/services/{name}",
+        "parent": f"projects/{PROJECT_NUMBER}",
+        "config": {"name": name, "title": name},
+        "state": "DISABLED",
+    }
+    return call.world.items.setdefault(f"serviceusage/{key}", blank)
+
+
+def switched(call: Call) -> tuple[Json, Any]:
+    """`enable` or `disable` of one service: the operation's end, and what it is of."""
+    state = "ENABLED" if call.method.verb == "enable" else "DISABLED"
+    item = service(call, call.key)
+
+    def end() -> str:
+        item["state"] = state
+        return ""
+
+    return item, end
+
+
+COLLECTIONS = (
+    Collection(
+        id="iam.projects.serviceAccounts", schema="ServiceAccount", wrap="serviceAccount", name="accountId",
+        made=_account_made, exists="Service account {id} already exists within project projects/" + PROJECT + ".",
+        missing="Service account {key} does not exist.",
+    ),
+    Collection(
+        id="storage.buckets", schema="Bucket", made=_bucket_made, leaving=_bucket_leaving,
+        defaults={"storageClass": "STANDARD"}, missing="The specified bucket does not exist.",
+        exists="Your previous request to create the named bucket succeeded and you already own it.",
+    ),
+    Collection(id="storage.objects", schema="Object", missing="No such object: {key}"),
+    Collection(
+        id="file.projects.locations.instances", schema="Instance", name="?instanceId", style="longrunning",
+        kind="INSTANCE", full_name=True, state=("state", "CREATING", "READY", "DELETING"), made=_instance_made,
+    ),
+    Collection(id="file.projects.locations.operations", schema="Operation"),
+    Collection(
+        id="artifactregistry.projects.locations.repositories", schema="Repository", name="?repositoryId",
+        style="longrunning", kind="REPOSITORY", full_name=True,
+    ),
+    Collection(id="artifactregistry.projects.locations.operations", schema="Operation"),
+    Collection(
+        id="secretmanager.projects.secrets", schema="Secret", name="?secretId", full_name=True,
+        missing="Secret [{key}] not found.", exists="Secret [{key}] already exists.",
+    ),
+    Collection(id="serviceusage.services", schema="GoogleApiServiceusageV1Service"),
+    Collection(id="serviceusage.operations", schema="Operation"),
+    Collection(id="cloudresourcemanager.projects", schema="Project", listed=_projects),
+)  # fmt: skip

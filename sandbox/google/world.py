@@ -1,0 +1,144 @@
+"""What the sandbox's Google remembers: resources by API and name, policies, operations in flight."""
+
+import copy
+import itertools
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from . import PROJECT, PROJECT_NUMBER
+from .discovery import Document, Method
+from .faults import Plan
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Pending:
+    """An operation that runs: what happens when it is `due`, once `ready` says so."""
+
+    operation: str
+    due: float
+    end: Callable[[], None]
+    ready: Callable[[], bool] = lambda: True
+
+
+@dataclass
+class World:
+    """All state. Whoever reads or changes it holds `lock`."""
+
+    home: Path
+    token: str
+    settle_s: float
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    items: dict[str, Json] = field(default_factory=dict[str, Json])
+    """By API and name: "compute/projects/p/global/networks/n"."""
+    policies: dict[str, Json] = field(default_factory=dict[str, Json])
+    media: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    pending: list[Pending] = field(default_factory=list[Pending])
+    plans: list[Plan] = field(default_factory=list[Plan])
+    stockouts: set[str] = field(default_factory=set[str])
+    """Machine types that cannot be had, "TYPE" or "ZONE/TYPE"."""
+    failures: dict[str, str] = field(default_factory=dict[str, str])
+    """By name, why a deletion could not be carried out."""
+    identity_pools: set[str] = field(default_factory=set[str])
+    """Those of clusters with workload identity: they outlive their clusters."""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def number(self) -> int:
+        """A number that was not given before, as long as those that Google makes up."""
+        return 4_000_000_000_000_000_000 + next(self._numbers) * 7_919
+
+    def below(self, api: str, collection: str) -> list[Json]:
+        """The resources of a collection, in the order of their names. "-" stands for any value."""
+        parts = [re.escape(part) if part != "-" else "[^/]+" for part in collection.split("/")]
+        wanted = re.compile(f"{api}/{'/'.join(parts)}/[^/]+")
+        return [self.items[key] for key in sorted(self.items) if wanted.fullmatch(key)]
+
+    def tick(self) -> None:
+        """End the operations that are due."""
+        now = time.monotonic()
+        due = [row for row in self.pending if row.due <= now and row.ready()]
+        self.pending = [row for row in self.pending if row not in due]
+        for row in due:
+            row.end()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, understood: `key` is the name below the version, without project numbers."""
+
+    world: World
+    api: str
+    document: Document
+    method: Method
+    key: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Json
+    url: str
+    plan: Plan | None = None
+
+    @property
+    def link(self) -> str:
+        """What the resource's own link starts with, up to its key."""
+        return f"https://{'www.googleapis.com' if self.api == 'compute' else self.document.host}/{self.method.prefix}"
+
+    @property
+    def location(self) -> str:
+        """The zone or region that the key is in, or "global"."""
+        found = re.search(r"/(?:locations|zones|regions)/([^/]+)", self.key)
+        return found[1] if found else "global"
+
+    def find(self, key: str) -> Json | None:
+        return self.world.items.get(f"{self.api}/{key}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """A collection of a discovery document: where names come from, what is set, what is refused.
+
+    `made`, `changed` and `leaving` are asked before anything is stored and raise Refused; `made` completes the body.
+    `settled` and `gone` run when the operation has ended: `settled` answers why it failed, or "".
+    """
+
+    id: str
+    schema: str
+    name: str = "name"  # the property of the body, or with "?" of the query, that has the id
+    wrap: str = ""  # the request's property that holds the body
+    style: str = "direct"  # container, compute, longrunning, or direct: no operation
+    kind: str = ""  # how operations name it: CREATE_<kind>
+    full_name: bool = False  # `name` is the whole key
+    state: tuple[str, str, str, str] | None = None  # property; while it is made, made, while it is deleted
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    exists: str = "Resource '{key}' already exists"
+    missing: str = "Resource '{key}' was not found"
+    made: Callable[[Call, str, Json], None] = lambda call, key, item: None
+    changed: Callable[[Call, Json, Json], None] = lambda call, item, news: None
+    leaving: Callable[[Call, str], None] = lambda call, key: None
+    settled: Callable[[Call, str], str] = lambda call, key: ""
+    gone: Callable[[Call, str], str] = lambda call, key: ""
+    ending: Callable[[Call, str], Callable[[], bool]] = lambda call, key: lambda: True
+    listed: Callable[[Call], list[Json]] | None = None  # what is not kept, but known
+
+
+def stamp() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def by_id(key: str) -> str:
+    """The key with the project's id where a client gave its number."""
+    return re.sub(rf"^projects/{PROJECT_NUMBER}(?=/|$)", f"projects/{PROJECT}", key)
+
+
+def merged(old: Any, new: Any) -> Any:
+    """JSON merge patch (RFC 7396), which PATCH means in every API here."""
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return copy.deepcopy(new)
+    made = {**old, **{name: merged(old.get(name), item) for name, item in new.items()}}
+    return {name: item for name, item in made.items() if item is not None}

@@ -1,0 +1,99 @@
+"""The sandbox's Google as a process of its own, without the other parts, and pulumi-gcp's stand-in over it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.environment import environment, project
+
+P = "projects/accel-sandbox"
+COMPUTE = f"compute.googleapis.com/compute/v1/{P}"
+CONTAINER = f"container.googleapis.com/v1/{P}/locations"
+
+
+@dataclass(frozen=True)
+class Fake:
+    """A running server: calls with its token, and what it is told to do wrong."""
+
+    home: Path
+    url: str
+    token: str
+
+    def ask(
+        self, http: str, path: str, body: Any = None, *, token: str | None = None, **query: Any
+    ) -> requests.Response:
+        bearer = self.token if token is None else token
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        return requests.request(http, f"{self.url}/{path}", json=body, params=query, headers=headers, timeout=30)
+
+    def call(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
+        answer = self.ask(http, path, body, **query)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def done(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
+        """A call and the end of its operation."""
+        return self.end(self.call(http, path, body, **query))
+
+    def end(self, operation: Any) -> Any:
+        link = operation.get("selfLink", "")
+        host = "compute.googleapis.com/compute/v1" if "/compute/" in link else "container.googleapis.com/v1"
+        until = time.monotonic() + 20
+        while operation["status"] != "DONE":
+            assert time.monotonic() < until, operation
+            time.sleep(0.02)
+            operation = self.call("GET", f"{host}/{link.partition('/v1/')[2]}")
+        return operation
+
+    def fault(self, **plan: Any) -> Any:
+        answer = requests.post(f"{self.url}/sandbox-api/faults", json=plan, timeout=30)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def well(self) -> None:
+        requests.delete(f"{self.url}/sandbox-api/faults", timeout=30)
+
+
+@pytest.fixture(scope="session")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
+    """One server for the session (of each worker, under xdist)."""
+    home = tmp_path_factory.mktemp("google")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sandbox.google", "--home", str(home)],
+        cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": "0.05"},
+    )  # fmt: skip
+    until = time.monotonic() + 30
+    while not (home / "google.json").exists():
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.02)
+    told = json.loads((home / "google.json").read_text())
+    assert told["pid"] == process.pid
+    yield Fake(home, told["url"], (home / "google-token").read_text())
+    process.terminate()
+    assert process.wait(20) == 0
+    assert not (home / "google.json").exists()
+
+
+@pytest.fixture(scope="session")
+def provider(fake: Fake) -> Iterator[dict[str, str]]:
+    """The variables that lead the engine to the stand-in."""
+    from sandbox.plugins.gcp.plugin import GcpPlugin
+    from sandbox.plugins.server import Servicer, serve
+
+    plugin = GcpPlugin(fake.url, fake.home)
+    server, port = serve(Servicer(lambda: plugin))
+    (fake.home / "cloud.json").write_text(json.dumps({"port": 9}))
+    (fake.home / "plugins.json").write_text(json.dumps({"pid": os.getpid(), "providers": {"gcp": port}}))
+    for folder in ("backend", "pulumi"):
+        (fake.home / folder).mkdir()
+    yield environment(fake.home)
+    server.stop(grace=None).wait()
