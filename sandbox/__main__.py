@@ -1,27 +1,36 @@
-"""`python -m sandbox start | stop | status | env`: the embedded cloud of this project."""
+"""`python -m sandbox start | stop | status | env | config`: the embedded cloud of this project."""
 
 import argparse
 import json
 import os
 import shlex
+import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
-from . import Fault
-from .environment import environment, home_of
-from .processes import PARTS, running, start, stop
-from .toolchain import ToolchainError
+from . import Fault, toolchain
+from .config import CLOUDS, config_of
+from .environment import PERSONAL, environment, home_of
+from .processes import AWS, PARTS, running, start, stop, wanted
+from .toolchain import WHAT_TO_INSTALL, ToolchainError
+
+ONLY = "ACCEL_SANDBOX_ONLY"
+_UNSAID = frozenset({"pid", "token", "ca"})
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
     parser.add_argument("--home", type=Path, help="where its state is kept (SANDBOX_HOME, else .sandbox)")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("start", help="start what does not run yet")
+    starting = verbs.add_parser("start", help="start what does not run yet")
+    starting.add_argument("--only", choices=["aws"], help=f"without Google and Kubernetes (also by {ONLY}=aws)")
     stopping = verbs.add_parser("stop", help="end every process of it, jobs too")
     stopping.add_argument("--wipe", action="store_true", help="delete its state as well")
     verbs.add_parser("status", help="a line for each part; exit code 6 where one does not run")
     verbs.add_parser("env", help='the variables that lead to it, for eval "$(...)"')
+    config = verbs.add_parser("config", help="a copy of Pulumi.sandbox.yaml that this sandbox can deploy; its path")
+    config.add_argument("--cloud", choices=CLOUDS, help="only this one; without it, all that runs here")
     return parser
 
 
@@ -30,12 +39,25 @@ def _say(line: str) -> None:
 
 
 def _status(home: Path) -> int:
-    parts = running(home)
+    parts, asked = running(home), wanted(home)
     for name in PARTS:
         part = parts.get(name)
-        about = json.dumps({k: v for k, v in part.told.items() if k != "pid"}) if part else ""
-        _say(f"{name}: running, pid {part.process.pid} {about}" if part else f"{name}: not running")
-    return 0 if len(parts) == len(PARTS) else 6
+        about = json.dumps({k: v for k, v in part.told.items() if k not in _UNSAID}) if part else ""
+        state = f"running, pid {part.process.pid} {about}" if part else "not running" if name in asked else "left out"
+        _say(f"{name}: {state}")
+    return 0 if set(asked) <= parts.keys() else 6
+
+
+def _parts(only: str | None) -> Collection[str]:
+    """What to start: everything that was not left out, and of which the commands can be had."""
+    if (only or os.environ.get(ONLY)) == "aws":
+        return AWS
+    try:
+        toolchain.kubernetes()
+    except (ToolchainError, OSError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"warning: no Kubernetes in this sandbox: {error}; {WHAT_TO_INSTALL}\n")
+        return [name for name in PARTS if name != "kubernetes"]
+    return PARTS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,19 +66,21 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         match given.verb:
             case "start":
-                start(home)
+                start(home, _parts(given.only))
                 return _status(home)
             case "stop":
                 ended = stop(home, given.wipe)
                 _say("\n".join(f"stopped {line}" for line in ended) or "nothing was running")
             case "status":
                 return _status(home)
+            case "config":
+                _say(str(config_of(home, given.cloud, running(home).keys())))
             case _:
-                if len(running(home)) < len(PARTS):
+                if not set(wanted(home)) <= running(home).keys():
                     raise Fault(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start")
                 values = environment(home)
                 # A profile, a token or an endpoint for one service would lead past the sandbox.
-                for name in sorted(name for name in os.environ if name.startswith("AWS_") and name not in values):
+                for name in sorted(name for name in os.environ if name.startswith(PERSONAL) and name not in values):
                     _say(f"unset {name}")
                 for name, value in values.items():
                     _say(f"export {name}={shlex.quote(value)}")

@@ -5,10 +5,23 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from . import Fault, toolchain
+from .google import PROJECT, token
 
+PERSONAL = ("AWS_", "CLOUDSDK_", "GCLOUD_", "GOOGLE_")
+"""How the names of variables begin that would lead a command past the sandbox."""
+
+_ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
+# What stands between host and method in the addresses of each API that gcloud has, too. Source:
+# https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override
+_PATHS = {
+    **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
+    "cloudbilling": "v1/",
+    "compute": "compute/v1/",
+    "storage": "storage/v1/",
+}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -24,7 +37,7 @@ def home_of(given: Path | None = None, environ: Mapping[str, str] = os.environ) 
 def environment(home: Path | None = None) -> dict[str, str]:
     """The variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`.
 
-    Raises Fault (exit code 6) where it is not running.
+    Google's are among them where that part runs. Raises Fault (exit code 6) where it is not running.
     """
     home = home_of(home)
     try:
@@ -32,7 +45,9 @@ def environment(home: Path | None = None) -> dict[str, str]:
     except FileNotFoundError as error:
         raise Fault(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start") from error
     engine = os.environ.get("ACCEL_PULUMI_BIN") or str(toolchain.engine())
-    first = [engine, str(Path(sys.executable).parent)]
+    google = home / "google.json"
+    lent = [str(home / "bin")] if google.exists() else []
+    first = [*lent, engine, str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part not in first]
     return {
         "PATH": os.pathsep.join([*first, *rest]),
@@ -50,16 +65,30 @@ def environment(home: Path | None = None) -> dict[str, str]:
         # Empty files: a person's own profile can never be reached from here.
         "AWS_CONFIG_FILE": str(home / "aws-config"),
         "AWS_SHARED_CREDENTIALS_FILE": str(home / "aws-config"),
+        "GOOGLE_APPLICATION_CREDENTIALS": str(home / "google-credentials.json"),
+        "CLOUDSDK_CONFIG": str(home / "gcloud"),
+        "KUBECONFIG": str(home / "kubeconfig"),
         "ACCEL_TARGETS": str(project() / ".accel" / "targets.json"),
+        **(_google(home, json.loads(google.read_text())["url"]) if google.exists() else {}),
     }
+
+
+def _google(home: Path, url: str) -> dict[str, str]:
+    roots = {f"{_ROOT}{name.upper()}": f"{url}/{name}.googleapis.com/{path}" for name, path in _PATHS.items()}
+    return {"GOOGLE_OAUTH_ACCESS_TOKEN": token(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **roots}
 
 
 def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:
     """Refuse (Fault, exit code 2) an environment that does not lead to the sandbox alone."""
     backend, home = urlsplit(environ.get("PULUMI_BACKEND_URL", "")), home_of(environ=environ)
     hint = 'set the sandbox\'s environment first: eval "$(python -m sandbox env)"'
-    if backend.scheme != "file" or not Path(backend.path).resolve().is_relative_to(home.resolve()):
+    if backend.scheme != "file" or not Path(unquote(backend.path)).resolve().is_relative_to(home.resolve()):
         shown = environ.get("PULUMI_BACKEND_URL") or "not set"
         raise Fault(2, f"PULUMI_BACKEND_URL is {shown}, not a file:// folder under {home}", hint)
-    if urlsplit(environ.get("AWS_ENDPOINT_URL", "")).hostname not in _LOOPBACK:
-        raise Fault(2, f"AWS_ENDPOINT_URL is {environ.get('AWS_ENDPOINT_URL') or 'not set'}, not loopback", hint)
+    google = sorted(name for name, value in environ.items() if name.startswith(_ROOT) and value)
+    for name in ("AWS_ENDPOINT_URL", *google):
+        if urlsplit(environ.get(name, "")).hostname not in _LOOPBACK:
+            raise Fault(2, f"{name} is {environ.get(name) or 'not set'}, not loopback", hint)
+    for path in filter(None, environ.get("KUBECONFIG", "").split(os.pathsep)):
+        if not Path(path).resolve().is_relative_to(home.resolve()):
+            raise Fault(2, f"KUBECONFIG is {path}, not a file under {home}", hint)

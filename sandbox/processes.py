@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,13 @@ import psutil
 from . import Fault
 from .environment import project
 
-PARTS = ("cloud", "plugins")
-_START_S = 60
+AWS = ("cloud", "plugins")
+GOOGLE = ("google", "kubernetes")
+PARTS = ("cloud", *GOOGLE, "plugins")
+_CONTROL_PLANE = frozenset(
+    {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"}
+)
+_START_S = 180
 _STOP_S = 5
 
 
@@ -46,27 +51,45 @@ def running(home: Path) -> dict[str, Part]:
     return found
 
 
-def start(home: Path) -> dict[str, Part]:
-    """Start what does not run. Two at once: the second waits, then finds everything running."""
-    for folder in ("backend", "jobs", "logs", "pulumi"):
+def wanted(home: Path) -> tuple[str, ...]:
+    """The parts that were asked for when it was last started; all where it never was."""
+    path = home / "parts.json"
+    return tuple(json.loads(path.read_text())) if path.exists() else PARTS
+
+
+def start(home: Path, parts: Collection[str] = AWS) -> dict[str, Part]:
+    """Start what does not run of these parts, and keep what runs besides.
+
+    Two at once: the second waits, then finds everything running.
+    """
+    for folder in ("backend", "gcloud", "jobs", "logs", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True)
-    (home / "aws-config").touch()
+    for empty in ("aws-config", "google-credentials.json"):
+        (home / empty).touch()
     with filelock.FileLock(home / "lock"):
-        parts = running(home)
-        # The plugins know one cloud only; a cloud that runs is kept, for its memory is all there is of it.
-        missing = ("plugins",) if "cloud" in parts else PARTS
-        if len(parts) < len(PARTS):
+        found = running(home)
+        asked = [name for name in PARTS if name in parts or name in found]
+        (home / "parts.json").write_text(json.dumps(asked))
+        missing = _missing(asked, found)
+        if missing:
             _end(_remains(home, missing))  # what a killed start or a crashed part left
             try:
-                if "cloud" in missing:
-                    _launch(home, "cloud", "--port", "0", "--root", str(project()))
-                told = json.loads((home / "cloud.json").read_text())
-                _launch(home, "plugins", "--cloud-url", f"http://127.0.0.1:{told['port']}")
+                _launch(home, missing)
             except BaseException:
                 _end(_remains(home, missing))
                 raise
-            parts = running(home)
-    return parts
+            found = running(home)
+    return found
+
+
+def _missing(asked: Collection[str], found: Collection[str]) -> list[str]:
+    """What to start. A cloud that runs is kept, for its memory is all there is of it."""
+    missing = {name for name in asked if name not in found}
+    if missing & set(GOOGLE):
+        missing.update(name for name in GOOGLE if name in asked)  # each knows what the other has, and forgets it
+    if missing:
+        missing.add("plugins")  # they know the clouds that they were started with
+    return [name for name in PARTS if name in missing]
 
 
 def stop(home: Path, wipe: bool = False) -> list[str]:
@@ -82,17 +105,33 @@ def stop(home: Path, wipe: bool = False) -> list[str]:
     return ended
 
 
-def _launch(home: Path, name: str, *arguments: str) -> None:
-    told, log = home / f"{name}.json", home / "logs" / f"{name}.log"
-    told.unlink(missing_ok=True)
+def _launch(home: Path, missing: Collection[str]) -> None:
+    """Start parts side by side, plugins when there are clouds to know, and wait until each has told where it is."""
+    for name in missing:
+        (home / f"{name}.json").unlink(missing_ok=True)
+    give_up = time.monotonic() + _START_S
+    more = {"cloud": ["--port", "0", "--root", str(project())]}
+    started = {name: _spawn(home, name, more.get(name, [])) for name in missing if name != "plugins"}
+    for name in started.keys() & {"cloud", "google"}:
+        _await(home, name, started[name], give_up)
+    told = json.loads((home / "cloud.json").read_text())
+    started["plugins"] = _spawn(home, "plugins", ["--cloud-url", f"http://127.0.0.1:{told['port']}"])
+    for name, process in started.items():
+        _await(home, name, process, give_up)
+
+
+def _spawn(home: Path, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", f"sandbox.{name}", "--home", str(home), *arguments]
-    with log.open("w") as out:
-        process = subprocess.Popen(
+    with (home / "logs" / f"{name}.log").open("w") as out:
+        return subprocess.Popen(
             command, cwd=project(), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
         )
-    give_up = time.monotonic() + _START_S
-    while not told.exists():
+
+
+def _await(home: Path, name: str, process: subprocess.Popen[bytes], give_up: float) -> None:
+    while not (home / f"{name}.json").exists():
         if process.poll() is not None or time.monotonic() > give_up:
+            log = home / "logs" / f"{name}.log"
             how = "did not answer in time" if process.poll() is None else f"ended with {process.returncode}"
             last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
             raise Fault(1, f"sandbox.{name} {how}: {last}", f"see {log}")
@@ -107,17 +146,24 @@ def _part_of(process: psutil.Process, home: Path) -> str | None:
     return None
 
 
-def _remains(home: Path, parts: tuple[str, ...] = PARTS) -> Iterator[psutil.Process]:
-    """Every process of these parts: they themselves, what they started, jobs that outlived the cloud."""
-    jobs = f"{home / 'jobs'}/"
+def _remains(home: Path, parts: Collection[str] = PARTS) -> Iterator[psutil.Process]:
+    """Every process of these parts: they themselves, what they started, and what outlived them."""
     for process in psutil.process_iter():
         try:
-            runner = "python" in process.name() and any(part.startswith(jobs) for part in process.cmdline())
-            if ("cloud" if runner else _part_of(process, home)) in parts:
+            if (_left_of(process, home) or _part_of(process, home)) in parts:
                 yield from process.children(recursive=True)
                 yield process
         except psutil.Error:  # gone meanwhile, or another user's
             continue
+
+
+def _left_of(process: psutil.Process, home: Path) -> str | None:
+    """The part that started a process: a job (a pod's ends without us), or a command of the control plane."""
+    line = process.cmdline() or [""]
+    if "python" in process.name():
+        return "cloud" if any(part.startswith(f"{home / 'jobs'}/") for part in line) else None
+    ours = Path(line[0]).name in _CONTROL_PLANE and any(f"{home / 'kubernetes'}/" in part for part in line)
+    return "kubernetes" if ours else None
 
 
 def _end(processes: Iterable[psutil.Process]) -> list[str]:

@@ -4,16 +4,11 @@ import argparse
 import json
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import grpc
-from pulumi.runtime.proto import provider_pb2_grpc
-
 from .aws.plugin import AwsPlugin
-from .server import Boundary, Servicer
-
-_THREADS = 64  # a create that waits for its resource holds one
+from .kubernetes.plugin import KubernetesPlugin, moved
+from .server import Servicer, serve
 
 
 def main() -> None:
@@ -22,21 +17,25 @@ def main() -> None:
     parser.add_argument("--cloud-url", required=True)
     given = parser.parse_args()
 
-    server = grpc.server(
-        ThreadPoolExecutor(_THREADS),
-        interceptors=[Boundary()],
-        options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
-    )
-    servicer = Servicer(AwsPlugin(given.cloud_url))
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
+    aws = AwsPlugin(given.cloud_url)
+    servicers = {
+        "aws": Servicer(lambda: aws),
+        "kubernetes": Servicer(lambda: KubernetesPlugin(given.home), moved),
+    }
+    if (given.home / "google.json").exists():
+        from .gcp.plugin import GcpPlugin
+
+        google = json.loads((given.home / "google.json").read_text())
+        gcp = GcpPlugin(google["url"], given.home)
+        servicers["gcp"] = Servicer(lambda: gcp)
+    running = {name: serve(servicer) for name, servicer in servicers.items()}
 
     told = given.home / "plugins.json.new"
-    told.write_text(json.dumps({"pid": os.getpid(), "providers": {"aws": port}}))
+    told.write_text(json.dumps({"pid": os.getpid(), "providers": {name: port for name, (_, port) in running.items()}}))
     told.replace(given.home / "plugins.json")
-    signal.signal(signal.SIGTERM, lambda *_: server.stop(grace=0.5))
-    server.wait_for_termination()
+    signal.signal(signal.SIGTERM, lambda *_: [server.stop(grace=0.5) for server, _ in running.values()])
+    for server, _ in running.values():
+        server.wait_for_termination()
 
 
 if __name__ == "__main__":

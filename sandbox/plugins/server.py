@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import grpc
-from google.protobuf import empty_pb2, json_format, struct_pb2
+from google.protobuf import empty_pb2, json_format, struct_pb2  # pyright: ignore[reportMissingImports] - not sandbox.google
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from .mapping import plain
@@ -52,10 +53,18 @@ def _struct(values: State) -> struct_pb2.Struct:
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    def __init__(self, plugin: Plugin) -> None:
-        self.plugin = plugin
+    """`make`: the plugin of one provider instance. `moved`: which settings of it, changed, replace all that it made."""
+
+    def __init__(self, make: Callable[[], Plugin], moved: Callable[[State, State], set[str]] | None = None) -> None:
+        self._make, self._moved = make, moved
         # The engine dials once for each provider instance and its requests carry no other name of it.
+        self._plugins: dict[str, Plugin] = {}
         self._configs: dict[str, State] = {}
+
+    def _plugin(self, context: grpc.ServicerContext) -> Plugin:
+        if context.peer() not in self._plugins:
+            self._plugins[context.peer()] = self._make()
+        return self._plugins[context.peer()]
 
     def _config(self, context: grpc.ServicerContext) -> State:
         if context.peer() not in self._configs:
@@ -69,13 +78,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.ProviderHandshakeResponse()
 
     def GetPluginInfo(self, request, context):
-        return plugin_pb2.PluginInfo(version=self.plugin.version)
+        return plugin_pb2.PluginInfo(version=self._plugin(context).version)
 
     def Cancel(self, request, context):
         return empty_pb2.Empty()
 
     def CheckConfig(self, request, context):
-        failures = self.plugin.check_config(_read(request.news))
+        failures = self._plugin(context).check_config(_read(request.news))
         return provider_pb2.CheckResponse(
             inputs=request.news,
             failures=[provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in failures],
@@ -84,24 +93,27 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def DiffConfig(self, request, context):
         olds, news = _read(request.olds), _read(request.news)
         response = provider_pb2.DiffResponse
+        # Without `moved` nothing: `region` is an input of each resource (pulumi-aws, provider/region.go).
         return response(
-            changes=response.DIFF_NONE if olds == news else response.DIFF_SOME
-        )  # no replacement: `region` is an input of each resource (pulumi-aws, provider/region.go)
+            changes=response.DIFF_NONE if olds == news else response.DIFF_SOME,
+            replaces=sorted(self._moved(olds, news)) if self._moved else [],
+        )
 
     def Configure(self, request, context):
-        self._configs[context.peer()] = self.plugin.configured(_read(request.args))
+        self._configs[context.peer()] = self._plugin(context).configured(_read(request.args))
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     def Check(self, request, context):
         config, seed = self._config(context), request.randomSeed.hex()
         name = request.name or request.urn.rpartition("::")[2]
-        inputs = self.plugin.check(_type(request), name, _read(request.olds), _read(request.news), config, seed)
+        olds, news = _read(request.olds), _read(request.news)
+        inputs = self._plugin(context).check(_type(request), name, olds, news, config, seed)
         return provider_pb2.CheckResponse(inputs=_struct(inputs))
 
     def Diff(self, request, context):
         olds = _read(request.old_inputs) or _read(request.olds)
         news = _read(request.news)
-        changed, forcing, first = self.plugin.diff(_type(request), olds, news)
+        changed, forcing, first = self._plugin(context).diff(_type(request), olds, news)
         response = provider_pb2.DiffResponse
         return response(
             changes=response.DIFF_SOME if changed else response.DIFF_NONE,
@@ -119,12 +131,12 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Create(self, request, context):
         inputs = _read(request.properties)
-        id, outputs = self.plugin.create(_type(request), inputs, request.preview)
+        id, outputs = self._plugin(context).create(_type(request), inputs, request.preview)
         return provider_pb2.CreateResponse(id=id, properties=_struct(outputs))
 
     def Read(self, request, context):
         inputs, outputs = _read(request.inputs), _read(request.properties)
-        seen = self.plugin.read(_type(request), request.id, inputs, outputs, self._config(context))
+        seen = self._plugin(context).read(_type(request), request.id, inputs, outputs, self._config(context))
         if seen is None:
             return provider_pb2.ReadResponse()
         inputs, outputs = seen
@@ -132,15 +144,15 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request, context):
         olds, news, outputs = _read(request.old_inputs), _read(request.news), _read(request.olds)
-        made = self.plugin.update(_type(request), request.id, outputs, olds, news, request.preview)
+        made = self._plugin(context).update(_type(request), request.id, outputs, olds, news, request.preview)
         return provider_pb2.UpdateResponse(properties=_struct(made))
 
     def Delete(self, request, context):
-        self.plugin.delete(_type(request), request.id, _read(request.properties))
+        self._plugin(context).delete(_type(request), request.id, _read(request.properties))
         return empty_pb2.Empty()
 
     def Invoke(self, request, context):
-        answer = self.plugin.invoke(request.tok, _read(request.args), self._config(context))
+        answer = self._plugin(context).invoke(request.tok, _read(request.args), self._config(context))
         response = provider_pb2.InvokeResponse()
         getattr(response, "return").CopyFrom(_struct(answer))
         return response
@@ -189,3 +201,19 @@ def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any]) -> Ca
             raise
 
     return run
+
+
+_THREADS = 64  # a create that waits for its resource holds one
+
+
+def serve(servicer: Servicer) -> tuple[grpc.Server, int]:
+    """A running server on a loopback port of its own, and that port."""
+    server = grpc.server(
+        ThreadPoolExecutor(_THREADS),
+        interceptors=[Boundary()],
+        options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
+    )
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, port

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import psutil
 import pytest
 
 from sandbox import Fault, processes
+from sandbox.__main__ import ONLY
 from sandbox.environment import environment, project, require_sandbox
+
+_TAIL = shutil.which("tail") or "tail"
 
 
 def sandbox(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,7 +37,8 @@ def mine(home: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def home(tmp_path: Path):
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(ONLY, "aws")  # the others are tested where they are
     home = tmp_path / "a sandbox"
     yield home
     processes.stop(home)
@@ -130,3 +135,71 @@ def test_refuses_what_is_not_the_sandbox(tmp_path: Path, backend: str, endpoint:
     with pytest.raises(Fault) as refused:
         require_sandbox(environ)
     assert refused.value.code == 2 and str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "name, value, accepted",
+    [
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", "http://127.0.0.1:1/container.googleapis.com/", True),
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", "https://container.googleapis.com/", False),
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU", "https://tpu.googleapis.com/", False),
+        ("KUBECONFIG", "HOME/kubeconfig", True),
+        ("KUBECONFIG", "/root/.kube/config", False),
+        ("KUBECONFIG", "HOME/kubeconfig:/root/.kube/config", False),
+    ],
+)
+def test_refuses_what_leads_to_a_real_google_or_cluster(tmp_path: Path, name: str, value: str, accepted: bool) -> None:
+    environ = {
+        "SANDBOX_HOME": str(tmp_path),
+        "PULUMI_BACKEND_URL": f"file://{tmp_path}/backend",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        name: value.replace("HOME", str(tmp_path)),
+    }
+    with contextlib.nullcontext() if accepted else pytest.raises(Fault, match=f"^{name} is "):
+        require_sandbox(environ)
+
+
+def test_what_a_killed_control_plane_left_is_ended(home: Path) -> None:
+    ours, other = home / "kubernetes" / "data", home.parent / "kubernetes" / "data"
+    for file in (ours, other):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    # Named as the real ones are; what only mentions the folder, or belongs to another one, is left alone.
+    named = (("etcd", ours), ("kueue", ours), ("less", ours), ("etcd", other))
+    started = [subprocess.Popen([f"/bin/{name}", "-f", str(file)], executable=_TAIL) for name, file in named]
+    try:
+        ended = {int(line.split()[0]) for line in processes.stop(home)}
+        assert ended == {process.pid for process in started[:2]}
+        assert [process.poll() is None for process in started] == [False, False, True, True]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_google_starts_anew_with_its_cluster(home: Path) -> None:
+    everything = {"cloud", "google", "kubernetes", "plugins"}
+    assert processes._missing(processes.PARTS, everything) == []
+    assert processes._missing(processes.PARTS, everything - {"google"}) == ["google", "kubernetes", "plugins"]
+    assert processes._missing(processes.PARTS, everything - {"kubernetes"}) == ["google", "kubernetes", "plugins"]
+    assert processes._missing(processes.PARTS, everything - {"plugins"}) == ["plugins"]
+    assert processes._missing(processes.AWS, {"cloud"}) == ["plugins"]
+    without = ("cloud", "google", "plugins")
+    assert processes._missing(without, {"cloud", "plugins"}) == ["google", "plugins"]
+
+
+def test_the_environment_leads_to_a_google_that_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.mkdir()
+    monkeypatch.setenv("ACCEL_PULUMI_BIN", "/engine")
+    (home / "cloud.json").write_text(json.dumps({"port": 1}))
+    (home / "plugins.json").write_text(json.dumps({"providers": {"aws": 2}}))
+    without = environment(home)
+    assert "GOOGLE_OAUTH_ACCESS_TOKEN" not in without and str(home / "bin") not in without["PATH"]
+    (home / "google.json").write_text(json.dumps({"url": "http://127.0.0.1:3"}))
+    values = environment(home)
+    assert values["GOOGLE_OAUTH_ACCESS_TOKEN"] == (home / "google-token").read_text()
+    assert values["PATH"].split(os.pathsep)[:2] == [str(home / "bin"), "/engine"]
+    roots = {name: value for name, value in values.items() if name.startswith("CLOUDSDK_API")}
+    assert roots["CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"] == "http://127.0.0.1:3/compute.googleapis.com/compute/v1/"
+    assert len(roots) == 9
+    require_sandbox(values)

@@ -1,0 +1,172 @@
+"""One run of a container: the local runner as a process, its lines with their times, and how it ended."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PROJECT = Path(__file__).resolve().parents[2]
+RUNNER = PROJECT / "jobs" / "runner.py"
+# So that a container that prints without end does not hold up the others.
+_READ_BYTES = 1 << 20
+_TERMINATION_BYTES = 2048  # of a log that stands for the message: https://pkg.go.dev/k8s.io/api/core/v1
+_KILL_S = 10
+_START_ERROR = 128  # containerd's exit code for a command that cannot be started
+
+
+class Container:
+    """A command that runs in a folder of the project until it ends or is stopped.
+
+    `folder/log`: its lines, each after the time at which it was seen, which differs from line to line.
+    """
+
+    def __init__(self, folder: Path, command: list[str], variables: dict[str, str], workdir: Path) -> None:
+        folder.mkdir(parents=True)
+        self.folder, self.log = folder, folder / "log"
+        self.log.touch()
+        self.started_at, self.ended_at = _now(), ""
+        self.over_since = 0.0
+        self.exit_code: int | None = None
+        self.reason, self.message = "", ""
+        self._offset, self._rest, self._last_ns = 0, b"", 0
+        self._kill_at: float | None = None
+        spec = {"command": command, "env": variables, "workdir": str(workdir), "timeout_s": None}
+        self._spec = spec
+        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "spec.json").touch(mode=0o600)  # it holds the values of secrets
+        if not command:
+            self._end(_START_ERROR, "StartError", "no command specified: the sandbox does not know an image's own")
+
+    @property
+    def over(self) -> bool:
+        return self.exit_code is not None
+
+    def start(self, grace_s: float) -> None:
+        """Start the command; `grace_s`: what it has between SIGTERM and SIGKILL."""
+        if self.over:
+            return
+        (self.folder / "spec.json").write_text(json.dumps(self._spec | {"grace_s": grace_s}))
+        with (self.folder / "runner.log").open("wb") as log:
+            # --tied and the pipe: the runner stops the command when we are gone, however we went.
+            self._process = subprocess.Popen(
+                [sys.executable, str(RUNNER), str(self.folder), "--tied"],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
+            )  # fmt: skip
+
+    def stop(self, grace_s: float) -> None:
+        """SIGTERM, and SIGKILL when `grace_s` is over; asked again, the shorter one counts."""
+        if self._process is None or self.over:
+            return
+        if self._kill_at is None:
+            self._process.send_signal(signal.SIGTERM)
+        self._kill_at = min(self._kill_at or float("inf"), time.monotonic() + grace_s)
+
+    def kill(self) -> None:
+        """SIGKILL to the runner and all that it started."""
+        if self._process and not self.over:
+            kill_tree(self._process.pid)
+
+    def poll(self) -> None:
+        """Look at the process: keep its lines, note its end."""
+        if self.over or self._process is None:
+            return
+        status = self._process.poll()
+        self._keep_lines(last=status is not None)
+        if status is None:
+            if self._kill_at and time.monotonic() > self._kill_at:
+                self._kill_command()
+            if self._kill_at and time.monotonic() > self._kill_at + _KILL_S:
+                kill_tree(self._process.pid)
+            return
+        assert self._process.stdin
+        self._process.stdin.close()
+        report = self._report()
+        self.started_at = report.get("started") or self.started_at
+        code, why = report.get("exit_code"), report.get("reason") or ""
+        if why.startswith("not-started"):
+            self._end(_START_ERROR, "StartError", f"failed to create containerd task: {why[12:].strip()}")
+        elif code is None:
+            self._end(137, "Error", f"the local runner ended with {status}: see {self.folder}/runner.log")
+        else:
+            self._end(code, "Completed" if code == 0 else "Error", "", report.get("stopped") or "")
+
+    def tail(self) -> str:
+        """The end of the log, for a terminationMessagePolicy of FallbackToLogsOnError."""
+        lines = self.log.read_text(errors="replace").splitlines()[-80:]
+        return "".join(f"{line.partition(' ')[2]}\n" for line in lines)[-_TERMINATION_BYTES:]
+
+    def _end(self, code: int, reason: str, message: str, at: str = "") -> None:
+        self.reason, self.message, self.ended_at = reason, message, at or _now()
+        self.over_since, self.exit_code = time.monotonic(), code
+
+    def _report(self) -> dict[str, Any]:
+        try:
+            return json.loads((self.folder / "status.json").read_text())
+        except FileNotFoundError:
+            return {}
+
+    def _kill_command(self) -> None:
+        """SIGKILL to what the runner started, so that it still reports the end."""
+        assert self._process
+        try:
+            children = psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return
+        for child in children:
+            # The runner's guard has no terminal and no command of its own; without it the runner goes on as well.
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                continue
+
+    def _keep_lines(self, last: bool) -> None:
+        output = self.folder / "output.log"
+        if not output.exists():
+            return
+        with output.open("rb") as file:
+            file.seek(self._offset)
+            read = file.read(_READ_BYTES)
+            while last and (more := file.read(_READ_BYTES)):
+                read += more
+        self._offset += len(read)
+        *lines, self._rest = (self._rest + read).split(b"\n")
+        if last and self._rest:
+            lines.append(self._rest)
+        if lines:
+            with self.log.open("ab") as log:
+                log.writelines(f"{self._moment()} ".encode() + line + b"\n" for line in lines)
+
+    def _moment(self) -> str:
+        """Now, but later than at the call before: who reads on after a line finds the next one."""
+        self._last_ns = max(time.time_ns(), self._last_ns + 1000)
+        whole, rest = divmod(self._last_ns, 1_000_000_000)
+        return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process and its descendants."""
+    try:
+        root = psutil.Process(pid)
+        tree = [*root.children(recursive=True), root]
+    except psutil.NoSuchProcess:
+        return
+    for process in tree:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def seconds(moment: str) -> str:
+    """A time as Kubernetes keeps it in a status: whole seconds."""
+    return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

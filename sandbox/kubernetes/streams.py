@@ -1,0 +1,196 @@
+"""The kubelets' HTTPS server, which the API server asks for logs and for commands to run in a pod.
+
+Logs are read here, from what container.py keeps. Commands are run here for a client whose WebSocket the API server
+hands through (joining.py), and by kwok for one whose connection it has made into SPDY: kwok knows that, but does not
+tell how a command ended. Both start it by a wrapper that gives it the container's folder and environment.
+"""
+
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+from .container import PROJECT, Container
+from .joining import handshake, join
+from .kubelet import Kubelet
+
+_POLL_S = 0.1
+_CHUNK = 1 << 16
+_ENTER = """
+import json, os, sys
+sys.path[:0] = [sys.argv[2]]
+from jobs.runner import environment
+spec = json.load(open(sys.argv[1]))
+os.chdir(spec["workdir"])
+made = environment(spec["env"])
+os.environ["PATH"] = made["PATH"]
+try:
+    os.execvpe(sys.argv[3], sys.argv[3:], made)
+except OSError as error:
+    sys.exit(f'exec failed: unable to start container process: exec: "{sys.argv[3]}": {error.strerror}')
+"""
+
+
+class Refused(Exception):
+    """What a kubelet answers instead: HTTP status and text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Streams(ThreadingHTTPServer):
+    """Serves on a port of 127.0.0.1 from a thread of its own.
+
+    `keys`: a folder with tls.crt and tls.key.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, kubelet: Kubelet, keys: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.kubelet = kubelet
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(keys / "tls.crt", keys / "tls.key")
+        # The handshake is left to the connection's own thread.
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return self.server_address[1]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is nobody's fault; anything else is written to the log."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Streams  # pyright: ignore[reportIncompatibleVariableOverride]
+    connection: ssl.SSLSocket
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        self.close_connection = True
+        parts = urlsplit(self.path)
+        kind, *place = parts.path.strip("/").split("/")
+        try:
+            match kind, place:
+                case "containerLogs", [namespace, pod, container]:
+                    self._logs(namespace, pod, container, {k: v[0] for k, v in parse_qs(parts.query).items()})
+                case "exec", [namespace, pod, *_, container]:
+                    self._exec(namespace, pod, container, parts.query)
+                case _:
+                    raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"the sandbox's kubelet does not serve {kind}")
+        except Refused as refusal:
+            body = str(refusal).encode()
+            self.send_response(refusal.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def _logs(self, namespace: str, pod: str, container: str, query: dict[str, str]) -> None:
+        run = self._container(namespace, pod, container, query.get("previous") == "true")
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        left = int(query.get("limitBytes") or sys.maxsize)
+        for line in lines(run, query) if run else ():
+            part = line[:left]
+            left -= len(part)
+            if part:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            if not left:
+                break
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _container(self, namespace: str, pod: str, container: str, previous: bool = False) -> Container | None:
+        """The run of a container whose log is asked for; None: it is only played, and says nothing."""
+        found = self.server.kubelet.find(namespace, pod)
+        if found is None:
+            raise Refused(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
+        runs = found.attempts.get(container, [])
+        if previous:
+            if len(runs) < 2:
+                raise Refused(
+                    HTTPStatus.BAD_REQUEST, f'previous terminated container "{container}" in pod "{pod}" not found'
+                )
+            return runs[-2]
+        if runs:
+            return runs[-1]
+        statuses = [*found.sent.get("containerStatuses", []), *found.sent.get("initContainerStatuses", [])]
+        waiting = next((each["state"].get("waiting") for each in statuses if each["name"] == container), None)
+        if waiting or not statuses:
+            why = (waiting or {}).get("reason", "ContainerCreating")
+            if why in ("ErrImagePull", "ImagePullBackOff"):
+                why = "trying and failing to pull image" if why == "ErrImagePull" else "image can't be pulled"
+            said = f'container "{container}" in pod "{pod}" is waiting to start: {why}'
+            raise Refused(HTTPStatus.BAD_REQUEST, said)
+        return None
+
+    def _exec(self, namespace: str, pod: str, container: str, query: str) -> None:
+        run = self._container(namespace, pod, container)
+        if run is None or run.over:
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, f'cannot exec in "{container}" of "{pod}": no process of it runs here'
+            )
+        pairs = parse_qsl(query, keep_blank_values=True)
+        words = [value for name, value in pairs if name == "command"]
+        wrapped = [sys.executable, "-c", _ENTER, str(run.folder / "spec.json"), str(PROJECT), *words]
+        opening = handshake(self.headers)
+        if opening is None:
+            raise Refused(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
+        self.connection.sendall(opening.encode())
+        asked = {name for name, value in pairs if value in ("1", "true")}
+        join(self.connection, wrapped, "stdin" in asked or "input" in asked, "tty" in asked)
+
+
+def lines(run: Container, query: dict[str, str]) -> Iterator[bytes]:
+    """The lines of a log as asked for; with `follow` until the container has ended."""
+    since, times = _since(query), query.get("timestamps") == "true"
+    with run.log.open("rb") as log:
+        if query.get("tailLines"):
+            count = int(query["tailLines"])
+            kept = log.read().splitlines(keepends=True)
+            kept = kept[len(kept) - count :] if count < len(kept) else kept
+        else:
+            kept = []
+        while True:
+            over = run.over  # asked before reading: what it wrote last is read
+            for line in kept or log:
+                moment, _, text = line.partition(b" ")
+                if moment.decode() >= since:
+                    yield line if times else text
+            if kept:
+                kept = []
+                continue
+            if over or query.get("follow") != "true":
+                return
+            time.sleep(_POLL_S)
+
+
+def _since(query: dict[str, str]) -> str:
+    """The first moment whose lines are wanted, as they are written in a log; "" for all."""
+    if query.get("sinceTime"):
+        moment, _, rest = query["sinceTime"].removesuffix("Z").partition(".")
+        return f"{moment}.{rest:0<9}Z"
+    if query.get("sinceSeconds"):
+        return f"{datetime.now(UTC) - timedelta(seconds=int(query['sinceSeconds'])):%Y-%m-%dT%H:%M:%S.%f}000Z"
+    return ""

@@ -1,0 +1,1 @@
+"""pulumi-kubernetes as the engine sees it, over a real API server."""

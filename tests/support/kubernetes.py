@@ -1,0 +1,96 @@
+"""The sandbox's control plane in a process of its own, and a machine that runs pods as a kubelet would report it."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sandbox.environment import project
+from sandbox.kubernetes.client import Cluster, Refusal
+
+START_S = 180
+
+
+def until(what: Callable[[], Any], timeout_s: float = 60) -> Any:
+    """The first answer that is true; the last refusal, or an assertion, where there is none in time."""
+    give_up = time.monotonic() + timeout_s
+    while True:
+        try:
+            answer = what()
+        except Refusal:
+            if time.monotonic() > give_up:
+                raise
+            answer = None
+        if answer:
+            return answer
+        assert time.monotonic() < give_up, f"not within {timeout_s} s"
+        time.sleep(0.05)
+
+
+@contextmanager
+def kubernetes(home: Path) -> Generator[Cluster]:
+    """Run `python -m sandbox.kubernetes` for a folder. Without Google's part it has no nodes of its own."""
+    command = [sys.executable, "-m", "sandbox.kubernetes", "--home", str(home)]
+    (home / "kubernetes.json").unlink(missing_ok=True)
+    with (home / "kubernetes.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=project(), stdout=log, stderr=log)
+    try:
+        give_up = time.monotonic() + START_S
+        while not (home / "kubernetes.json").exists():
+            assert process.poll() is None and time.monotonic() < give_up, (home / "kubernetes.log").read_text()
+            time.sleep(0.05)
+        yield Cluster.of(home)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def machine(cluster: Cluster, name: str, gpus: int = 8, busy_s: float = 0) -> Generator[None]:
+    """A node with GPUs, whose pods succeed `busy_s` seconds after they were bound."""
+    size = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    body = {
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"cloud.google.com/gke-accelerator": "nvidia-l4"},
+        },
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": size,
+            "allocatable": size,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
+    cluster.create("/api/v1/nodes", body)
+    stop = threading.Event()
+    kubelet = threading.Thread(target=_run_pods, args=(cluster, name, busy_s, stop))
+    kubelet.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        kubelet.join()
+        cluster.delete(f"/api/v1/nodes/{name}")
+
+
+def _run_pods(cluster: Cluster, node: str, busy_s: float, stop: threading.Event) -> None:
+    seen: dict[str, float] = {}
+    while not stop.wait(0.1):
+        for pod in cluster.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+            place = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+            bound = seen.setdefault(pod["metadata"]["uid"], time.monotonic())
+            try:
+                if "deletionTimestamp" in pod["metadata"]:
+                    cluster.delete(place, gracePeriodSeconds=0)
+                elif pod["status"]["phase"] == "Pending":
+                    cluster.patch(f"{place}/status", {"status": {"phase": "Running"}})
+                elif pod["status"]["phase"] == "Running" and time.monotonic() >= bound + busy_s:
+                    cluster.patch(f"{place}/status", {"status": {"phase": "Succeeded"}})
+            except Refusal as refusal:
+                if refusal.status not in (404, 409):  # gone, or changed meanwhile
+                    raise
