@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from .targets import SCHEMA, Contract
+from .model import SCHEMA, Contract
 
 
 class AwsAccess(Contract):

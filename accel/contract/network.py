@@ -1,8 +1,8 @@
-"""The `network` output of a stack."""
+"""The networks that stacks hand over: output `network` of AWS, `gcp_network` of Google Cloud."""
 
 from pydantic import Field
 
-from .targets import SCHEMA, Contract
+from .model import SCHEMA, Contract
 
 
 class AwsNetwork(Contract):
@@ -12,3 +12,21 @@ class AwsNetwork(Contract):
     vpc_id: str
     subnet_ids: list[str]
     security_group_ids: list[str]
+
+
+class GcpSubnet(Contract):
+    """One region of a network."""
+
+    subnetwork: str = Field(description="projects/<p>/regions/<r>/subnetworks/<s>")
+    pods_range: str = Field(description="name of the secondary range for pods")
+    services_range: str = Field(description="name of the secondary range for services")
+    max_pods_per_node: int = Field(default=110, description="that the range for pods was cut for")
+
+
+class GcpNetwork(Contract):
+    """Where clusters of a stack run, for another stack to run some there too."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    project: str = Field(description="that the network is in")
+    network: str = Field(description="projects/<p>/global/networks/<n>")
+    subnets: dict[str, GcpSubnet] = Field(description="by region")

@@ -8,17 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
-SCHEMA = 1
-
-
-class Contract(BaseModel):
-    """One frozen part of the contract."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True, defer_build=True
-    )
+from .gke import GkeTarget
+from .model import SCHEMA, Contract
 
 
 class AwsBatchEnvironment(Contract):
@@ -82,7 +75,8 @@ class LocalTarget(Contract):
     root: str = "."
 
 
-Target = Annotated[AwsBatchTarget | LocalTarget, Field(discriminator="kind")]
+AnyTarget = AwsBatchTarget | GkeTarget | LocalTarget
+Target = Annotated[AnyTarget, Field(discriminator="kind")]
 Targets = dict[str, Target]
 
 
@@ -92,15 +86,15 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-KINDS: tuple[str, ...] = ("aws-batch", "local")
+KINDS: tuple[str, ...] = ("aws-batch", "gke", "local")
 
 
-def write(targets: Mapping[str, AwsBatchTarget | LocalTarget]) -> dict[str, Any]:
+def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:
     """The targets as plain JSON values, as a stack exports and publishes them; what is null is left out."""
     return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True, exclude_none=True)
 
 
-def read_one(document: Mapping[str, Any]) -> AwsBatchTarget | LocalTarget:
+def read_one(document: Mapping[str, Any]) -> AnyTarget:
     """One target as another version of accel may have written it; fields that this one does not know are left out.
 
     Raises pydantic.ValidationError where a field that this version needs is missing or of another type.

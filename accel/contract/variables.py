@@ -23,11 +23,14 @@ NODE_VARIABLES = {
     "aws-batch": {
         NODE_INDEX_FROM: "AWS_BATCH_JOB_NODE_INDEX",
         MAIN_ADDRESS_FROM: "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
-    }
+    },
+    "gke": {NODE_INDEX_FROM: "JOB_COMPLETION_INDEX", MAIN_ADDRESS_FROM: "MASTER_ADDR"},
 }
-"""Platform's own variables of a node by target kind.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html"""
+"""Platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every node of GKE.
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html,
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""
 
-INDEX_VARIABLE = {"aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX", "local": TASK_INDEX}
+INDEX_VARIABLE = {"aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX", "gke": "JOB_COMPLETION_INDEX", "local": TASK_INDEX}
 """Platform's own index variable by target kind.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html"""
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html,
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""

@@ -1,6 +1,20 @@
 """Every rule once."""
 
-from . import definitions, environments, gcp_gpus, gcp_tpus, monitoring, others, places, shapes, shares
+from . import (
+    definitions,
+    environments,
+    gcp_gpus,
+    gcp_tpus,
+    gke_clusters,
+    gke_jobs,
+    gke_pools,
+    kubernetes,
+    monitoring,
+    others,
+    places,
+    shapes,
+    shares,
+)
 from .case import Case
 
 CASES = (
@@ -13,6 +27,10 @@ CASES = (
     + shares.CASES
     + gcp_gpus.CASES
     + gcp_tpus.CASES
+    + gke_clusters.CASES
+    + gke_pools.CASES
+    + kubernetes.CASES
+    + gke_jobs.CASES
 )
 
 __all__ = ["CASES", "Case"]

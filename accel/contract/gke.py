@@ -1,0 +1,92 @@
+"""What a stack promises of a GKE cluster: to jobs, a target; to other stacks, the cluster itself."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from .model import SCHEMA, Contract
+
+POOL_LABEL = "accel.dev/pool"
+"""Node label with the author's key for the pool: jobs that wait for one do not wait in vain once it was replaced."""
+
+
+class Taint(Contract):
+    """Keeps pods off a node that do not tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"]
+
+
+class GkePool(Contract):
+    """A node pool, as a pod that wants to run there must know it. GPUs and chips are those of one node."""
+
+    name: str = Field(description="physical name: the node label cloud.google.com/gke-nodepool")
+    key: str = Field(description="the author's key for it")
+    machine_type: str
+    zones: list[str]
+    capacity: Literal["on-demand", "spot", "flex-start", "reservation"]
+    max_nodes: int = Field(description="of all zones together")
+    labels: dict[str, str] = Field(description="of its nodes, those that GKE sets included")
+    taints: list[Taint] = Field(default_factory=list[Taint], description="of its nodes, GKE's included")
+    cpu_m: int = Field(description="allocatable to pods, thousandths of a vCPU, system pods not counted")
+    memory_mib: int = Field(description="allocatable to pods, system pods not counted")
+    disk_gib: int = Field(default=0, description="allocatable ephemeral storage; 0: not known")
+    accelerator: str | None = Field(default=None, description="label cloud.google.com/gke-accelerator; None: no GPU")
+    gpus: int = Field(default=0, description="nvidia.com/gpu that a node offers: partitions and shares are counted")
+    gpu_sharing: Literal["time-sharing", "mps"] | None = None
+    gpu_partition: str | None = Field(default=None, description="MIG profile, such as 1g.10gb")
+    driver: Literal["default", "latest", "daemonset", "operator"] | None = Field(
+        default=None, description="who installs the NVIDIA driver"
+    )
+    tpu_accelerator: str | None = Field(default=None, description="label cloud.google.com/gke-tpu-accelerator")
+    tpu_topology: str | None = Field(default=None, description="of the slice, such as 2x4")
+    tpu_chips: int = Field(default=0, description="google.com/tpu that a node offers")
+    hosts: int = Field(default=1, description="nodes of one TPU slice")
+    queued: bool = Field(default=False, description="nodes come by ProvisioningRequest only")
+
+
+class GkeCluster(Contract):
+    """The `clusters` output of a stack, one entry a cluster: where it is, and what runs pods in it."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    project: str
+    location: str
+    name: str
+    endpoint: str = Field(description="host, or host:port, of the API server")
+    ca_certificate: str = Field(description="PEM of the authority that signed the API server's certificate, in base64")
+    workload_pool: str | None = None
+    pools: dict[str, GkePool] = Field(description="by the author's key")
+
+
+class GkeVolume(Contract):
+    """A claim that pods of the namespace may mount."""
+
+    claim: str
+    read_only: bool = False
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="that a pod must have which mounts it: without them it would not start"
+    )
+
+
+class GkeTarget(Contract):
+    """A namespace of a GKE cluster, and the queue there, that jobs go to."""
+
+    kind: Literal["gke"] = "gke"
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    project: str
+    location: str
+    cluster: str
+    endpoint: str = Field(
+        description="host, or host:port, of the API server; the user's own credentials are sent there"
+    )
+    ca_certificate: str = Field(description="PEM in base64")
+    namespace: str
+    queue: str | None = Field(default=None, description="Kueue's LocalQueue; None: pods are scheduled as they come")
+    priorities: list[str] = Field(
+        default_factory=list[str], description="WorkloadPriorityClasses, or PriorityClasses without a queue"
+    )
+    service_account: str = Field(default="default", description="the Kubernetes service account that pods run as")
+    jobset: bool = Field(default=False, description="the JobSet controller is installed")
+    pools: dict[str, GkePool] = Field(description="pools that this queue may use, by the author's key")
+    volumes: dict[str, GkeVolume] = Field(default_factory=dict[str, GkeVolume], description="by the author's key")

@@ -1,0 +1,235 @@
+"""Address ranges of a VPC network for GKE: nodes, pods and services of one subnet a region."""
+
+import re
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+
+from accel.catalog.places import nearest_places, regions
+from accel.rules.finding import GKE, Finding, Rule
+
+_SUBNETS = "https://docs.cloud.google.com/vpc/docs/subnets#ipv4-ranges"
+_SIZING = f"{GKE}concepts/alias-ips#cluster_sizing"
+
+RANGE = Rule("gcp.network.range", "reject", "A range is IPv4 whose address is the first of the range", _SUBNETS)
+PROHIBITED = Rule(
+    "gcp.network.prohibited", "reject", "Some ranges are Google's own, or no addresses of hosts", _SUBNETS
+)
+OVERLAP = Rule(
+    "gcp.network.overlap", "reject", "No two ranges of a network, its control planes' included, overlap", _SUBNETS
+)
+NODES_SIZE = Rule("gcp.network.nodes-size", "reject", "A subnet's primary range is /8 to /29", _SIZING)
+PODS_SIZE = Rule("gcp.network.pods-size", "reject", "A range for pods holds the block of at least one node", _SIZING)
+SERVICES_SIZE = Rule("gcp.network.services-size", "reject", "A range for services is /28 or larger", _SIZING)
+PUBLIC = Rule(
+    "gcp.network.public",
+    "warn",
+    "A public range used privately hides its owner's addresses, and needs default SNAT off",
+    f"{GKE}concepts/alias-ips#enable_reserved_ip_ranges",
+)
+PODS_FEW = Rule("gcp.network.pods-few", "warn", "A range for pods may hold fewer nodes than the subnet does", _SIZING)
+NODES_FEW = Rule(
+    "gcp.network.nodes-few",
+    "warn",
+    "Node pools grow no further than the ranges of their subnet hold nodes",
+    _SIZING,
+)
+PODS_PER_NODE = Rule(
+    "gcp.network.pods-per-node",
+    "reject",
+    "A node runs 8 to 256 pods at most",
+    f"{GKE}how-to/flexible-pod-cidr",
+)
+REGION = Rule(
+    "gcp.network.region",
+    "reject",
+    "A subnet is in one region",
+    "https://docs.cloud.google.com/compute/docs/regions-zones",
+)
+PATH = Rule(
+    "gcp.network.path",
+    "reject",
+    "A network is projects/<project>/global/networks/<name>, a subnet projects/<p>/regions/<region>/subnetworks/<name>",
+    "https://docs.cloud.google.com/compute/docs/reference/rest/v1/subnetworks",
+)
+NAT_PORTS = Rule(
+    "gcp.network.nat-ports",
+    "reject",
+    "Dynamic ports of Cloud NAT are powers of two from 32 to 65536, the most above the least",
+    "https://docs.cloud.google.com/nat/docs/ports-and-addresses#dynamic-port",
+)
+
+RULES = (
+    RANGE, PROHIBITED, OVERLAP, NODES_SIZE, PODS_SIZE, SERVICES_SIZE, PUBLIC, PODS_FEW, NODES_FEW, PODS_PER_NODE,
+    REGION, NAT_PORTS, PATH,
+)  # fmt: skip
+
+PODS_PER_NODE_DEFAULT = 110
+"""Of a Standard cluster. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
+
+_PROJECT, _NAME = r"[a-z0-9.:-]+", r"[a-z]([a-z0-9-]*[a-z0-9])?"
+_PROHIBITED = {
+    "0.0.0.0/8": "the local network",
+    "127.0.0.0/8": "loopback",
+    "169.254.0.0/16": "link-local",
+    "199.36.153.4/30": "restricted.googleapis.com",
+    "199.36.153.8/30": "private.googleapis.com",
+    "224.0.0.0/4": "multicast",
+    "255.255.255.255/32": "broadcast",
+}
+_INTERNAL = tuple(
+    IPv4Network(block)
+    for block in (
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24",
+        "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+    )
+)  # fmt: skip
+
+
+def block(cidr: str) -> IPv4Network | None:
+    """A range as it must be written; None where it is none, of which `ranges` tells."""
+    try:
+        return IPv4Network(cidr)
+    except ValueError:
+        return None
+
+
+def internal(cidr: str) -> bool:
+    """Whether a range lies within those that Google takes for internal. A text that is no range does not."""
+    known = block(cidr)
+    return known is not None and any(known.subnet_of(private) for private in _INTERNAL)
+
+
+def node_block(pods_per_node: int) -> int:
+    """The prefix length of the block that GKE gives each node: 31 - ceil(log2(pods)), twice the pods at least, so that
+    addresses are not used again at once. 110 pods take a /24."""
+    return 31 - (pods_per_node - 1).bit_length()
+
+
+def most_nodes(nodes: str, pods: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> int:
+    """How many nodes a subnet holds: 2^(32 - S) - 4 by its primary range /S, and a block a node out of that for pods.
+
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing
+    """
+    return min(_by_primary(IPv4Network(nodes)), _by_pods(IPv4Network(pods), pods_per_node))
+
+
+def _by_primary(nodes: IPv4Network) -> int:
+    return 2 ** (32 - nodes.prefixlen) - 4
+
+
+def _by_pods(pods: IPv4Network, pods_per_node: int) -> int:
+    return int(2 ** (node_block(pods_per_node) - pods.prefixlen))
+
+
+def ranges(named: Mapping[str, str]) -> list[Finding]:
+    """Ranges of one network by their fields: each one well formed, and no two that overlap."""
+    found = [finding for field, cidr in named.items() for finding in _range(field, cidr)]
+    known = [(field, cidr, parsed) for field, cidr in named.items() if (parsed := block(cidr))]
+    for index, (field, cidr, parsed) in enumerate(known):
+        for other, other_cidr, other_parsed in known[:index]:
+            if parsed.overlaps(other_parsed):
+                message = f"is {cidr}, which overlaps {other} ({other_cidr})"
+                found.append(OVERLAP.finding(field, message, "give each range addresses of its own"))
+                break
+    return found
+
+
+def subnet(nodes: str, pods: str, services: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> list[Finding]:
+    """The sizes of a subnet's three ranges; what is not well formed is left to `ranges`."""
+    found: list[Finding] = []
+    primary, of_pods, of_services = block(nodes), block(pods), block(services)
+    if primary and not 8 <= primary.prefixlen <= 29:
+        found.append(NODES_SIZE.finding("nodes", f"is {nodes}, neither /8 nor /29 nor between", "write a /20"))
+    if of_services and of_services.prefixlen > 28:
+        found.append(SERVICES_SIZE.finding("services", f"is {services}, smaller than /28", "write a /20"))
+    if of_pods and of_pods.prefixlen > node_block(pods_per_node):
+        message = f"is {pods}, and each node takes a /{node_block(pods_per_node)} of it"
+        found.append(PODS_SIZE.finding("pods", message, "write a larger range, such as a /14"))
+    elif primary and of_pods and 8 <= primary.prefixlen <= 29:
+        few, many = _by_pods(of_pods, pods_per_node), _by_primary(primary)
+        if few < many:
+            message = f"is {pods}, which holds {few} nodes of {pods_per_node} pods; the range for nodes holds {many}"
+            fix = "write a larger range, or a smaller one for nodes, or lower the pods of a node"
+            found.append(PODS_FEW.finding("pods", message, fix))
+    return found
+
+
+def pods_per_node(most: int, field: str = "max_pods_per_node") -> list[Finding]:
+    """How many pods a node may run."""
+    if 8 <= most <= 256:
+        return []
+    return [PODS_PER_NODE.finding(field, f"must be 8 to 256, is {most}", f"write {PODS_PER_NODE_DEFAULT}")]
+
+
+def region(name: str, field: str) -> list[Finding]:
+    """The region that a subnet is in. Regions that are not known are left to the cloud."""
+    if re.fullmatch(r"[a-z]+-[a-z]+\d+", name):
+        return []
+    near = " or ".join(nearest_places(name, regions("gcp"), 1))
+    return [REGION.finding(field, f'is "{name}", which is no region', f"write one such as {near}")]
+
+
+def network_path(path: str, field: str = "network") -> list[Finding]:
+    """A network that is there already."""
+    if re.fullmatch(rf"projects/{_PROJECT}/global/networks/{_NAME}", path):
+        return []
+    return [PATH.finding(field, f'is "{path}"', "write projects/<project>/global/networks/<name>")]
+
+
+def subnet_path(path: str, region: str, field: str = "subnetwork") -> list[Finding]:
+    """A subnet of a region that is there already."""
+    if re.fullmatch(rf"projects/{_PROJECT}/regions/{re.escape(region)}/subnetworks/{_NAME}", path):
+        return []
+    return [PATH.finding(field, f'is "{path}"', f"write projects/<project>/regions/{region}/subnetworks/<name>")]
+
+
+def nat_ports(least: int, most: int) -> list[Finding]:
+    """How many ports of Cloud NAT a node has at first, and at most."""
+    for field, count in (("min_ports_per_node", least), ("max_ports_per_node", most)):
+        if not 32 <= count <= 65536 or count & (count - 1):
+            return [
+                NAT_PORTS.finding(field, f"must be a power of two from 32 to 65536, is {count}", "write 64 or 4096")
+            ]
+    if most <= least:
+        message = f"is {most}, not more than min_ports_per_node ({least})"
+        return [NAT_PORTS.finding("max_ports_per_node", message, f"write {least * 2} or more")]
+    return []
+
+
+def growth(pools: Mapping[str, tuple[int, int]], nodes: str, pods: str, field: str = "pools") -> list[Finding]:
+    """What all pools together may come to, against the ranges of their subnet. `pools`: the most nodes of each, and the
+    pods of one of its nodes."""
+    primary, of_pods = block(nodes), block(pods)
+    if primary is None or of_pods is None:
+        return []
+    count = sum(most for most, _ in pools.values())
+    if count > (room := _by_primary(primary)):
+        message = f"may come to {count} nodes, and the range for nodes, {nodes}, holds {room}"
+        return [NODES_FEW.finding(field, message, "lower max_nodes, or widen the range")]
+    addresses = sum(most * 2 ** (32 - node_block(per_node)) for most, per_node in pools.values())
+    if addresses > of_pods.num_addresses:
+        message = f"may come to {count} nodes, whose blocks for pods need {addresses} addresses; {pods} has "
+        message += f"{of_pods.num_addresses}"
+        return [NODES_FEW.finding(field, message, "lower max_nodes or max_pods_per_node, or give pods a wider range")]
+    return []
+
+
+def _range(field: str, cidr: str) -> list[Finding]:
+    known = block(cidr)
+    if known is None:
+        return [RANGE.finding(field, f'is "{cidr}"', _first_of(cidr))]
+    for prohibited, what in _PROHIBITED.items():
+        if known.overlaps(IPv4Network(prohibited)):
+            message = f"is {cidr}, which holds {prohibited} ({what})"
+            return [PROHIBITED.finding(field, message, "use a private range, such as 10.0.0.0/16")]
+    if not internal(cidr):
+        message = f"is {cidr}, which holds public addresses"
+        return [PUBLIC.finding(field, message, "use a private range, such as 10.0.0.0/16, or turn default SNAT off")]
+    return []
+
+
+def _first_of(cidr: str) -> str:
+    try:
+        return f"write {IPv4Network(cidr, strict=False)}"
+    except ValueError:
+        return "write an IPv4 range, such as 10.0.0.0/16"

@@ -1,0 +1,181 @@
+"""Clusters of GKE: where they are, and which version they run."""
+
+import re
+from collections.abc import Sequence
+
+from accel.catalog.places import nearest_places, regions
+from accel.rules.finding import GKE, Finding, Rule
+
+_TYPES = f"{GKE}concepts/configuration-overview"
+
+LOCATION = Rule("gcp.cluster.location", "reject", "A cluster is in a region or in a zone of one", _TYPES)
+REGION = Rule("gcp.cluster.region", "reject", "A cluster is in the region of the subnet that its nodes are in", _TYPES)
+REGION_UNKNOWN = Rule(
+    "gcp.cluster.region-unknown", "warn", "The region is none that is known; the list may be behind", _TYPES
+)
+ZONAL = Rule(
+    "gcp.cluster.zonal",
+    "warn",
+    "The API of a zonal cluster is away while Google upgrades it, and while its zone is",
+    _TYPES,
+)
+NODE_LOCATIONS = Rule(
+    "gcp.cluster.node-locations",
+    "reject",
+    "Nodes are in zones of the cluster's region; a zonal cluster's own zone is not listed again",
+    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
+)
+POOL_ZONES = Rule(
+    "gcp.cluster.pool-zones", "reject", "The nodes of a pool are in zones of the cluster's region", _TYPES
+)
+POOL_ZONES_UNSAID = Rule(
+    "gcp.cluster.pool-zones-unsaid",
+    "reject",
+    "Zones that Google chooses for nodes may not have the machine, and jobs are not told of them",
+    "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones",
+)
+NO_SYSTEM_POOL = Rule(
+    "gcp.cluster.no-system-pool",
+    "warn",
+    "Pods of GKE itself, DNS among them, need a node without an accelerator and without taints that stays",
+    f"{GKE}how-to/isolate-workloads-dedicated-nodes",
+)
+NAME_LENGTH = Rule(
+    "gcp.cluster.name-length",
+    "reject",
+    "A cluster's name has at most 40 characters, of which 8 are made up",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters",
+)
+CHANNEL_RAPID = Rule(
+    "gcp.cluster.channel-rapid",
+    "warn",
+    "Versions of the Rapid channel are not covered by the service level agreement",
+    f"{GKE}concepts/release-channels",
+)
+VERSION = Rule(
+    "gcp.cluster.version",
+    "reject",
+    "A version is 1.X, 1.X.Y or 1.X.Y-gke.N",
+    f"{GKE}versioning#specifying_cluster_version",
+)
+METRICS_VERSION = Rule(
+    "gcp.cluster.metrics-version",
+    "reject",
+    "Some packages of metrics need a newer control plane",
+    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
+)
+
+RULES = (
+    LOCATION, REGION, REGION_UNKNOWN, ZONAL, NODE_LOCATIONS, POOL_ZONES, POOL_ZONES_UNSAID, NO_SYSTEM_POOL,
+    NAME_LENGTH, CHANNEL_RAPID, VERSION, METRICS_VERSION,
+)  # fmt: skip
+
+NAME_MOST = 32
+"""Characters of a cluster's key, so that - and 7 random ones make no more than 40."""
+
+_ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-(?:ai\d+)?[a-z]")
+_REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+_VERSION = re.compile(r"1\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?")
+_METRICS = {"KUBELET": "1.29.3-gke.1093000", "CADVISOR": "1.29.3-gke.1093000", "JOBSET": "1.32.1-gke.1357001"}
+
+
+def region_of(location: str) -> str:
+    """The region of a region's or a zone's name."""
+    zone = _ZONE.fullmatch(location)
+    return zone[1] if zone else location
+
+
+def is_zone(location: str) -> bool:
+    """Whether a location is written as a zone."""
+    return _ZONE.fullmatch(location) is not None
+
+
+def location(place: str, node_locations: Sequence[str], field: str = "location") -> list[Finding]:
+    """Where a cluster and its nodes are."""
+    region = region_of(place)
+    if not _REGION.fullmatch(region):
+        near = " or ".join(nearest_places(place, regions("gcp"), 1))
+        return [LOCATION.finding(field, f'is "{place}", which is no region and no zone', f"write one such as {near}")]
+    found: list[Finding] = []
+    if region not in regions("gcp"):
+        message = f"is {place}, in a region that the data does not know"
+        fix = f"use one such as {' or '.join(nearest_places(region, regions('gcp'), 2))}, or make sure that it is one"
+        found.append(REGION_UNKNOWN.finding(field, message, fix))
+    if is_zone(place):
+        message = f"is {place}, a zone"
+        found.append(ZONAL.finding(field, message, f"write {region} for a control plane in several zones"))
+    for index, zone in enumerate(node_locations):
+        at = f"node_locations[{index}]"
+        if not is_zone(zone) or region_of(zone) != region:
+            message = f'is "{zone}", which is no zone of {region}'
+            found.append(NODE_LOCATIONS.finding(at, message, f"write one such as {region}-b"))
+        elif zone == place:
+            message = f"is {zone}, where the cluster is"
+            found.append(NODE_LOCATIONS.finding(at, message, "leave it out; nodes are there in any case"))
+        elif zone in node_locations[:index]:
+            found.append(NODE_LOCATIONS.finding(at, f"is {zone}, a second time", "name each zone once"))
+    return found
+
+
+def in_region(place: str, region: str, field: str = "location") -> list[Finding]:
+    """A cluster against the region of the section that it is in."""
+    if region_of(place) == region or not _REGION.fullmatch(region_of(place)):
+        return []
+    return [REGION.finding(field, f"is {place}, and the section's region is {region}", f"write {region}")]
+
+
+def pool_zones(zones: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
+    """The zones of a node pool, against the region of its cluster; none: neither the pool nor the cluster names any."""
+    if not zones:
+        message = "is missing, and the zones of the cluster's nodes are not known here"
+        fix = "name the zones that have the machine, here or as node_locations of a cluster that is made here"
+        return [POOL_ZONES_UNSAID.finding(field, message, fix)]
+    return [
+        POOL_ZONES.finding(
+            f"{field}[{i}]", f'is "{zone}", which is no zone of {region}', f"write {region}-a or its like"
+        )
+        for i, zone in enumerate(zones)
+        if not is_zone(zone) or region_of(zone) != region
+    ]
+
+
+def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
+    """`kept_nodes`: without an accelerator and without taints, in all pools of a cluster that is made here."""
+    if kept_nodes:
+        return []
+    message = "keep no node without an accelerator and without taints, on which GKE's own pods could run"
+    return [NO_SYSTEM_POOL.finding(field, message, "add one such as system: {kind: cpu, min_nodes: 1, max_nodes: 3}")]
+
+
+def key(name: str, field: str = "key") -> list[Finding]:
+    """The author's key of a cluster, which its name begins with."""
+    if len(name) <= NAME_MOST:
+        return []
+    return [NAME_LENGTH.finding(field, f"has {len(name)} characters, of which {NAME_MOST} are taken", "shorten it")]
+
+
+def version(channel: str, wanted: str | None, metrics: Sequence[str] = ()) -> list[Finding]:
+    """The release channel, the least version of the control plane (None: the channel's own), and the packages of
+    metrics that need one."""
+    found: list[Finding] = []
+    if channel == "RAPID":
+        message = "is RAPID, whose versions are not for production"
+        found.append(CHANNEL_RAPID.finding("channel", message, "write REGULAR or STABLE"))
+    if wanted is None:
+        return found
+    if not _VERSION.fullmatch(wanted):
+        return [*found, VERSION.finding("version", f'is "{wanted}"', "write 1.33 or one such as 1.33.5-gke.1201000")]
+    for index, package in enumerate(metrics):
+        least = _METRICS.get(package)
+        if least and not _reaches(wanted, least):
+            message = f"is {package}, which needs {least}; version is {wanted}"
+            found.append(METRICS_VERSION.finding(f"metrics[{index}]", message, "raise version, or leave it out"))
+    return found
+
+
+def _reaches(wanted: str, least: str) -> bool:
+    """Whether a version may be as new as another; 1.32 may be any 1.32."""
+    have, need = _VERSION.fullmatch(wanted), _VERSION.fullmatch(least)
+    assert have and need
+    given = [int(part) for part in have.groups() if part is not None]
+    return given >= [int(part) for part in need.groups()][: len(given)]

@@ -1,0 +1,52 @@
+"""Drivers that a DaemonSet of ours installs, and the job that tries one."""
+
+from accel.catalog import nearest
+from accel.rules.finding import GKE, Finding, Rule, did_you_mean
+
+_MANUAL = f"{GKE}how-to/gpus#installing_drivers"
+
+VERSION = Rule(
+    "gke.driver-installer.version",
+    "reject",
+    "A driver's version is one that the installer on the node image knows: latest is COS's only",
+    _MANUAL,
+)
+PROBED_GPU = Rule(
+    "gke.driver-probe.gpu", "reject", "A driver is tried on a pool with GPUs", f"{GKE}how-to/gpus#verify_installation"
+)
+PROBED_QUEUED = Rule(
+    "gke.driver-probe.queued",
+    "reject",
+    "A pool whose nodes come by ProvisioningRequest only does not grow for a plain pod",
+    f"{GKE}how-to/provisioningrequest",
+)
+
+RULES = (VERSION, PROBED_GPU, PROBED_QUEUED)
+
+UBUNTU_DRIVERS = {"R570": "570.86.15", "R580": "580.65.06"}
+"""The driver that each of Google's DaemonSets for Ubuntu names; `default` names none and takes that of the image.
+https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/nvidia-driver-installer/ubuntu
+(daemonset-preloaded-R570.yaml at 1d9135e, daemonset-preloaded-R580.yaml at e411992, both of 2025)"""
+
+VERSIONS = {"cos": ("default", "latest"), "ubuntu": ("default", *UBUNTU_DRIVERS)}
+"""What each installer knows. COS also takes full versions, which its images drop without notice."""
+
+
+def installer(node_image: str, version: str) -> list[Finding]:
+    """The driver that a DaemonSet shall install on nodes of an image, `cos` or `ubuntu`."""
+    known = VERSIONS[node_image]
+    if version in known:
+        return []
+    fix = did_you_mean(nearest(version, known, 1), known)
+    return [VERSION.finding("version", f'is "{version}", which the installer for {node_image} does not know', fix)]
+
+
+def probe(pool: str, *, gpus: int, queued: bool, field: str) -> list[Finding]:
+    """A pool on which a one-GPU job shall show that the driver works; `gpus` are those that a node offers."""
+    found: list[Finding] = []
+    if not gpus:
+        found.append(PROBED_GPU.finding(field, f"is {pool}, whose nodes have no GPU", "leave it out"))
+    if queued:
+        message = f"is {pool}, whose nodes come by ProvisioningRequest only"
+        found.append(PROBED_QUEUED.finding(field, message, "try the driver on another pool of the same machine"))
+    return found

@@ -1,0 +1,215 @@
+"""A job for a GKE cluster: which node pools hold a pod of it, and what Kubernetes takes."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from accel.rules.finding import GKE, Finding, Rule
+
+_LABELS = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"
+_JOB = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
+
+FIT = Rule("gke.job.fit", "reject", "A pod runs on one node, and waits for ever where no node is large enough", _JOB)
+NODES = Rule(
+    "gke.job.nodes",
+    "reject",
+    "All nodes of a job run at once, each on a node of the cluster",
+    f"{GKE}concepts/cluster-autoscaler",
+)
+LABEL = Rule("gke.job.label", "reject", "Labels have Kubernetes's spelling", _LABELS)
+LABEL_RESERVED = Rule(
+    "gke.job.label-reserved", "reject", "Label prefixes of Kubernetes, GKE, Kueue and accel are theirs", _LABELS
+)
+TASKS = Rule("gke.job.tasks", "reject", "An Indexed Job has at most 100,000 tasks", f"{_JOB}#completion-mode")
+GRACE = Rule(
+    "gke.job.grace",
+    "warn",
+    "A Spot node that is reclaimed leaves pods 15 seconds, unless its pool was given more (GKE 1.35 and later)",
+    f"{GKE}concepts/spot-vms",
+)
+ENV_RESERVED = Rule(
+    "gke.job.env-reserved",
+    "reject",
+    "Kubernetes and GKE tell a pod its index and its TPU slice in variables of their own",
+    f"{_JOB}#completion-mode",
+)
+SIZE = Rule(
+    "gke.job.size",
+    "reject",
+    "The annotations of an object hold at most 256 KiB, and one of them holds the job as it was submitted",
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/",
+)
+LOST_ADDED = Rule(
+    "gke.job.lost-retries",
+    "warn",
+    "A Job counts failed pods and lost pods together, where it counts the lost ones at all",
+    f"{_JOB}#pod-failure-policy",
+)
+ALONE = Rule(
+    "gke.job.nodes-alone",
+    "warn",
+    "Without JobSet a Job starts a failed node alone again, and not those that ran with it",
+    "https://jobset.sigs.k8s.io/docs/concepts/",
+)
+
+RULES = (FIT, NODES, LABEL, LABEL_RESERVED, TASKS, GRACE, ENV_RESERVED, SIZE, LOST_ADDED, ALONE)
+
+MAX_TASKS = 100_000
+SPOT_GRACE_S = 15
+MAX_ANNOTATIONS_BYTES = 256 * 1024
+_OTHERS_BYTES = 8 * 1024
+"""Left to the other annotations: ours, Kueue's and JobSet's."""
+RESERVED_VARIABLES = ("JOB_COMPLETION_INDEX", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
+SHOWN = 6
+
+_RESERVED_PREFIX = re.compile(r"([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|gke\.io|accel\.dev|cloud\.google\.com)/")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one pod asks for: thousandths of a vCPU, MiB, GPUs, TPU chips and GiB of disk."""
+
+    cpu_m: int
+    memory_mib: int
+    gpus: int = 0
+    chips: int = 0
+    disk_gib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a node of a pool offers to pods (`disk_gib` 0: not known), and how many nodes it may have."""
+
+    name: str
+    node: Size
+    max_nodes: int
+
+
+_ASKED = (
+    ("gpus", "accelerator.count", "GPUs"),
+    ("chips", "accelerator.count", "TPU chips"),
+    ("cpu_m", "cpus", "vCPUs"),
+    ("memory_mib", "memory_mib", "MiB"),
+    ("disk_gib", "disk_gib", "GiB of disk"),
+)
+
+
+def holds(place: Place, size: Size) -> bool:
+    """Whether a node of the pool holds such a pod. A disk of unknown size is taken to be large enough."""
+    node = place.node
+    return (
+        node.cpu_m >= size.cpu_m
+        and node.memory_mib >= size.memory_mib
+        and node.gpus >= size.gpus
+        and node.chips >= size.chips
+        and (not node.disk_gib or node.disk_gib >= size.disk_gib)
+    )
+
+
+def fit(size: Size, places: Sequence[Place]) -> list[Finding]:
+    """A pod that no node of these pools holds: what is too large, beside the most that there is."""
+    if any(holds(place, size) for place in places) or not places:
+        return []
+    found: list[Finding] = []
+    for name, field, unit in _ASKED:
+        asked, most = getattr(size, name), max(places, key=lambda place: getattr(place.node, name))
+        has = getattr(most.node, name)
+        if asked > has and (name != "disk_gib" or has):
+            message = f"is {_amount(name, asked)}, and a node has at most {_amount(name, has)} {unit} ({most.name})"
+            found.append(FIT.finding(field, message, "ask for less, or use a target with larger nodes"))
+    if found:
+        return found
+    shown = "; ".join(_shown(place) for place in places[:SHOWN])
+    message = f"no pool's node has {_sizes(size)} together: {shown}"
+    return [FIT.finding("cpus", message, "ask for less of one of them, or use a target with larger nodes")]
+
+
+def _shown(place: Place) -> str:
+    return f"{place.name} {_sizes(place.node)}"
+
+
+def _sizes(size: Size) -> str:
+    return ", ".join(f"{_amount(name, getattr(size, name))} {unit}" for name, _, unit in _ASKED if getattr(size, name))
+
+
+def _amount(name: str, value: int) -> str:
+    return f"{value / 1000:g}" if name == "cpu_m" else str(value)
+
+
+def nodes(wanted: int, places: Sequence[Place]) -> list[Finding]:
+    """A job of several nodes needs so many at once in the pools that hold one; `places` are those."""
+    most = sum(place.max_nodes for place in places)
+    if wanted <= most or not places:
+        return []
+    shown = ", ".join(f"{place.name} {place.max_nodes}" for place in places[:SHOWN])
+    message = f"is {wanted}, and the pools that hold a node of the job have at most {most} nodes: {shown}"
+    return [NODES.finding("nodes", message, "ask for fewer, or raise max_nodes of a pool")]
+
+
+def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
+    """A job's labels. Values are not shown: people put secrets there."""
+    found: list[Finding] = []
+    for key, value in sorted(given.items()):
+        prefix, slash, name = key.rpartition("/")
+        if _RESERVED_PREFIX.match(key):
+            found.append(LABEL_RESERVED.finding(field, f'"{key}" has a reserved prefix', "use one of your own"))
+        elif not _NAME.fullmatch(name) or (slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= 253)):
+            message = f'"{key[:80]}" is no name of a label'
+            fix = "write letters, digits, -, _ and ., 63 at most, after a domain and / if you like"
+            found.append(LABEL.finding(field, message, fix))
+        if value and not _NAME.fullmatch(value):
+            fix = "write letters, digits, -, _ and ., 63 at most, with a letter or digit at both ends"
+            found.append(LABEL.finding(f"{field}.{key[:80]}", "is no value of a label", fix))
+    return found
+
+
+def tasks(count: int) -> list[Finding]:
+    """How many tasks a job has."""
+    if count <= MAX_TASKS:
+        return []
+    return [TASKS.finding("tasks", f"is {count}, of which Kubernetes takes {MAX_TASKS}", "submit several jobs")]
+
+
+def grace(grace_s: int | None, spot: bool) -> list[Finding]:
+    """The time between SIGTERM and SIGKILL, where Spot nodes may run the job."""
+    if grace_s is None or not spot or grace_s <= SPOT_GRACE_S:
+        return []
+    message = f"is {grace_s}, and a reclaimed Spot node kills a pod after {SPOT_GRACE_S} s"
+    return [GRACE.finding("gke.grace_s", message, "save checkpoints in less, or ask for on-demand nodes (spot: false)")]
+
+
+def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
+    """Variables that Kubernetes or GKE set."""
+    return [
+        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
+        for name in RESERVED_VARIABLES
+        if name in variables
+    ]
+
+
+def retries(failures: int | None, lost: int | None, nodes: int, jobset: bool) -> list[Finding]:
+    """What a Job cannot count as it is asked to."""
+    found: list[Finding] = []
+    if failures and lost:
+        message = f"is {lost} beside retries {failures}; they are added up to {failures + lost} for both kinds"
+        found.append(
+            LOST_ADDED.finding("lost_retries", message, "leave lost_retries out: what is lost is then replaced")
+        )
+    if nodes > 1 and not jobset and (failures or lost is None or lost):
+        message = f"is {nodes}, and the cluster has no JobSet: a node that failed or was lost is started again alone"
+        fix = "its command must be able to join the others again (torchrun with --max-restarts)"
+        found.append(ALONE.finding("nodes", message, fix))
+    return found
+
+
+def size(request: object) -> list[Finding]:
+    """The job as it is kept beside itself."""
+    length = len(json.dumps(request, separators=(",", ":")).encode())
+    most = MAX_ANNOTATIONS_BYTES - _OTHERS_BYTES
+    if length <= most:
+        return []
+    message = f"has {length} bytes, of which Kubernetes keeps {most}"
+    return [SIZE.finding("request", message, "put long arguments and values into a file")]

@@ -1,0 +1,122 @@
+"""Labels and taints of GKE nodes, and the names of their pools."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from accel.rules.finding import GKE, Finding, Rule
+
+_NODE_CONFIG = "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig"
+_SYNTAX = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"
+
+POOL_NAME = Rule(
+    "gke.pool.name",
+    "reject",
+    "A node pool's name has 40 lower case letters, digits and - at most, of which 8 are made up",
+    "https://github.com/pulumi/pulumi-gcp/issues/1510",
+)
+KEY = Rule(
+    "gke.label.key", "reject", "A label's or taint's key is a Kubernetes name with a domain in front or none", _SYNTAX
+)
+VALUE = Rule(
+    "gke.label.value", "reject", "A label's or taint's value has 63 letters, digits, -, _ and . at most", _SYNTAX
+)
+KUBELET = Rule(
+    "gke.label.kubelet",
+    "reject",
+    "Keys of kubernetes.io and k8s.io are the cluster's own",
+    "https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction",
+)
+SYSTEM = Rule(
+    "gke.label.system",
+    "warn",
+    "GKE sets labels and taints of its own domains itself",
+    "https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/d92d89547811a6b135adc08d91e852ed1f3e66b6/pkg/"
+    "cloudprovider/gke/labels/labels.go",
+)
+SIZE = Rule(
+    "gke.label.size", "reject", "The labels of a node pool have 1,024 characters together at most", _NODE_CONFIG
+)
+TAINT_TWICE = Rule(
+    "gke.taint.twice",
+    "reject",
+    "A node has one taint of a key and an effect",
+    "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+)
+TAINT_OWN = Rule(
+    "gke.taint.own",
+    "warn",
+    "GKE taints GPU and TPU nodes itself, GPU nodes only in a cluster that has another pool",
+    f"{GKE}how-to/gpus",
+)
+
+RULES = (POOL_NAME, KEY, VALUE, KUBELET, SYSTEM, SIZE, TAINT_TWICE, TAINT_OWN)
+
+KEY_MOST = 32
+"""Characters of a pool's key, so that - and 7 random ones make no more than 40."""
+SIZE_MOST = 1024
+ACCELERATOR_TAINTS = ("nvidia.com/gpu", "google.com/tpu")
+
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_PART = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_DOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_KUBELET = ("kubernetes.io", "k8s.io")
+_SYSTEM = ("cloud.google.com", "gke.io", "gke.networks.io")
+
+
+def pool_name(key: str, field: str = "pools") -> list[Finding]:
+    """The key of a pool, from which its name is made."""
+    if len(key) > KEY_MOST:
+        message = f'"{key}" has {len(key)} characters, of which a pool\'s name leaves {KEY_MOST}'
+        return [POOL_NAME.finding(field, message, "shorten it")]
+    if not _NAME.fullmatch(key):
+        fix = "write lower case letters, digits and -, a letter first and no - last"
+        return [POOL_NAME.finding(field, f'"{key}" is no name of a node pool', fix)]
+    return []
+
+
+def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
+    """Labels that a person gives the nodes of a pool."""
+    found = [each for key, value in given.items() for each in _pair(f"{field}.{key}", key, value)]
+    size = sum(len(key) + len(value) for key, value in given.items())
+    if size > SIZE_MOST:
+        found.append(SIZE.finding(field, f"have {size} characters, more than {SIZE_MOST}", "leave some out"))
+    return found
+
+
+def taints(given: Sequence[tuple[str, str, str]], field: str = "taints") -> list[Finding]:
+    """Taints that a person gives the nodes of a pool: key, value and effect each."""
+    found: list[Finding] = []
+    seen: set[tuple[str, str]] = set()
+    for index, (key, value, effect) in enumerate(given):
+        at = f"{field}[{index}]"
+        if key in ACCELERATOR_TAINTS:
+            message = f"is {key}, which GKE sets itself"
+            fix = "leave it out; it is only needed where no other pool is in the cluster"
+            found.append(TAINT_OWN.finding(at, message, fix))
+        else:
+            found += _pair(at, key, value)
+        if (key, effect) in seen:
+            message = f"is a second {key} with {effect}"
+            found.append(TAINT_TWICE.finding(at, message, "keep one of the two"))
+        seen.add((key, effect))
+    return found
+
+
+def _pair(field: str, key: str, value: str) -> list[Finding]:
+    domain, slash, name = key.rpartition("/")
+    if not _PART.fullmatch(name) or (slash and (len(domain) > 253 or not _DOMAIN.fullmatch(domain))):
+        return [KEY.finding(field, f'has the key "{key}"', "write it as team, or as company.com/team")]
+    if _within(domain, _KUBELET):
+        return [KUBELET.finding(field, f"has the key {key}, which is reserved", f"write it as company.com/{name}")]
+    found: list[Finding] = []
+    if _within(domain, _SYSTEM):
+        message = f"has the key {key}, which GKE may set, remove or read"
+        found.append(SYSTEM.finding(field, message, "use a domain of your own unless GKE's pages ask for it"))
+    if value and not _PART.fullmatch(value):
+        fix = "write at most 63 letters, digits, -, _ and ., a letter or digit first and last"
+        found.append(VALUE.finding(field, f'has the value "{value}"', fix))
+    return found
+
+
+def _within(domain: str, reserved: Sequence[str]) -> bool:
+    return any(domain == each or domain.endswith(f".{each}") for each in reserved)

@@ -1,0 +1,80 @@
+"""When Google may upgrade a cluster of GKE, and when not."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from accel.rules.finding import GKE, Finding, Rule
+
+_MAINTENANCE = f"{GKE}concepts/maintenance-windows-and-exclusions"
+
+WINDOW = Rule("gcp.maintenance.window", "reject", "Google counts maintenance windows of at least 4 hours", _MAINTENANCE)
+WINDOW_SCARCE = Rule(
+    "gcp.maintenance.window-scarce",
+    "warn",
+    "Less than 48 hours of maintenance in 32 days may be refused, and may be overridden",
+    _MAINTENANCE,
+)
+EXCLUSION = Rule(
+    "gcp.maintenance.exclusion",
+    "reject",
+    "An exclusion ends at a time after its start, or with the support of the version",
+    _MAINTENANCE,
+)
+EXCLUSION_LONG = Rule(
+    "gcp.maintenance.exclusion-long", "reject", "An exclusion of all upgrades lasts at most 90 days", _MAINTENANCE
+)
+EXCLUSION_COUNT = Rule(
+    "gcp.maintenance.exclusion-count",
+    "reject",
+    "A cluster has at most 20 exclusions, and at most 3 of all upgrades",
+    _MAINTENANCE,
+)
+
+RULES = (WINDOW, WINDOW_SCARCE, EXCLUSION, EXCLUSION_LONG, EXCLUSION_COUNT)
+
+_WINDOW_LEAST_H = 4
+_WINDOW_32_DAYS_H = 48
+_NO_UPGRADES_DAYS = 90
+
+
+def window(days: Sequence[str], hours: int) -> list[Finding]:
+    """A weekly maintenance window: the days that it begins on, and how long it is open."""
+    if not _WINDOW_LEAST_H <= hours <= 24:
+        return [WINDOW.finding("hours", f"must be 4 to 24, is {hours}", "write 4 or more")]
+    # Any 32 days hold each day of the week four times at least.
+    open_h = 4 * len(set(days)) * hours
+    if open_h >= _WINDOW_32_DAYS_H:
+        return []
+    least = -(-_WINDOW_32_DAYS_H // (4 * len(set(days))))
+    fix = f"write {least} hours or more" if least <= 24 else "name more days"
+    message = f"is {hours} on {len(set(days))} day{'s' * (len(set(days)) > 1)} a week, {open_h} hours in 32 days"
+    return [WINDOW_SCARCE.finding("hours", message, fix)]
+
+
+def exclusion(scope: str, start: datetime, end: datetime | None, field: str) -> list[Finding]:
+    """A time without upgrades; `end` None: until the version's support ends."""
+    if end is None:
+        if scope != "NO_UPGRADES":
+            return []
+        message = "is absent, and NO_UPGRADES has to end by itself"
+        return [EXCLUSION.finding(f"{field}.end", message, "name an end, or write NO_MINOR_OR_NODE_UPGRADES")]
+    if end <= start:
+        message = f"is {end.isoformat()}, not after start ({start.isoformat()})"
+        return [EXCLUSION.finding(f"{field}.end", message, "write a later time")]
+    days = (end - start).total_seconds() / 86400
+    if scope == "NO_UPGRADES" and days > _NO_UPGRADES_DAYS:
+        message = f"is {days:.0f} days after start, and NO_UPGRADES lasts {_NO_UPGRADES_DAYS} at most"
+        fix = "end it sooner, or write NO_MINOR_OR_NODE_UPGRADES, which may last as long as the version's support"
+        return [EXCLUSION_LONG.finding(f"{field}.end", message, fix)]
+    return []
+
+
+def exclusions(scopes: Sequence[str], field: str = "exclusions") -> list[Finding]:
+    """How many exclusions a cluster has, by their scopes."""
+    whole = sum(scope == "NO_UPGRADES" for scope in scopes)
+    if len(scopes) > 20:
+        return [EXCLUSION_COUNT.finding(field, f"are {len(scopes)}, more than 20", "drop those that are over")]
+    if whole > 3:
+        message = f"has {whole} of NO_UPGRADES, more than 3"
+        return [EXCLUSION_COUNT.finding(field, message, "drop those that are over, or narrow their scope")]
+    return []

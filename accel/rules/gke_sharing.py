@@ -1,0 +1,86 @@
+"""GPUs that several pods share on GKE: MIG partitions, time-sharing and MPS."""
+
+from accel.catalog.gke import gpu_partitions
+from accel.rules.finding import GKE, Finding, Rule
+
+_SHARING = f"{GKE}concepts/timesharing-gpus"
+_MIG = f"{GKE}how-to/gpus-multi"
+_PLUGIN = (
+    "https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/09e2ab1ac10491ad46d3521348db6b4dcdba2e25"
+)
+
+NO_MIG = Rule("gke.mig.gpu", "reject", "A100, H100, H200, B200, GB200 and RTX PRO 6000 can be partitioned", _MIG)
+PROFILE = Rule(
+    "gke.mig.profile",
+    "reject",
+    "A GPU has certain MIG profiles",
+    "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+)
+PROFILE_PLUGIN = Rule(
+    "gke.mig.profile-plugin",
+    "warn",
+    "GKE's device plugin and autoscaler do not know every profile that its partitioner makes",
+    f"{_PLUGIN}/pkg/gpu/nvidia/mig/mig.go",
+)
+WHOLE = Rule("gke.mig.fraction", "reject", "A machine with a share of a GPU has none to partition or share", _MIG)
+CLIENTS = Rule("gke.sharing.clients", "reject", "A GPU or partition is shared by 2 to 48 containers", _SHARING)
+MPS_MIG = Rule(
+    "gke.sharing.mps-mig",
+    "reject",
+    "MPS limits a container's memory by that of the whole GPU, which a partition has not",
+    f"{_PLUGIN}/pkg/gpu/nvidia/manager.go",
+)
+SEVERAL = Rule(
+    "gke.sharing.several",
+    "warn",
+    "A container gets one share at most on a node with more than one GPU or partition",
+    f"{_PLUGIN}/pkg/gpu/nvidia/gpusharing/gpusharing.go",
+)
+HOST_IPC = Rule("gke.sharing.mps-host-ipc", "warn", "Pods that use MPS need hostIPC", f"{GKE}how-to/nvidia-mps-gpus")
+
+RULES = (NO_MIG, PROFILE, PROFILE_PLUGIN, WHOLE, CLIENTS, MPS_MIG, SEVERAL, HOST_IPC)
+
+CLIENTS_LEAST, CLIENTS_MOST = 2, 48
+_NOT_IN_PLUGIN = ("4g.20gb", "4g.40gb")
+
+
+def partition(profile: str, accelerator: str, count: float, field: str = "mig_partition") -> list[Finding]:
+    """A MIG profile of a GPU (a key of the catalogue), of which a node has `count`."""
+    if 0 < count < 1:
+        return [WHOLE.finding(field, f"is {profile}, and the machine has {count:g} of a GPU", "use a larger machine")]
+    known = gpu_partitions(accelerator)
+    if not known:
+        fix = "leave it out, or use an A100, H100, H200 or B200"
+        return [NO_MIG.finding(field, f"is {profile}, and {accelerator} cannot be partitioned", fix)]
+    if profile not in known:
+        message = f'is "{profile}", which {accelerator} has not'
+        return [PROFILE.finding(field, message, f"use one of {', '.join(known)}")]
+    if profile in _NOT_IN_PLUGIN:
+        message = f"is {profile}, for which GKE's device plugin may offer no GPU"
+        others = ", ".join(each for each in known if each not in _NOT_IN_PLUGIN)
+        return [PROFILE_PLUGIN.finding(field, message, f"use one of {others}")]
+    return []
+
+
+def sharing(
+    strategy: str, clients: int, *, units: float, partition: str | None = None, field: str = "sharing"
+) -> list[Finding]:
+    """Time-sharing or MPS with so many clients each; `units` are the GPUs, or partitions, of a node."""
+    found: list[Finding] = []
+    if not CLIENTS_LEAST <= clients <= CLIENTS_MOST:
+        message = f"must be {CLIENTS_LEAST} to {CLIENTS_MOST}, is {clients}"
+        fix = "leave sharing out" if clients < CLIENTS_LEAST else f"write {CLIENTS_MOST} or less"
+        found.append(CLIENTS.finding(f"{field}.clients", message, fix))
+    if 0 < units < 1:
+        message = f"is {strategy}, and the machine has {units:g} of a GPU"
+        found.append(WHOLE.finding(f"{field}.strategy", message, "use a larger machine"))
+    if strategy == "mps" and partition:
+        message = f"is mps, and mig_partition is {partition}"
+        found.append(MPS_MIG.finding(f"{field}.strategy", message, "use time-sharing, or leave mig_partition out"))
+    elif strategy == "mps":
+        message = "is mps, which only pods with hostIPC: true can use"
+        found.append(HOST_IPC.finding(f"{field}.strategy", message, "set it in pods, or use time-sharing"))
+    if units > 1:
+        message = f"is {strategy} on nodes with {units:g} GPUs or partitions, where a container gets one share"
+        found.append(SEVERAL.finding(f"{field}.strategy", message, "ask for one GPU a container, or use one-GPU nodes"))
+    return found

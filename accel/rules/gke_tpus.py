@@ -1,0 +1,57 @@
+"""Node pools of TPU slices beside the shape itself, which gcp_tpu.pool() judges."""
+
+from accel.catalog import UnknownName
+from accel.catalog.tpu import NoSuchSlice, Slice, tpu_pool
+from accel.rules.finding import GKE, Finding, Rule
+
+_PLAN = f"{GKE}concepts/plan-tpus"
+
+WHOLE = Rule("gke.tpu.whole-slice", "reject", "A slice of several hosts comes and goes whole", f"{GKE}concepts/tpus")
+ONE_ZONE = Rule("gke.tpu.zone", "reject", "A slice of several hosts is in one zone", _PLAN)
+POLICY = Rule(
+    "gke.tpu.policy",
+    "reject",
+    "A TPU7x slice of several hosts names a workload policy with its topology",
+    "https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/d92d89547811a6b135adc08d91e852ed1f3e66b6/pkg/"
+    "cloudprovider/gke/placement/placement.go",
+)
+
+RULES = (WHOLE, ONE_ZONE, POLICY)
+
+_POLICY_SERIES = "tpu7x-"
+
+
+def slice_of(machine_type: str, topology: str) -> Slice | None:
+    """The slice of a pool; None for what gcp_tpu.pool() reports."""
+    try:
+        return tpu_pool(machine_type, topology)
+    except (UnknownName, NoSuchSlice):
+        return None
+
+
+def slice_pool(
+    machine_type: str,
+    topology: str,
+    *,
+    min_nodes: int,
+    initial_nodes: int,
+    zone_count: int | None,
+    policy: str | None,
+) -> list[Finding]:
+    """The numbers and the place of a pool of TPU hosts; `zone_count` None: not known."""
+    found = slice_of(machine_type, topology)
+    if found is None or not found.multi_host:
+        return []
+    said: list[Finding] = []
+    for field, nodes in (("min_nodes", min_nodes), ("initial_nodes", initial_nodes)):
+        if nodes not in (0, found.hosts):
+            message = f"is {nodes}, and topology {found.topology} is {found.hosts} nodes"
+            said.append(WHOLE.finding(field, message, f"write 0 or {found.hosts}"))
+    if zone_count is not None and zone_count != 1:
+        message = f"are {zone_count}, and topology {found.topology} is one slice"
+        said.append(ONE_ZONE.finding("zones", message, "name one zone, and make a pool for each slice"))
+    if machine_type.startswith(_POLICY_SERIES) and policy is None:
+        message = f"is missing for topology {found.topology} of {machine_type}"
+        fix = "make a workload policy (type HIGH_THROUGHPUT) with this topology, and name it"
+        said.append(POLICY.finding("placement_policy", message, fix))
+    return said

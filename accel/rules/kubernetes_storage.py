@@ -1,0 +1,110 @@
+"""Volumes of GKE: what each kind can be mounted by, and how small or large it is."""
+
+from collections.abc import Sequence
+
+from accel.catalog.disks import HYPERDISK, PERSISTENT_DISK, disk_support
+from accel.catalog.nearest import nearest
+from accel.rules.finding import GKE, Finding, Rule, did_you_mean
+
+_DISKS = "https://docs.cloud.google.com/compute/docs/disks/hyperdisks"
+
+DISK_TYPE = Rule(
+    "gke.volume.disk-type", "reject", "A disk has a type that GKE's driver makes", f"{GKE}concepts/hyperdisk"
+)
+DISK_MACHINE = Rule(
+    "gke.volume.disk-machine",
+    "reject",
+    "A disk is of a type that the machine can attach",
+    f"{_DISKS}#machine-type-support",
+)
+DISK_SIZE = Rule(
+    "gke.volume.disk-size", "reject", "A Hyperdisk has a size within its type's range", f"{_DISKS}#size-limits"
+)
+PERFORMANCE = Rule(
+    "gke.volume.performance",
+    "reject",
+    "IOPS and throughput are set where the disk type takes them",
+    f"{GKE}how-to/persistent-volumes/hyperdisk",
+)
+READ_ONLY = Rule(
+    "gke.volume.read-only-new",
+    "reject",
+    "A disk that many nodes read is there before, with data on it",
+    f"{GKE}how-to/persistent-volumes/readonlymany-disks",
+)
+FILESTORE_SIZE = Rule(
+    "gke.volume.filestore-size",
+    "reject",
+    "A Filestore instance has at least the size of its tier's smallest",
+    "https://docs.cloud.google.com/filestore/docs/service-tiers",
+)
+
+RULES = (DISK_TYPE, DISK_MACHINE, DISK_SIZE, PERFORMANCE, READ_ONLY, FILESTORE_SIZE)
+
+DISK_TYPES = (*HYPERDISK, *PERSISTENT_DISK)
+SIZES_GIB = {
+    "hyperdisk-balanced": (4, 64 * 1024),
+    "hyperdisk-balanced-high-availability": (4, 64 * 1024),
+    "hyperdisk-extreme": (64, 64 * 1024),
+    "hyperdisk-throughput": (2 * 1024, 32 * 1024),
+    "hyperdisk-ml": (4, 64 * 1024),
+}
+"""Least and most, of the page as updated on 2026-08-26: https://docs.cloud.google.com/compute/docs/disks/hyperdisks#size-limits"""
+
+_IOPS = ("hyperdisk-balanced", "hyperdisk-balanced-high-availability", "hyperdisk-extreme")
+_THROUGHPUT = ("hyperdisk-balanced", "hyperdisk-balanced-high-availability", "hyperdisk-throughput", "hyperdisk-ml")
+
+FILESTORE_LEAST_GIB = {"basic-hdd": 100, "basic-ssd": 2560, "zonal": 1024, "regional": 100}
+"""By tier. basic-hdd below 1024 needs GKE 1.33. https://docs.cloud.google.com/filestore/docs/csi-driver,
+https://docs.cloud.google.com/filestore/docs/service-tiers (pages of 2025 and 2026)"""
+
+
+def disk(
+    *,
+    disk_type: str,
+    size_gib: int,
+    many_readers: bool,
+    existing: bool,
+    iops: int | None = None,
+    throughput_mib_s: int | None = None,
+) -> list[Finding]:
+    """A disk, new or existing; `many_readers`: nodes mount it read-only side by side."""
+    if disk_type not in DISK_TYPES:
+        fix = did_you_mean(nearest(disk_type, DISK_TYPES, 1), DISK_TYPES)
+        return [DISK_TYPE.finding("type", f'is "{disk_type}", which GKE does not make', fix)]
+    found: list[Finding] = []
+    least, most = SIZES_GIB.get(disk_type, (1, 64 * 1024))
+    if not least <= size_gib <= most:
+        message = f"is {size_gib}; a {disk_type} has {least} to {most} GiB"
+        found.append(DISK_SIZE.finding("size_gib", message, f"write {least if size_gib < least else most}"))
+    for field, value, takes in (("iops", iops, _IOPS), ("throughput_mib_s", throughput_mib_s, _THROUGHPUT)):
+        if value is not None and disk_type not in takes:
+            message = f"is {value}, and a {disk_type} takes none"
+            found.append(PERFORMANCE.finding(field, message, f"leave it out, or use {' or '.join(takes)}"))
+    if many_readers and not existing:
+        message = "is many-readers, and a new disk is empty and could never be written"
+        found.append(READ_ONLY.finding("access", message, "name an existing disk, or use filestore or a bucket"))
+    return found
+
+
+def machines(disk_type: str, machine_types: Sequence[str], field: str = "type") -> list[Finding]:
+    """A disk type on the machines of the pools whose pods mount it; what is not known passes."""
+    found: list[Finding] = []
+    for machine_type in dict.fromkeys(machine_types):
+        support = disk_support(machine_type)
+        if support and support.attaches(disk_type) is False:
+            fits = [*support.hyperdisk_types, *(("pd-balanced",) if support.persistent_disk else ())]
+            message = f"is {disk_type}, which {machine_type} ({support.series}) cannot attach"
+            fix = f"use {' or '.join(fits)}" if fits else "use filestore or a bucket"
+            found.append(DISK_MACHINE.finding(field, message, fix))
+    return found
+
+
+def filestore(tier: str, size_gib: int) -> list[Finding]:
+    """The size of a Filestore instance that is made for a claim."""
+    least = FILESTORE_LEAST_GIB[tier]
+    if size_gib >= least:
+        return []
+    return [
+        FILESTORE_SIZE.finding("size_gib", f"is {size_gib}; the tier {tier} begins at {least} GiB", f"write {least}")
+    ]

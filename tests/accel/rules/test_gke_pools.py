@@ -1,0 +1,125 @@
+"""Node pools of GKE: the guides' own values, tables held against each other, and what is refused together."""
+
+from fnmatch import fnmatch
+
+import pytest
+
+from accel.catalog import UnknownName, machines
+from accel.catalog.gke import gpu_partitions
+from accel.catalog.gke_machines import local_ssd_counts, local_ssds_included, node_machine
+from accel.rules import Finding, gcp_pools, gke_capacity, gke_drivers, gke_labels, gke_nodes, gke_sharing, gke_tpus
+
+
+def ids(findings: list[Finding]) -> list[str]:
+    return [finding.rule for finding in findings]
+
+
+@pytest.mark.parametrize(
+    "machine", [each for each in machines("gcp") if each.kind == "cpu"], ids=lambda each: each.name
+)
+def test_shapes_agree_with_the_catalogue(machine: object) -> None:
+    from accel.catalog import gke_machines
+
+    name = machine.name  # type: ignore[attr-defined]
+    series, vcpus, memory_mib = gke_machines._shapes()[name]
+    assert (series, vcpus, memory_mib) == (machine.family, machine.vcpus, machine.memory_mib)  # type: ignore[attr-defined]
+
+
+def test_local_ssds_agree_with_the_catalogue() -> None:
+    bundled = [each for each in machines("gcp") if each.local_ssd_mode == "bundled" and each.family != "a4x"]
+    assert len(bundled) > 10
+    for machine in bundled:
+        assert local_ssds_included(machine.name) * 375 == machine.local_ssd_gb
+        assert local_ssd_counts(machine.name) == (local_ssds_included(machine.name),)
+
+
+def test_a_cpu_machine_beside_the_catalogue() -> None:
+    assert (node_machine("c3-standard-22").vcpus, node_machine("n1-highcpu-16").memory_mib) == (22, 14746)
+    with pytest.raises(UnknownName) as unknown:
+        node_machine("n2-standard-12")
+    assert all(near.startswith("n2-") for near in unknown.value.nearest)
+
+
+def test_the_guides_pool() -> None:
+    """G-56 to G-58: a2-highgpu-4g, 0 to 4 nodes, begun with 2, sixteen A100 at most."""
+    assert gke_nodes.machine("a2-highgpu-4g", "gpu") == []
+    assert gcp_pools.bounds(0, 4, 2) == gke_nodes.initial(2, 4, 1) == []
+    assert ids(gcp_pools.bounds(0, 1, 2)) == ["gcp.pool.bounds"]
+    assert gcp_pools.most_accelerators("a2-highgpu-4g", 4) == 16
+
+
+def test_one_driver_owner() -> None:
+    """G-59 to G-61: what is not GKE's is switched off, and nothing is left to a default that changed."""
+    assert gke_drivers.VERSIONS == {
+        "default": "DEFAULT",
+        "latest": "LATEST",
+        "daemonset": "INSTALLATION_DISABLED",
+        "operator": "INSTALLATION_DISABLED",
+    }
+    assert gke_drivers.driver("latest", "COS_CONTAINERD", secure_boot=True) == []
+    assert ids(gke_drivers.driver("operator", "COS_CONTAINERD", sharing="mps")) == [
+        "gke.driver.operator-cos",
+        "gke.driver.operator-sharing",
+    ]
+
+
+@pytest.mark.parametrize("accelerator", ["nvidia-tesla-a100", "nvidia-a100-80gb", "nvidia-h100-80gb", "nvidia-b200"])
+def test_every_profile_of_a_gpu_is_its_own(accelerator: str) -> None:
+    for profile in gpu_partitions(accelerator):
+        assert "gke.mig.profile" not in ids(gke_sharing.partition(profile, accelerator, 1))
+    other = next(name for name in gpu_partitions("nvidia-h200-141gb") if name not in gpu_partitions(accelerator))
+    assert ids(gke_sharing.partition(other, accelerator, 1)) == ["gke.mig.profile"]
+
+
+@pytest.mark.parametrize("clients, refused", [(0, True), (1, True), (2, False), (48, False), (49, True)])
+def test_clients(clients: int, refused: bool) -> None:
+    assert ("gke.sharing.clients" in ids(gke_sharing.sharing("time-sharing", clients, units=1))) == refused
+
+
+def test_flex_start_as_google_writes_it() -> None:
+    """--flex-start --num-nodes=0 --location-policy=ANY --reservation-affinity=none --no-enable-autorepair."""
+    assert gke_capacity.capacity("flex-start", machine_type="a2-highgpu-4g", location_policy="ANY") == []
+    assert (
+        gke_capacity.flex_start(min_nodes=0, initial_nodes=0, auto_repair=False, location_policy="ANY", upgrade=None)
+        == []
+    )
+    wrong = gke_capacity.flex_start(
+        min_nodes=1, initial_nodes=1, auto_repair=True, location_policy="BALANCED", upgrade="surge"
+    )
+    assert [finding.field for finding in wrong] == [
+        "min_nodes", "initial_nodes", "auto_repair", "location_policy", "upgrade",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["gpu", "a", "l4-spot", "x" * 32])
+def test_a_key_with_what_is_made_up_fits_googles_pattern(key: str) -> None:
+    import re
+
+    assert gke_labels.pool_name(key) == []
+    assert re.fullmatch(r"(?:[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)", f"{key}-0a1b2c3")
+
+
+@pytest.mark.parametrize("key", ["Gpu", "1gpu", "gpu-", "gpu_pool", ""])
+def test_a_key_that_google_refuses(key: str) -> None:
+    assert ids(gke_labels.pool_name(key)) == ["gke.pool.name"]
+
+
+def test_a_long_label_set() -> None:
+    assert ids(gke_labels.labels({f"k{i}": "v" * 60 for i in range(20)})) == ["gke.label.size"]
+
+
+@pytest.mark.parametrize("zone, known", [("us-central1-a", True), ("us-central1-z", False), ("europe-north9-a", False)])
+def test_where_gpus_are(zone: str, known: bool) -> None:
+    assert (gke_nodes.zone_offers("a2-highgpu-4g", [zone]) == []) == known
+    assert (gke_nodes.zone_offers("n1+nvidia-tesla-t4x2", [zone]) == []) == known
+
+
+def test_a_slice_of_one_host_scales_freely() -> None:
+    free = gke_tpus.slice_pool("ct6e-standard-4t", "2x2", min_nodes=3, initial_nodes=2, zone_count=3, policy=None)
+    assert free == []
+
+
+def test_messages_are_one_line_with_a_page() -> None:
+    for module in (gke_capacity, gke_drivers, gke_labels, gke_nodes, gke_sharing, gke_tpus):
+        for rule in module.RULES:
+            assert fnmatch(rule.id, "gke.*.*") and rule.source.startswith("https://") and "\n" not in rule.summary
