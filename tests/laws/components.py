@@ -23,6 +23,11 @@ from components.aws.network import Network, NetworkArgs, NetworkSpec
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 from components.base import Component
+from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
+from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
+from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
+from tests.components.gcp import makers as google
+from tests.components.kubernetes.makers import MAKERS as IN_CLUSTERS
 
 QUEUE = "arn:aws:batch:us-east-1:111122223333:job-queue/gpu"
 SECRET = "arn:aws:secretsmanager:us-east-1:210020003000:secret:wandb-AbCdEf"
@@ -109,7 +114,33 @@ def submit_policy(name: str, definitions: int = 1, claims: bool = True, definiti
     return SubmitPolicy(name, args)
 
 
+POOL = {"cluster": "ml", "location": "us-central1", "zones": ["us-central1-a"]}
+
+
+def cpu_pool(name: str) -> CpuPool:
+    return CpuPool(name, CpuPoolArgs(spec=CpuPoolSpec(max_nodes=3), service_account=out("nodes@p"), **POOL))
+
+
+def gpu_pool(name: str) -> GpuPool:
+    spec = GpuPoolSpec(machine_type="g2-standard-8", max_nodes=4, capacity="spot")
+    return GpuPool(name, GpuPoolArgs(spec=spec, service_account=out("nodes@p"), **POOL))
+
+
+def tpu_pool(name: str) -> TpuPool:
+    spec = TpuPoolSpec(machine_type="ct5lp-hightpu-4t", topology="4x4")
+    return TpuPool(name, TpuPoolArgs(spec=spec, service_account=out("nodes@p"), **POOL))
+
+
 MAKERS: dict[str, Callable[[str], Component]] = {
+    "gcp-network": google.network,
+    "gcp-node-account": google.node_account,
+    "gcp-workload-account": google.workload_account,
+    "gke-cluster": google.cluster,
+    "gke-cluster-peered": lambda name: google.cluster(name, control_plane_cidr="172.16.0.0/28"),
+    "gke-cpu-pool": cpu_pool,
+    "gke-gpu-pool": gpu_pool,
+    "gke-tpu-pool": tpu_pool,
+    **{f"in-cluster-{key}": maker for key, maker in IN_CLUSTERS.items()},
     "batch-roles": roles,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
     "compute-environment": lambda name: environment(name, OnDemandSpec(instance_types=["g5"], max_vcpus=64)),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,20 @@ import pytest
 import yaml
 
 from sandbox.environment import environment, project
-from sandbox.processes import start, stop
+from sandbox.processes import PARTS, start, stop
 
 PROJECT = "name: {name}\nruntime: python\n"
+PYTHON = """#!/bin/sh
+case "$*" in
+"-m pip list"*)
+    kept="$0-$(printf %s "$*" | tr -c a-z- _)"
+    [ -s "$kept" ] || {{ {python} "$@" > "$kept.$$" && mv "$kept.$$" "$kept"; }} || exit
+    exec cat "$kept"
+    ;;
+esac
+exec {python} "$@"
+"""
+"""Python for the engine, which lists the installed packages before every command: half a second, always the same."""
 STEPS = ("create", "update", "replace", "delete", "same")
 
 
@@ -71,6 +83,11 @@ class Result:
         """The counts, without zeros and without the operations named."""
         return {op: n for op, n in self.counts.items() if n and op not in without}
 
+    @property
+    def drift(self) -> dict[str, tuple[str, ...]]:
+        """What the refresh of `up --refresh` found to differ from the state: paths by name."""
+        return {step.name: step.diffs for step in self.steps if step.op == "refresh" and step.diffs}
+
     def step(self, name: str, op: str) -> Step:
         found = [step for step in self.steps if step.name == name and step.op == op]
         assert found, f"no {op} of {name} among {[(s.op, s.name) for s in self.steps]}"
@@ -100,7 +117,6 @@ class Engine:
             **sandbox.variables,
             "PULUMI_DEBUG_COMMANDS": "true",  # the event log is behind it
             "PYTHONPATH": str(project()),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "VIRTUAL_ENV": "",
             **(environ or {}),
         }
@@ -216,6 +232,19 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One sandbox for the session (of each worker, under xdist)."""
     home = tmp_path_factory.mktemp("sandbox")
     start(home)
+    python = home / "python"
+    python.write_text(PYTHON.format(python=shlex.quote(sys.executable)))
+    python.chmod(0o755)
+    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": str(python)})
+    stop(home)
+
+
+@pytest.fixture(scope="session")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """As `sandbox`, with the Google and Kubernetes parts: nodes that come in moments."""
+    home = tmp_path_factory.mktemp("google")
+    (home / "nodes.json").write_text(json.dumps({"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3}))
+    start(home, PARTS)
     yield Sandbox(home, environment(home))
     stop(home)
 

@@ -19,6 +19,15 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 """What functions answer, by token."""
 
+COMPUTED: dict[str, dict[str, Any]] = {
+    "gcp:container/cluster:Cluster": {"endpoint": "203.0.113.7", "masterAuth": {"clusterCaCertificate": "TUlJQg=="}},
+    "gcp:serviceaccount/account:Account": {
+        "email": "made@ml-dev-1234.iam.gserviceaccount.com",
+        "member": "serviceAccount:made@ml-dev-1234.iam.gserviceaccount.com",
+    },
+}
+"""Attributes that the cloud makes up, by type."""
+
 STACKS: dict[str, dict[str, Any]] = {
     "organization/accel/network": {
         "network": {
@@ -67,7 +76,7 @@ class _Provider(Mocks):
             "ecsClusterArn": arn,
             "repositoryUrl": arn,
         }
-        return f"{args.name}-id", {**computed, **args.inputs}
+        return f"{args.name}-id", {**computed, **args.inputs, **COMPUTED.get(args.typ, {})}
 
     def call(self, args: MockCallArgs) -> dict[str, Any]:
         if args.token not in CALLS:

@@ -16,9 +16,10 @@ from .engine import Engine, Result, Sandbox
 KEY = "accel:environment"
 
 
-def environment(stack: str = "sandbox") -> dict[str, Any]:
-    """The environment of one of the project's stacks, as its file has it."""
-    return yaml.safe_load((project() / f"Pulumi.{stack}.yaml").read_text())["config"][KEY]
+def environment(stack: str = "sandbox", cloud: str = "aws") -> dict[str, Any]:
+    """The environment of one of the project's stacks, as its file has it, with the section of one cloud."""
+    values = yaml.safe_load((project() / f"Pulumi.{stack}.yaml").read_text())["config"][KEY]
+    return {key: value for key, value in values.items() if key == cloud or key not in ("aws", "gcp")}
 
 
 def put(path: str, value: Any, into: dict[str, Any]) -> dict[str, Any]:

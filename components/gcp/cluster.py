@@ -1,0 +1,278 @@
+"""A Standard cluster of GKE without nodes: pools are components of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gke_access as access_rules
+from accel.rules import gke_clusters as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Name, Spec
+from ..sdk import gcp
+from .addons import AddonsSpec, addons
+from .maintenance import MaintenanceSpec, policy
+
+Metrics = Literal[
+    "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET",
+    "CADVISOR", "KUBELET", "DCGM", "JOBSET",
+]  # fmt: skip
+Logs = Literal["WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "KCP_CONNECTION", "KCP_SSHD", "KCP_HPA"]
+
+
+class GkeClusterSpec(Spec):
+    """A cluster that this stack makes. A change of location, of the ranges or of the data plane replaces it."""
+
+    key: Name = Field(default="cluster", description="in the `clusters` output; its name begins so")
+    location: str = Field(description="a region, or a zone: one control plane, no fee for the first zonal cluster")
+    node_locations: list[str] = Field(default_factory=list, description="zones of nodes; empty: those of the location")
+    channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
+    version: str | None = Field(default=None, description="least version of the control plane, such as 1.33")
+    private_nodes: bool = Field(default=True, description="nodes have no public addresses")
+    private_endpoint: bool = Field(default=False, description="the API has no public address")
+    dns_endpoint: bool = Field(default=False, description="the API also answers at a name, to whom IAM lets")
+    authorized_networks: dict[str, str] | None = Field(
+        default=None, description="ranges that reach the API, by a name for each; null: no limit by address"
+    )
+    control_plane_cidr: str | None = Field(default=None, description="a private /28; null: out of the subnet")
+    webhook_ports: list[int] = Field(
+        default=[9443], description="that the API calls on nodes; opened where control_plane_cidr is set"
+    )
+    default_snat: bool = Field(default=True, description="pods leave the VPC under their node's address")
+    metrics: list[Metrics] = Field(
+        default=["POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET", "STORAGE", "CADVISOR", "KUBELET", "DCGM", "JOBSET"],
+        description="packages of metrics besides those of the system",
+    )
+    logs: list[Logs] = Field(default=["WORKLOADS"], description="logs kept besides those of the system")
+    managed_prometheus: bool = True
+    addons: AddonsSpec = AddonsSpec()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
+    autoscaling_profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
+        default="OPTIMIZE_UTILIZATION", description="the latter removes idle nodes, which cost, sooner"
+    )
+    binary_authorization: bool = False
+    intranode_visibility: bool = Field(default=False, description="flow logs see traffic inside a node")
+    secrets_key: str | None = Field(
+        default=None, description="Cloud KMS key that encrypts Secrets in the API's database: projects/.../cryptoKeys/k"
+    )
+    security_group: str | None = Field(
+        default=None, description="gke-security-groups@<domain>, for RBAC of Google groups"
+    )
+    deletion_protection: bool = Field(default=False, description="`pulumi` cannot delete or replace it")
+
+    def findings(self) -> list[Finding]:
+        return [
+            *rules.key(self.key),
+            *rules.location(self.location, self.node_locations),
+            *rules.version(self.channel, self.version, self.metrics),
+            *access_rules.access(
+                private_nodes=self.private_nodes,
+                private_endpoint=self.private_endpoint,
+                dns_endpoint=self.dns_endpoint,
+                authorized=self.authorized_networks,
+            ),
+            *(access_rules.control_plane(self.control_plane_cidr) if self.control_plane_cidr else []),
+            *access_rules.snat(default_snat=self.default_snat, private_nodes=self.private_nodes),
+            *access_rules.ports(self.webhook_ports),
+        ]
+
+    @property
+    def zonal(self) -> bool:
+        """Whether its control plane is in one zone."""
+        return rules.is_zone(self.location)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GkeClusterArgs:
+    """The spec, the project, where nodes, pods and services get addresses (`max_pods_per_node` is what the range for
+    pods was cut for), and the account that nodes run as."""
+
+    spec: GkeClusterSpec
+    project: str
+    network: pulumi.Input[str]
+    subnetwork: pulumi.Input[str]
+    pods_range: pulumi.Input[str]
+    services_range: pulumi.Input[str]
+    max_pods_per_node: pulumi.Input[int]
+    node_service_account: pulumi.Input[str]
+
+
+class GkeCluster(Component):
+    """A VPC-native cluster with Dataplane V2 and workload identity. Replacing it ends everything that runs there."""
+
+    TYPE = "accel:gcp:GkeCluster"
+
+    name: pulumi.Output[str]
+    location: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    ca_certificate: pulumi.Output[str]
+    workload_pool: pulumi.Output[str]
+
+    def __init__(self, name: str, args: GkeClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        cluster = _cluster(self, name, args)
+        if args.spec.control_plane_cidr and args.spec.webhook_ports:
+            _webhooks(self, name, args, args.spec.control_plane_cidr)
+        self.name = cluster.name
+        self.location = cluster.location
+        self.endpoint = cluster.endpoint
+        # The certificate is public; what would be secret beside it, a client's key, is never issued.
+        self.ca_certificate = pulumi.Output.unsecret(
+            cluster.master_auth.apply(lambda auth: cast(str, auth.cluster_ca_certificate))
+        )
+        self.workload_pool = cluster.id.apply(lambda _: f"{args.project}.svc.id.goog")
+        self.finish()
+
+
+def _cluster(self: Component, name: str, args: GkeClusterArgs) -> gcp.container.Cluster:
+    spec = args.spec
+    return gcp.container.Cluster(
+        name,
+        project=args.project,
+        location=spec.location,
+        node_locations=spec.node_locations or None,
+        network=args.network,
+        subnetwork=args.subnetwork,
+        networking_mode="VPC_NATIVE",
+        ip_allocation_policy=gcp.container.ClusterIpAllocationPolicyArgs(
+            cluster_secondary_range_name=args.pods_range, services_secondary_range_name=args.services_range
+        ),
+        default_max_pods_per_node=args.max_pods_per_node,
+        datapath_provider="ADVANCED_DATAPATH",
+        enable_intranode_visibility=spec.intranode_visibility,
+        default_snat_status=gcp.container.ClusterDefaultSnatStatusArgs(disabled=not spec.default_snat),
+        **_default_pool(args),
+        **_versions(spec),
+        **_access(spec),
+        **_security(spec, args.project),
+        **_observed(spec),
+        addons_config=addons(spec.addons),
+        cluster_autoscaling=gcp.container.ClusterClusterAutoscalingArgs(
+            enabled=False, autoscaling_profile=spec.autoscaling_profile
+        ),
+        gateway_api_config=gcp.container.ClusterGatewayApiConfigArgs(channel="CHANNEL_DISABLED"),
+        maintenance_policy=policy(spec.maintenance),
+        deletion_protection=spec.deletion_protection,
+        # The pool that node_config is for is gone after the first update, and the block then reads as a change that
+        # replaces the cluster: https://github.com/hashicorp/terraform-provider-google/issues/17511
+        opts=self.child(ignore_changes=["nodeConfig"]),
+    )
+
+
+def _default_pool(args: GkeClusterArgs) -> dict[str, Any]:
+    """A cluster cannot be made without a pool: one with a node is made, and deleted at once."""
+    return {
+        "initial_node_count": 1,
+        "remove_default_node_pool": True,
+        # Without it that node needs the project's default account, which a well-kept project does not have.
+        "node_config": gcp.container.ClusterNodeConfigArgs(service_account=args.node_service_account),
+    }
+
+
+def _versions(spec: GkeClusterSpec) -> dict[str, Any]:
+    return {
+        "release_channel": gcp.container.ClusterReleaseChannelArgs(channel=spec.channel),
+        "min_master_version": spec.version,
+    }
+
+
+def _access(spec: GkeClusterSpec) -> dict[str, Any]:
+    """Who reaches the API, and how nodes do."""
+    given: dict[str, Any] = {
+        "master_auth": gcp.container.ClusterMasterAuthArgs(
+            client_certificate_config=gcp.container.ClusterMasterAuthClientCertificateConfigArgs(
+                issue_client_certificate=False
+            )
+        )
+    }
+    if spec.private_nodes:
+        given["private_cluster_config"] = gcp.container.ClusterPrivateClusterConfigArgs(
+            enable_private_nodes=True,
+            enable_private_endpoint=spec.private_endpoint,
+            master_ipv4_cidr_block=spec.control_plane_cidr,
+        )
+    # A private endpoint is refused without the block, which may name nothing:
+    # https://github.com/GoogleCloudPlatform/magic-modules/pull/8338
+    if spec.authorized_networks is not None or spec.private_endpoint:
+        given["master_authorized_networks_config"] = gcp.container.ClusterMasterAuthorizedNetworksConfigArgs(
+            cidr_blocks=[
+                gcp.container.ClusterMasterAuthorizedNetworksConfigCidrBlockArgs(cidr_block=cidr, display_name=label)
+                for label, cidr in sorted((spec.authorized_networks or {}).items())
+            ],
+            gcp_public_cidrs_access_enabled=False,
+        )
+    if spec.dns_endpoint:
+        given["control_plane_endpoints_config"] = gcp.container.ClusterControlPlaneEndpointsConfigArgs(
+            dns_endpoint_config=gcp.container.ClusterControlPlaneEndpointsConfigDnsEndpointConfigArgs(
+                allow_external_traffic=True
+            )
+        )
+    return given
+
+
+def _security(spec: GkeClusterSpec, project: str) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "workload_identity_config": gcp.container.ClusterWorkloadIdentityConfigArgs(
+            workload_pool=f"{project}.svc.id.goog"
+        ),
+        "enable_shielded_nodes": True,
+        "enable_legacy_abac": False,
+        # Dataplane V2 enforces network policies by itself, and Calico's switch must be off beside it.
+        "network_policy": gcp.container.ClusterNetworkPolicyArgs(enabled=False),
+        "security_posture_config": gcp.container.ClusterSecurityPostureConfigArgs(mode="BASIC"),
+        "rbac_binding_config": gcp.container.ClusterRbacBindingConfigArgs(
+            enable_insecure_binding_system_authenticated=False, enable_insecure_binding_system_unauthenticated=False
+        ),
+        "binary_authorization": gcp.container.ClusterBinaryAuthorizationArgs(
+            evaluation_mode="PROJECT_SINGLETON_POLICY_ENFORCE" if spec.binary_authorization else "DISABLED"
+        ),
+        "secret_manager_config": gcp.container.ClusterSecretManagerConfigArgs(enabled=spec.addons.secret_manager),
+    }
+    if spec.secrets_key:
+        given["database_encryption"] = gcp.container.ClusterDatabaseEncryptionArgs(
+            state="ENCRYPTED", key_name=spec.secrets_key
+        )
+    if spec.security_group:
+        given["authenticator_groups_config"] = gcp.container.ClusterAuthenticatorGroupsConfigArgs(
+            security_group=spec.security_group
+        )
+    return given
+
+
+def _observed(spec: GkeClusterSpec) -> dict[str, Any]:
+    return {
+        "logging_config": gcp.container.ClusterLoggingConfigArgs(
+            enable_components=["SYSTEM_COMPONENTS", *dict.fromkeys(spec.logs)]
+        ),
+        "monitoring_config": gcp.container.ClusterMonitoringConfigArgs(
+            enable_components=["SYSTEM_COMPONENTS", *dict.fromkeys(spec.metrics)],
+            managed_prometheus=gcp.container.ClusterMonitoringConfigManagedPrometheusArgs(
+                enabled=spec.managed_prometheus
+            ),
+        ),
+        "cost_management_config": gcp.container.ClusterCostManagementConfigArgs(enabled=True),
+    }
+
+
+def _webhooks(self: Component, name: str, args: GkeClusterArgs, control_plane: str) -> None:
+    """GKE lets the control plane in at 443 and 10250 alone, and admission webhooks of controllers listen elsewhere.
+
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/private-clusters#add_firewall_rules
+    """
+    gcp.compute.Firewall(
+        f"{name}-webhooks",
+        project=args.project,
+        network=args.network,
+        direction="INGRESS",
+        source_ranges=[control_plane],
+        target_service_accounts=[args.node_service_account],
+        allows=[
+            gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[str(port) for port in sorted(args.spec.webhook_ports)])
+        ],
+        description="from the control plane to admission webhooks",
+        opts=self.child(),
+    )

@@ -1,0 +1,69 @@
+"""A GKE node pool of CPU machines."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+
+from accel.rules import gke_nodes
+from accel.rules.finding import Finding
+
+from ..base import Component
+from .pool_base import PoolArgs, autoscaled, compact, node_pool
+from .pool_spec import PoolSpec
+
+
+class CpuPoolSpec(PoolSpec):
+    """CPU machines: for system pods, queue controllers, data loading."""
+
+    kind: Literal["cpu"] = "cpu"
+    machine_type: str = "e2-standard-4"
+    max_nodes: int
+    compact_placement: bool = False
+
+    def most_nodes(self, zone_count: int) -> int:
+        return self.max_nodes * zone_count if self.limits == "per-zone" else self.max_nodes
+
+    def findings(self) -> list[Finding]:
+        found = gke_nodes.machine(self.machine_type, "cpu") + self.pool_findings(max_nodes=self.max_nodes)
+        found += gke_nodes.zone_offers(self.machine_type, self.zones) + self.flex_findings()
+        if self.compact_placement:
+            most = self.most_nodes(self.zone_count or 1)
+            found += gke_nodes.compact(self.machine_type, most, self.zone_count, upgrade=self.strategy)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuPoolArgs(PoolArgs):
+    """The spec, and what PoolArgs wire."""
+
+    spec: CpuPoolSpec
+
+
+class CpuPool(Component):
+    """Nodes without accelerators, as many as pods need.
+
+    Google replaces the pool, and evicts the pods of its nodes, where its zones' region, its disks' encryption, local
+    SSDs, reservation, placement or Spot change. The name is generated, so that the new pool is there before the old one
+    goes.
+    """
+
+    TYPE = "accel:gcp:CpuPool"
+
+    name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: CpuPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        policy = "BALANCED" if spec.capacity in ("on-demand", "reservation") else "ANY"
+        pool = node_pool(
+            self,
+            name,
+            spec,
+            args,
+            autoscaling=autoscaled(spec, spec.max_nodes, policy),
+            placement=compact(spec.compact_placement, spec.placement_policy),
+            node={},
+        )
+        self.name = pool.name
+        self.finish()

@@ -1,0 +1,193 @@
+"""A GKE node pool of GPU machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.catalog import accelerator as accelerator_named
+from accel.catalog.gke import offered_gpus
+from accel.catalog.gke_machines import node_machine
+from accel.rules import gcp_gpus, gcp_machines, gcp_pools, gke_capacity, gke_drivers, gke_nodes, gke_sharing
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .pool_base import PoolArgs, autoscaled, compact, node_pool
+from .pool_spec import PoolSpec
+
+Driver = Literal["default", "latest", "daemonset", "operator"]
+
+
+class SharingSpec(Spec):
+    """One GPU, or one partition, for several containers at once."""
+
+    strategy: Literal["time-sharing", "mps"]
+    clients: int = Field(description="containers of each GPU or partition, 2 to 48")
+
+
+class GpuPoolSpec(PoolSpec):
+    """GPU machines. With GPUs built in, `accelerator` and `accelerator_count` may be left out."""
+
+    kind: Literal["gpu"] = "gpu"
+    max_nodes: int
+    accelerator: str | None = Field(default=None, description="to attach to an N1 machine, such as nvidia-tesla-t4")
+    accelerator_count: int | None = Field(default=None, description="of each N1 machine")
+    driver: Driver = Field(
+        default="default",
+        description="who installs it: GKE (default, latest), the stack's DaemonSet, or NVIDIA's operator",
+    )
+    sharing: SharingSpec | None = None
+    mig_partition: str | None = Field(
+        default=None, description="MIG profile that every GPU is cut into, such as 1g.10gb"
+    )
+    queued_provisioning: bool = Field(default=False, description="nodes come by ProvisioningRequest, all at once")
+    compact_placement: bool = False
+
+    @property
+    def accelerator_type(self) -> str:
+        """As Google spells it, which is also the node label."""
+        name = node_machine(self.machine_type).accelerator or self.accelerator or ""
+        return accelerator_named(name).gcp_type
+
+    @property
+    def gpu_count(self) -> float:
+        """Of each node; a share of one GPU is a fraction."""
+        return node_machine(self.machine_type).accelerator_count or self.accelerator_count or 1
+
+    @property
+    def whole_gpus(self) -> int:
+        """As the API counts: a share of a GPU is one."""
+        return math.ceil(self.gpu_count)
+
+    @property
+    def offered_gpus(self) -> int:
+        """The nvidia.com/gpu that a node offers."""
+        clients = self.sharing.clients if self.sharing else 1
+        return offered_gpus(accelerator_named(self.accelerator_type).name, self.whole_gpus, self.mig_partition, clients)
+
+    @property
+    def quota_gpus(self) -> int:
+        """The GPUs that the pool may come to, for which the project needs quota; in one zone where zones are not known
+        and limits are by zone."""
+        return gcp_pools.most_accelerators(
+            self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
+        )
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """The author's, and the one that keeps GKE's device plugin away from the operator's."""
+        own = {gke_drivers.NO_PLUGIN_LABEL: "true"} if self.driver == "operator" else {}
+        return {**self.labels, **own}
+
+    def most_nodes(self, zone_count: int) -> int:
+        return self.max_nodes * zone_count if self.limits == "per-zone" else self.max_nodes
+
+    def findings(self) -> list[Finding]:
+        found = self._machine_findings()
+        found += self.pool_findings(max_nodes=self.max_nodes) + self.flex_findings()
+        found += gke_drivers.driver(
+            self.driver,
+            self.image_type,
+            labels=tuple(self.labels),
+            partition=self.mig_partition,
+            sharing=self.sharing.strategy if self.sharing else None,
+            secure_boot=self.secure_boot,
+        )
+        if self.queued_provisioning:
+            found += gke_capacity.queued(self.capacity)
+        if self.compact_placement:
+            most = self.most_nodes(self.zone_count or 1)
+            found += gke_nodes.compact(
+                self.machine_type, most, self.zone_count, upgrade=self.strategy, queued=self.queued_provisioning
+            )
+        # What follows asks the catalogue for the GPU, and has nothing to say of one that is not there.
+        return found if any(each.severity == "reject" for each in found) else found + self._gpu_findings()
+
+    def _machine_findings(self) -> list[Finding]:
+        found = gcp_gpus.accelerator_name(self.accelerator) if self.accelerator else []
+        found += [] if found else gke_nodes.machine(self.machine_type, "gpu", self.accelerator is not None)
+        if any(each.severity == "reject" for each in found):
+            return found
+        zone = self.zones[0] if self.zones else None
+        found += gcp_machines.machine(self.machine_type, self.accelerator, self.accelerator_count, zone)
+        found += gcp_gpus.small_a3(self.machine_type, self.capacity, "capacity")
+        return found + gcp_gpus.scarce(self.machine_type, self.capacity, "capacity")
+
+    def _gpu_findings(self) -> list[Finding]:
+        name = accelerator_named(self.accelerator_type).name
+        found: list[Finding] = []
+        units: float = self.gpu_count
+        if self.mig_partition:
+            found += gke_sharing.partition(self.mig_partition, name, self.gpu_count)
+            if not any(each.severity == "reject" for each in found):
+                units = offered_gpus(name, self.whole_gpus, self.mig_partition)
+        if self.sharing:
+            found += gke_sharing.sharing(
+                self.sharing.strategy, self.sharing.clients, units=units, partition=self.mig_partition
+            )
+        built_in = node_machine(self.machine_type).accelerator
+        machine = self.machine_type if built_in else f"n1+{name}x{self.whole_gpus}"
+        return found + gke_nodes.zone_offers(machine, self.zones)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuPoolArgs(PoolArgs):
+    """The spec, and what PoolArgs wire."""
+
+    spec: GpuPoolSpec
+
+
+class GpuPool(Component):
+    """Nodes with GPUs, as many as pods need; none are made at first, so that it is made where they are out of stock.
+
+    The driver mode is always written out, and exactly one party installs. Google replaces the whole pool, and evicts
+    the jobs on its nodes, where driver, sharing, mig_partition, accelerator or its count, Spot, flex-start,
+    reservation, placement, local SSDs or queued provisioning change
+    (https://github.com/hashicorp/terraform-provider-google/issues/23248); a machine type, disk or image is changed by
+    an upgrade of the nodes, which evicts their pods too. The name is generated, so that the new pool is there before
+    the old one goes; `pool_hooks()` warn in a preview.
+    """
+
+    TYPE = "accel:gcp:GpuPool"
+
+    name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: GpuPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        pool = node_pool(
+            self,
+            name,
+            spec,
+            args,
+            autoscaling=autoscaled(spec, spec.max_nodes, "ANY"),
+            placement=compact(spec.compact_placement, spec.placement_policy),
+            queued=spec.queued_provisioning,
+            node={"guest_accelerators": [_accelerator(spec)]},
+        )
+        self.name = pool.name
+        self.finish()
+
+
+def _accelerator(spec: GpuPoolSpec) -> gcp.container.NodePoolNodeConfigGuestAcceleratorArgs:
+    sharing = spec.sharing
+    return gcp.container.NodePoolNodeConfigGuestAcceleratorArgs(
+        type=spec.accelerator_type,
+        count=spec.whole_gpus,
+        gpu_partition_size=spec.mig_partition,
+        # Left out, GKE fills it in, and the provider then sees a change that replaces the pool
+        # (https://github.com/hashicorp/terraform-provider-google/issues/19536).
+        gpu_driver_installation_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
+            gpu_driver_version=gke_drivers.VERSIONS[spec.driver]
+        ),
+        gpu_sharing_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgs(
+            gpu_sharing_strategy=sharing.strategy.upper().replace("-", "_"), max_shared_clients_per_gpu=sharing.clients
+        )
+        if sharing
+        else None,
+    )

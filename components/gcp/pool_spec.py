@@ -1,0 +1,165 @@
+"""The spec that CPU, GPU and TPU node pools of GKE have in common."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from accel.catalog.gke_machines import local_ssds_included
+from accel.contract.gke import Taint
+from accel.rules import gcp_pools, gke_capacity, gke_labels, gke_nodes
+from accel.rules.finding import Finding
+
+from ..base import Spec
+
+Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+
+
+class DiskSpec(Spec):
+    """The boot disk of each node."""
+
+    size_gib: int = 100
+    type: Literal["pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"] | None = Field(
+        default=None, description="absent: as the machine type needs it"
+    )
+
+
+class LocalSsdSpec(Spec):
+    """Local SSDs of each node, 375 GiB each on most machines. Machines that have some by nature need none of this."""
+
+    count: int = Field(ge=1)
+    use: Literal["ephemeral", "block"] = Field(
+        default="ephemeral", description="ephemeral: for emptyDir volumes and images; block: raw disks"
+    )
+
+
+class ReservationSpec(Spec):
+    """A Compute Engine reservation that nodes are made in, and nowhere else."""
+
+    name: str = Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
+    project: str | None = Field(default=None, description="whose shared reservation it is; absent: the cluster's")
+    block: str | None = Field(default=None, description="one block of a reservation that has blocks")
+
+    @property
+    def path(self) -> str:
+        """As `reservationAffinity.values` takes it."""
+        owner = f"projects/{self.project}/reservations/" if self.project else ""
+        return owner + self.name + (f"/reservationBlocks/{self.block}" if self.block else "")
+
+
+class SurgeSpec(Spec):
+    """Nodes are replaced so many at a time."""
+
+    strategy: Literal["surge"] = "surge"
+    max_surge: int = Field(default=1, description="nodes added at once, which needs quota and capacity for them")
+    max_unavailable: int = Field(default=0, description="nodes taken away at once")
+
+    def findings(self) -> list[Finding]:
+        return gke_nodes.surge(self.max_surge, self.max_unavailable)
+
+
+class BlueGreenSpec(Spec):
+    """All nodes are made anew beside the old ones, which go in batches. Needs room for twice the nodes."""
+
+    strategy: Literal["blue-green"] = "blue-green"
+    batch_nodes: int | None = Field(default=None, ge=1)
+    batch_percent: float | None = Field(default=None, gt=0, le=100)
+    batch_soak_s: int = Field(default=0, ge=0)
+    pool_soak_s: int = Field(default=3600, ge=0, description="how long the old nodes stay for a way back")
+
+    def findings(self) -> list[Finding]:
+        return gke_nodes.blue_green(self.batch_nodes, self.batch_percent)
+
+
+UpgradeSpec = Annotated[SurgeSpec | BlueGreenSpec, Field(discriminator="strategy")]
+
+
+class PoolSpec(Spec):
+    """What every node pool has."""
+
+    machine_type: str
+    zones: list[str] | None = Field(default=None, min_length=1, description="absent: those of the cluster")
+    min_nodes: int = Field(default=0, description="kept running and paid for")
+    initial_nodes: int = Field(
+        default=0, description="in each zone, when the pool is made; 0 lets it be made where machines are out of stock"
+    )
+    limits: Literal["total", "per-zone"] = Field(default="total", description="what min_nodes and max_nodes count")
+    location_policy: Literal["BALANCED", "ANY"] | None = Field(
+        default=None, description="absent: ANY, which goes where there is room, BALANCED for CPU nodes on demand"
+    )
+    capacity: Capacity = "on-demand"
+    reservation: ReservationSpec | None = None
+    max_run_duration_s: int | None = Field(default=None, description="of a flex-start node; absent: seven days")
+    placement_policy: str | None = Field(default=None, description="name of a resource policy of your own")
+    disk: DiskSpec = DiskSpec()
+    local_ssds: LocalSsdSpec | None = None
+    image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = "COS_CONTAINERD"
+    image_streaming: bool = True
+    preloaded_images: list[str] = Field(
+        default_factory=list[str], description="disk images with container images, attached to each node"
+    )
+    upgrade: UpgradeSpec | None = Field(default=None, description="absent: surge, of one node at a time")
+    auto_upgrade: bool = True
+    auto_repair: bool | None = Field(default=None, description="absent: true, and false for flex-start")
+    labels: dict[str, str] = Field(default_factory=dict[str, str], description="of the nodes, in Kubernetes")
+    taints: list[Taint] = Field(default_factory=list[Taint])
+    secure_boot: bool = Field(default=True, description="of Shielded VMs; unsigned kernel modules do not load with it")
+    private_nodes: bool = True
+    max_pods_per_node: int | None = Field(default=None, description="absent: the cluster's")
+
+    @property
+    def zone_count(self) -> int | None:
+        return len(self.zones) if self.zones else None
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """The labels that the API is given."""
+        return self.labels
+
+    @property
+    def strategy(self) -> str | None:
+        return self.upgrade.strategy if self.upgrade else None
+
+    @property
+    def ephemeral_ssds(self) -> int:
+        """Local SSDs that back ephemeral storage. Those that a machine has by nature do, unless given as raw disks."""
+        if self.local_ssds:
+            return self.local_ssds.count if self.local_ssds.use == "ephemeral" else 0
+        return local_ssds_included(self.machine_type)
+
+    def pool_findings(self, *, max_nodes: int) -> list[Finding]:
+        """Of the fields that every kind has."""
+        count = self.zone_count or 1
+        most = max_nodes * count if self.limits == "per-zone" else max_nodes
+        begins = self.initial_nodes if self.limits == "per-zone" or count == 1 else 0
+        found = gcp_pools.bounds(self.min_nodes, max_nodes, begins or None)
+        found += gke_nodes.initial(self.initial_nodes, most, count)
+        found += gke_nodes.disk(self.disk.size_gib, self.disk.type, self.machine_type)
+        found += gke_nodes.management(self.auto_upgrade, None if self.capacity == "flex-start" else self.auto_repair)
+        found += gke_labels.labels(self.labels)
+        found += gke_labels.taints([(taint.key, taint.value, taint.effect) for taint in self.taints])
+        found += gke_capacity.capacity(
+            self.capacity,
+            machine_type=self.machine_type,
+            reservation=self.reservation.name if self.reservation else None,
+            zones=self.zone_count,
+            location_policy=self.location_policy,
+            max_run_duration_s=self.max_run_duration_s,
+        )
+        if self.local_ssds:
+            found += gke_nodes.local_ssds(self.local_ssds.count, self.machine_type)
+        if self.preloaded_images:
+            found += gke_nodes.preloaded(self.image_streaming)
+        return found
+
+    def flex_findings(self, hosts: int = 1) -> list[Finding]:
+        """What a flex-start pool must keep to."""
+        if self.capacity != "flex-start":
+            return []
+        return gke_capacity.flex_start(
+            min_nodes=self.min_nodes,
+            initial_nodes=self.initial_nodes,
+            auto_repair=self.auto_repair,
+            location_policy=self.location_policy,
+            upgrade=self.strategy,
+            hosts=hosts,
+        )

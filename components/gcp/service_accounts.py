@@ -1,0 +1,187 @@
+"""Google service accounts: what nodes run as, and what the code in pods may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gcp_accounts as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import gcp
+
+NODE_ROLE = "roles/container.defaultNodeServiceAccount"
+"""The least that a node needs: logs, metrics, its own registration.
+Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa"""
+
+READER = "roles/artifactregistry.reader"
+
+
+class NodeServiceAccountSpec(Spec):
+    """An account for nodes that this stack makes."""
+
+    repositories: list[str] = Field(
+        default_factory=list, description="projects/<p>/locations/<l>/repositories/<r> that nodes pull images from"
+    )
+    read_project_registry: bool = Field(default=False, description="nodes pull from every repository of the project")
+    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+
+    def findings(self) -> list[Finding]:
+        return rules.repositories(self.repositories) + rules.roles(self.roles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeServiceAccountArgs:
+    """The spec, and the project that the account is in."""
+
+    spec: NodeServiceAccountSpec
+    project: str
+
+
+class NodeServiceAccount(Component):
+    """The account that nodes run as, in place of the project's default one, which may edit everything.
+
+    Every pool names it: another account replaces all nodes.
+    """
+
+    TYPE = "accel:gcp:NodeServiceAccount"
+
+    email: pulumi.Output[str]
+
+    def __init__(self, name: str, args: NodeServiceAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        account = gcp.serviceaccount.Account(name, project=args.project, display_name="GKE nodes", opts=self.child())
+        roles = [NODE_ROLE, *([READER] if args.spec.read_project_registry else []), *args.spec.roles]
+        granted = [_project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
+        granted += [
+            _repository_role(self, name, repository, account.member)
+            for repository in dict.fromkeys(args.spec.repositories)
+        ]
+        # Whoever uses the account waits for its roles: a node that comes up without them never registers.
+        self.email = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.finish()
+
+
+def _project_role(
+    self: Component, name: str, project: str, role: str, member: pulumi.Output[str]
+) -> pulumi.Output[str]:
+    given = gcp.projects.IAMMember(
+        f"{name}-{role.rpartition('/')[2].replace('.', '-')}",
+        project=project,
+        role=role,
+        member=member,
+        opts=self.child(),
+    )
+    return given.id
+
+
+def _repository_role(self: Component, name: str, repository: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
+    _, project, _, location, _, short = repository.split("/")
+    given = gcp.artifactregistry.RepositoryIamMember(
+        f"{name}-{project}-{location}-{short}-reader",
+        project=project,
+        location=location,
+        repository=short,
+        role=READER,
+        member=member,
+        opts=self.child(),
+    )
+    return given.id
+
+
+class WorkloadServiceAccountSpec(Spec):
+    """What the pods of one Kubernetes service account may reach at Google."""
+
+    namespace: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+    service_account: str = Field(
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", description="of Kubernetes, in the namespace"
+    )
+    read_buckets: list[str] = Field(default_factory=list, description="Cloud Storage buckets that pods may read")
+    write_buckets: list[str] = Field(default_factory=list, description="buckets that pods may read and write")
+    secrets: list[str] = Field(default_factory=list, description="Secret Manager secrets of the project, by their ids")
+    repositories: list[str] = Field(
+        default_factory=list, description="projects/<p>/locations/<l>/repositories/<r> that pods may read"
+    )
+    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+
+    def findings(self) -> list[Finding]:
+        return rules.repositories(self.repositories) + rules.roles(self.roles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadServiceAccountArgs:
+    """The spec, the project that the account is in, and the workload pool of the cluster: <project>.svc.id.goog."""
+
+    spec: WorkloadServiceAccountSpec
+    project: str
+    workload_pool: pulumi.Input[str]
+
+
+class WorkloadServiceAccount(Component):
+    """A Google service account that pods become by workload identity, without a key.
+
+    The Kubernetes service account carries its e-mail as annotation iam.gke.io/gcp-service-account. The pool is the
+    project's, not the cluster's: pods of that name in every cluster of the project become it.
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
+    """
+
+    TYPE = "accel:gcp:WorkloadServiceAccount"
+
+    email: pulumi.Output[str]
+
+    def __init__(self, name: str, args: WorkloadServiceAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        account = gcp.serviceaccount.Account(
+            name,
+            project=args.project,
+            display_name=f"pods of {spec.namespace}/{spec.service_account}"[:100],
+            opts=self.child(),
+        )
+        gcp.serviceaccount.IAMMember(
+            f"{name}-workload-identity",
+            service_account_id=account.name,
+            role="roles/iam.workloadIdentityUser",
+            member=pulumi.Output.concat(
+                "serviceAccount:", args.workload_pool, f"[{spec.namespace}/{spec.service_account}]"
+            ),
+            opts=self.child(),
+        )
+        for role in dict.fromkeys(spec.roles):
+            _project_role(self, name, args.project, role, account.member)
+        _buckets(self, name, spec, account.member)
+        for secret in dict.fromkeys(spec.secrets):
+            gcp.secretmanager.SecretIamMember(
+                f"{name}-secret-{secret}",
+                project=args.project,
+                secret_id=secret,
+                role="roles/secretmanager.secretAccessor",
+                member=account.member,
+                opts=self.child(),
+            )
+        for repository in dict.fromkeys(spec.repositories):
+            _repository_role(self, name, repository, account.member)
+        self.email = account.email
+        self.finish()
+
+
+def _buckets(self: Component, name: str, spec: WorkloadServiceAccountSpec, member: pulumi.Output[str]) -> None:
+    """The roles that mounting a bucket needs.
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
+    by_role: dict[str, Sequence[str]] = {
+        "objectViewer": [bucket for bucket in spec.read_buckets if bucket not in spec.write_buckets],
+        "objectUser": spec.write_buckets,
+    }
+    for role, buckets in by_role.items():
+        for bucket in dict.fromkeys(buckets):
+            gcp.storage.BucketIAMMember(
+                f"{name}-{bucket}-{role}",
+                bucket=bucket,
+                role=f"roles/storage.{role}",
+                member=member,
+                opts=self.child(),
+            )

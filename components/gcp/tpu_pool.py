@@ -1,0 +1,104 @@
+"""A GKE node pool of TPU hosts: one slice of several hosts, or slices of one host each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.catalog.tpu import Slice, tpu_pool
+from accel.rules import gcp_tpu, gke_nodes, gke_tpus
+from accel.rules.finding import Finding
+
+from ..base import Component
+from ..sdk import gcp
+from .pool_base import PoolArgs, autoscaled, node_pool
+from .pool_spec import PoolSpec
+
+
+class TpuPoolSpec(PoolSpec):
+    """TPU hosts. A topology of several hosts is one slice: the pool then has all its nodes or none."""
+
+    kind: Literal["tpu"] = "tpu"
+    topology: str = Field(description="chips of a slice by side, such as 2x4 or 2x2x4")
+    max_nodes: int | None = Field(default=None, description="absent: the hosts of one slice")
+
+    @property
+    def slice(self) -> Slice:
+        return tpu_pool(self.machine_type, self.topology)
+
+    @property
+    def most(self) -> int:
+        """max_nodes, or what stands for it."""
+        if self.max_nodes is not None:
+            return self.max_nodes
+        found = gke_tpus.slice_of(self.machine_type, self.topology)
+        return found.hosts if found else 1
+
+    def most_nodes(self, zone_count: int) -> int:
+        return self.most * zone_count if self.limits == "per-zone" and not self.slice.multi_host else self.most
+
+    def findings(self) -> list[Finding]:
+        found = gcp_tpu.pool(self.machine_type, self.topology, self.max_nodes)
+        if found:
+            return found
+        found += self.pool_findings(max_nodes=self.most) + self.flex_findings(self.slice.hosts)
+        found += gke_nodes.zone_offers(self.machine_type, self.zones)
+        return found + gke_tpus.slice_pool(
+            self.machine_type,
+            self.topology,
+            min_nodes=self.min_nodes,
+            initial_nodes=self.initial_nodes,
+            zone_count=self.zone_count,
+            policy=self.placement_policy,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpuPoolArgs(PoolArgs):
+    """The spec, and what PoolArgs wire. A slice of several hosts needs one zone, in the spec or here."""
+
+    spec: TpuPoolSpec
+
+
+class TpuPool(Component):
+    """TPU hosts, as many as pods need; a slice of several hosts comes and goes whole.
+
+    Google replaces the pool, and ends the jobs on it, where topology, Spot, flex-start, reservation or placement
+    change. The name is generated, so that the new pool is there before the old one goes.
+    """
+
+    TYPE = "accel:gcp:TpuPool"
+
+    name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: TpuPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        several = spec.slice.multi_host
+        pool = node_pool(
+            self,
+            name,
+            spec,
+            args,
+            autoscaling=_slice(spec) if several else autoscaled(spec, spec.most, "ANY"),
+            placement=_placement(spec) if several else None,
+            node={},
+        )
+        self.name = pool.name
+        self.finish()
+
+
+def _slice(spec: TpuPoolSpec) -> gcp.container.NodePoolAutoscalingArgs:
+    # GKE scales such a pool between none and all, by the limits of its one zone.
+    return gcp.container.NodePoolAutoscalingArgs(
+        min_node_count=spec.min_nodes, max_node_count=spec.most, location_policy=spec.location_policy or "ANY"
+    )
+
+
+def _placement(spec: TpuPoolSpec) -> gcp.container.NodePoolPlacementPolicyArgs:
+    return gcp.container.NodePoolPlacementPolicyArgs(
+        type="COMPACT", tpu_topology=spec.slice.topology, policy_name=spec.placement_policy
+    )

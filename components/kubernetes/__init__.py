@@ -1,0 +1,1 @@
+"""What runs inside a Kubernetes cluster: drivers, health, queues, volumes. One component a file."""

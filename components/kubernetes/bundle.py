@@ -1,0 +1,163 @@
+"""Installs a release of Kueue or JobSet from the manifest that its project publishes, pinned by its digest."""
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, Self, cast
+
+import platformdirs
+import pulumi
+import yaml
+from pydantic import Field, model_validator
+
+from accel.faults import several
+
+from ..base import Component, Spec
+from .objects import Document, registered
+
+MANIFESTS = {
+    "kueue": "https://github.com/kubernetes-sigs/kueue/releases/download/v{version}/manifests.yaml",
+    "jobset": "https://github.com/kubernetes-sigs/jobset/releases/download/v{version}/manifests.yaml",
+}
+VERSIONS = {"kueue": "0.14.0", "jobset": "0.10.1"}
+"""The releases whose API the queues and jobs of this project are written for."""
+
+_FIRST = ("CustomResourceDefinition", "Namespace", "PriorityClass")
+_LAST = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding")
+_TIMEOUT_S = 60
+
+
+class ReleaseRefused(Exception):
+    """A manifest that cannot be had, is not the one that was pinned, or is no manifest."""
+
+
+class ReleaseBundleSpec(Spec):
+    """Which release, and how its manifest is known. The file is fetched once, and then lies in the user's cache."""
+
+    release: Literal["kueue", "jobset"]
+    version: str = Field(
+        default="", pattern=r"^(\d+\.\d+\.\d+)?$", description="without it, the tested one", validate_default=False
+    )
+    install: bool = Field(default=True, description="false: it is there already; nothing is made, nothing fetched")
+    sha256: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{64}$", description="of the manifest; sha256sum tells it"
+    )
+    path: str | None = Field(default=None, description="a manifest on this machine, in the place of the published one")
+
+    @property
+    def pinned(self) -> str:
+        """The version that is meant."""
+        return self.version or VERSIONS[self.release]
+
+    @property
+    def url(self) -> str:
+        """Where the project publishes the manifest."""
+        return MANIFESTS[self.release].format(version=self.pinned)
+
+    @model_validator(mode="after")
+    def _known_by_digest(self) -> Self:
+        if self.install and not self.sha256:
+            raise several([("sha256", f"is missing; run: curl -sL {self.url} | sha256sum")])
+        return self
+
+
+class ReleaseBundle(Component):
+    """Every object of a release's manifest, in an order that the API server takes.
+
+    Definitions and namespaces come first. Webhooks come last: they refuse what they cannot ask their controller about,
+    so they must not be there before it runs. Removing a bundle removes its definitions, and with those every queue and
+    job.
+    """
+
+    TYPE = "accel:kubernetes:ReleaseBundle"
+
+    version: pulumi.Output[str]
+
+    def __init__(self, name: str, spec: ReleaseBundleSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        found = stages(documents(manifest(spec), spec.url)) if spec.install else []
+        super().__init__(name, spec, opts)
+        before: list[pulumi.Resource] = []
+        for stage in found:
+            made = [self._register(name, document, before) for document in stage]
+            before = [*before, *made]
+        self.version = pulumi.Output.from_input(spec.pinned)
+        self.finish()
+
+    def _register(self, name: str, document: Document, before: list[pulumi.Resource]) -> pulumi.Resource:
+        # Released objects name each other by constants, which the engine cannot follow.
+        return registered(f"{name}-{identity(document)}", document, self.child(depends_on=before))
+
+
+def manifest(spec: ReleaseBundleSpec, cache: Path | None = None) -> str:
+    """The text of the manifest, from `path`, the cache or the network. Raises ReleaseRefused."""
+    told = f"{spec.release} {spec.pinned}"
+    if spec.path:
+        try:
+            return _checked(Path(spec.path).read_bytes(), spec.sha256, f"{told}: {spec.path}")
+        except OSError as error:
+            raise ReleaseRefused(f"{told}: {spec.path}: {error.strerror}") from None
+    kept = (cache or Path(platformdirs.user_cache_dir("accel")) / "releases") / f"{spec.sha256}.yaml"
+    if kept.exists():
+        return _checked(kept.read_bytes(), spec.sha256, f"{told}: {kept}")
+    text = _checked(_fetched(spec.url, told), spec.sha256, f"{told}: {spec.url}")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    # Two programs may fetch at once, and one may be killed: the file gets its name when it is whole.
+    part = kept.with_suffix(f".{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(kept)
+    return text
+
+
+def _fetched(url: str, told: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310  one of MANIFESTS, all https
+            return answer.read()
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise ReleaseRefused(f"{told}: {url}: {reason}; name a file that you have by path") from None
+
+
+def _checked(content: bytes, wanted: str | None, told: str) -> str:
+    is_ = hashlib.sha256(content).hexdigest()
+    if is_ != wanted:
+        raise ReleaseRefused(f"{told}: has sha256 {is_}, not {wanted}; it is another file than the one that was pinned")
+    return content.decode("utf-8")
+
+
+def documents(text: str, told: str) -> list[Document]:
+    """The objects of a manifest, lists opened. Raises ReleaseRefused."""
+    try:
+        read = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        raise ReleaseRefused(f"{told}: {' '.join(str(error).split())}") from None
+    found: list[Document] = []
+    for each in read:
+        if each is None:
+            continue
+        inner = cast(Document, each) if isinstance(each, dict) else {}
+        found += inner["items"] if inner.get("kind") == "List" else [inner]
+    if not all(each.get("apiVersion") and each.get("kind") and _name(each) for each in found):
+        raise ReleaseRefused(f"{told}: has a document without apiVersion, kind or name")
+    return found
+
+
+def stages(found: Iterable[Document]) -> list[list[Document]]:
+    """The objects in groups, each of which needs those before it."""
+    ordered: tuple[list[Document], ...] = ([], [], [])
+    for each in found:
+        ordered[0 if each["kind"] in _FIRST else 2 if each["kind"] in _LAST else 1].append(each)
+    return [stage for stage in ordered if stage]
+
+
+def identity(document: Document) -> str:
+    """A name that no other object of the manifest has."""
+    namespace = document["metadata"].get("namespace")
+    return "-".join(part for part in (document["kind"].lower(), namespace, _name(document)) if part)
+
+
+def _name(document: Document) -> str | None:
+    metadata = document.get("metadata")
+    return cast(Document, metadata).get("name") if isinstance(metadata, dict) else None

@@ -1,0 +1,121 @@
+"""A namespace that jobs run in: its pod security, the account of its pods, and what it may use in all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import pulumi
+from pydantic import Field, model_validator
+
+from accel.faults import several
+from accel.rules import kubernetes_names
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import core, meta, networking
+
+_SECURITY = "pod-security.kubernetes.io"
+_IDENTITY = "iam.gke.io/gcp-service-account"
+
+
+class JobNamespaceSpec(Spec):
+    """A namespace. Deleting it deletes every job, claim and queue in it."""
+
+    namespace: str
+    pod_security: Literal["restricted", "baseline", "privileged"] = Field(
+        default="baseline",
+        description="what pods may ask of their node: https://kubernetes.io/docs/concepts/security/pod-security-standards/",
+    )
+    service_account: str = Field(default="jobs", description="the Kubernetes account that jobs run as")
+    quota: dict[str, str] = Field(
+        default_factory=dict[str, str],
+        description="most of each resource in all, such as requests.nvidia.com/gpu: '16'; every pod then requests it",
+    )
+    network: Literal["open", "own-namespace"] = Field(
+        default="open", description="who may connect to its pods; own-namespace: only they themselves"
+    )
+    protect: bool = Field(default=False, description="refuse to delete it")
+
+    def findings(self) -> list[Finding]:
+        return [
+            *kubernetes_names.label(self.namespace, "namespace"),
+            *kubernetes_names.subdomain(self.service_account, "service_account"),
+        ]
+
+    @model_validator(mode="after")
+    def _own_account(self) -> Self:
+        if self.service_account == "default":
+            message = "is default, which Kubernetes makes itself; write another name, such as jobs"
+            raise several([("service_account", message)])
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNamespaceArgs:
+    """The spec, and the e-mail of the Google account that the Kubernetes account stands for (workload identity)."""
+
+    spec: JobNamespaceSpec
+    google_account: pulumi.Input[str] | None = None
+
+
+class JobNamespace(Component):
+    """A namespace with an account for jobs."""
+
+    TYPE = "accel:kubernetes:JobNamespace"
+
+    namespace: pulumi.Output[str]
+    service_account: pulumi.Output[str]
+
+    def __init__(self, name: str, args: JobNamespaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        namespace = core.Namespace(
+            name,
+            metadata=meta.ObjectMetaArgs(
+                name=spec.namespace,
+                labels={f"{_SECURITY}/enforce": spec.pod_security, f"{_SECURITY}/warn": spec.pod_security},
+            ),
+            opts=self.child(protect=spec.protect),
+        )
+        # What is in a namespace cannot be made before it, and names it by a constant that the engine cannot follow.
+        within = self.child(depends_on=[namespace])
+        account = core.ServiceAccount(
+            f"{name}-account",
+            metadata=meta.ObjectMetaArgs(
+                namespace=spec.namespace,
+                name=spec.service_account,
+                annotations={_IDENTITY: args.google_account} if args.google_account is not None else None,
+            ),
+            opts=within,
+        )
+        if spec.quota:
+            core.ResourceQuota(
+                f"{name}-quota",
+                metadata=meta.ObjectMetaArgs(namespace=spec.namespace),
+                spec=core.ResourceQuotaSpecArgs(hard=spec.quota),
+                opts=within,
+            )
+        if spec.network == "own-namespace":
+            _own_namespace(f"{name}-network", spec.namespace, within)
+        self.namespace = pulumi.Output.all(namespace.id).apply(lambda _: spec.namespace)
+        self.service_account = pulumi.Output.all(account.id).apply(lambda _: spec.service_account)
+        self.finish()
+
+
+def _own_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> None:
+    """Pods take connections from pods of their own namespace only; what they connect to is left open."""
+    networking.v1.NetworkPolicy(
+        name,
+        metadata=meta.ObjectMetaArgs(namespace=namespace),
+        spec=networking.v1.NetworkPolicySpecArgs(
+            pod_selector=meta.LabelSelectorArgs(),
+            policy_types=["Ingress"],
+            ingress=[
+                networking.v1.NetworkPolicyIngressRuleArgs(
+                    from_=[networking.v1.NetworkPolicyPeerArgs(pod_selector=meta.LabelSelectorArgs())]
+                )
+            ],
+        ),
+        opts=opts,
+    )

@@ -1,0 +1,42 @@
+"""Kubernetes objects for which the provider's SDK has no class that takes all of their fields."""
+
+from importlib.metadata import version
+from typing import Any, cast
+
+import pulumi
+
+Document = dict[str, Any]
+"""An object as YAML has it, names in Kubernetes' own spelling."""
+
+
+_DASHED = {
+    f"x-kubernetes-{name}": f"x_kubernetes_{name.replace('-', '_')}"
+    for name in ("embedded-resource", "int-or-string", "list-map-keys", "list-type", "map-type",
+                 "preserve-unknown-fields", "validations")
+}  # fmt: skip
+"""Names in definitions that the provider spells otherwise, and so reads back: with Kubernetes' own spelling a refresh
+finds a difference each time. https://github.com/pulumi/pulumi-kubernetes (provider.go, underscoreToDashMap)"""
+
+
+def token(document: Document) -> str:
+    """The type by which Pulumi's provider knows an object; the same as that of its typed class, where there is one."""
+    api = document["apiVersion"]
+    return f"kubernetes:{api if '/' in api else f'core/{api}'}:{document['kind']}"
+
+
+def registered(name: str, document: Document, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+    """Registers an object as it is written; as for a typed class, the provider's version is that of the SDK."""
+    return pulumi.CustomResource(token(document), name, _spelt(document), _versioned(opts))
+
+
+def _spelt(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_spelt(inner) for inner in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {_DASHED.get(key, key): _spelt(inner) for key, inner in cast(Document, value).items()}
+    return value
+
+
+def _versioned(opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+    opts.version = version("pulumi-kubernetes")
+    return opts

@@ -1,0 +1,68 @@
+"""Where `jobs` reads a cluster's targets without asking Pulumi: one ConfigMap, a key a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from accel.rules import kubernetes_names
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import core, meta
+from .judged import judged
+
+NAME = "accel-targets"
+MOST_BYTES = 1024 * 1024
+"""Of a ConfigMap's data: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+
+
+class PublishedTargetsSpec(Spec):
+    """The namespace of the ConfigMap: whoever may read ConfigMaps there finds the targets."""
+
+    namespace: str
+
+    def findings(self) -> list[Finding]:
+        return kubernetes_names.label(self.namespace, "namespace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedTargetsArgs:
+    """The spec, and each target as JSON text by its name."""
+
+    spec: PublishedTargetsSpec
+    targets: Mapping[str, pulumi.Input[str]]
+
+
+class PublishedTargets(Component):
+    """The ConfigMap accel-targets, a fixed name: readers must know it before anything is deployed."""
+
+    TYPE = "accel:kubernetes:PublishedTargets"
+
+    config_map: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PublishedTargetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        for target in args.targets:
+            judged(kubernetes_names.config_key(target, f"targets.{target}"))
+        super().__init__(name, args.spec, opts)
+        core.ConfigMap(
+            name,
+            metadata=meta.ObjectMetaArgs(name=NAME, namespace=args.spec.namespace),
+            data=pulumi.Output.all(**args.targets).apply(bounded),
+            opts=self.child(),
+        )
+        self.config_map = pulumi.Output.from_input(f"{args.spec.namespace}/{NAME}")
+        self.finish()
+
+
+def bounded(targets: Mapping[str, Any]) -> dict[str, str]:
+    """The targets, if Kubernetes takes as much in one ConfigMap. Raises ValueError."""
+    size = sum(len(key.encode()) + len(text.encode()) for key, text in targets.items())
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"targets: have {size} bytes, and a ConfigMap takes {MOST_BYTES}; publish fewer pools or targets"
+        )
+    return dict(targets)
