@@ -195,6 +195,27 @@ class Again(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Streams:
+    """What a command in a job reads and writes."""
+
+    write: Callable[[bool, bytes], None]
+    """What it wrote; true for its error stream."""
+    read: Callable[[int], bytes] | None = None
+    """At most so many bytes for it, none at the end; None: it reads nothing."""
+    size: tuple[int, int] | None = None
+    """Columns and rows of the terminal that it gets; None: it gets none."""
+
+
+@runtime_checkable
+class Exec(Protocol):
+    """A backend that can run a command in a job that runs."""
+
+    def run(self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None) -> int:
+        """The command's exit code. Raises BadInput for a job that does not run, or of several tasks and none named."""
+        ...
+
+
 @runtime_checkable
 class Quotas(Protocol):
     """A backend that can tell whether the account's quotas let a job start."""

@@ -9,8 +9,10 @@ from functools import lru_cache
 from accel import cost
 from accel.catalog import UnknownName
 from accel.catalog.prices import price
-from accel.contract.targets import AwsBatchTarget, LocalTarget
+from accel.contract.gke import GkePool, GkeTarget
+from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 
+from .errors import BadInputs
 from .job import Job
 
 FREE = "this machine, which nobody bills"
@@ -93,14 +95,16 @@ class JobCost:
         return None if self.timeout_s is None else cost.attempts_usd(usd_hour, self.timeout_s, 1, 1)
 
 
-def of(job: Job, name: str, target: AwsBatchTarget | LocalTarget) -> JobCost:
-    """The cost of a job on a target that can run it. Raises BadInputs where no definition fits the job."""
+def of(job: Job, name: str, target: AnyTarget) -> JobCost:
+    """The cost of a job on a target that can run it. Raises BadInputs where it cannot."""
     match target:
         case LocalTarget():
             attempts = (job.retries or 0) + 1
             return JobCost(name, "", (), job.timeout_s, attempts, job.tasks, None, False, (FREE,))
         case AwsBatchTarget():
             return _aws_batch(job, name, target)
+        case GkeTarget():
+            return _gke(job, name, target)
 
 
 def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
@@ -111,21 +115,13 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
         Environment(
             place.environment,
             place.capacity,
-            tuple(_rate(target.region, machine.name) for machine in place.machines),
+            tuple(_rate("aws", target.region, machine.name) for machine in place.machines),
             place.unknown,
         )
         for place in found.places
         if place.machines or place.unknown
     )
-    notes = [
-        f"{machine}: {why}"
-        for machine, why in {
-            rate.machine: rate.why_unknown or "no on-demand price is known"
-            for environment in environments
-            for rate in environment.rates
-            if rate.on_demand is None
-        }.items()
-    ]
+    notes = _unpriced(environments)
     unknown = dict.fromkeys(text for environment in environments for text in environment.unknown)
     notes += [f"{text}: not in the catalogue" for text in unknown]
     unpriced = bool(notes)
@@ -155,10 +151,95 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
     )
 
 
+def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
+    """A pool is an environment with one machine type. GKE chooses the pool, so that their order is that of the target;
+    the charge for the cluster itself is the stack's, not the job's."""
+    from .backends.gke.places import choose
+
+    faults: list[str] = []
+    choice = choose(job, target, faults)
+    if choice is None:
+        raise BadInputs(faults)
+    region = region_of(target.location)
+    slice_name = choice.slice.name if choice.slice else None
+    environments = tuple(_pool(region, pool, slice_name) for pool in choice.pools)
+    notes = _unpriced(environments)
+    unpriced = bool(notes)
+    machines = job.tasks * (1 if slice_name else choice.nodes)
+    if machines > job.tasks:
+        notes.append(f"{choice.nodes} nodes: a machine each, and each is counted as a task")
+    others = [pool.key for pool in choice.pools if pool.capacity in ("flex-start", "reservation")]
+    if others:
+        notes.append(f"{', '.join(others)}: counted at the on-demand price, though neither is paid so")
+    again = job.lost_retries is None and choice.spot
+    if again:
+        notes.append("lost_retries: absent, so that what Spot takes away is run again however often, uncounted here")
+    if job.timeout_s is None:
+        notes.append("unbounded: the job has no timeout_s")
+    attempts = 1 + (job.retries or 0) + (job.lost_retries or 0)
+    most = max((usd for each in environments if (usd := each.most) is not None), default=None)
+    bounded = job.timeout_s is not None and most is not None
+    worst = cost.attempts_usd(most or 0.0, job.timeout_s or 0, attempts, machines) if bounded else None
+    return JobCost(
+        name, region, environments, job.timeout_s, attempts, machines, worst, unpriced or again, tuple(notes)
+    )
+
+
+def region_of(location: str) -> str:
+    """The region of a location of Google Cloud, which is a region or a zone such as us-central1-a."""
+    return location if location.count("-") < 2 else location.rpartition("-")[0]
+
+
+def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
+    """With GPUs that are attached to its machine, if it has such; TPUs are priced by the slice."""
+    capacity = "spot" if pool.capacity == "spot" else "on-demand"
+    if slice_name:
+        return Environment(pool.key, capacity, (_rate("gcp", region, slice_name),))
+    rate = _rate("gcp", region, pool.machine_type)
+    if pool.accelerator and pool.machine_type.startswith("n1-"):
+        rate = _together(rate, _rate("gcp", region, f"n1+{pool.accelerator}x{_attached(pool)}"))
+    return Environment(pool.key, capacity, (rate,))
+
+
+def _attached(pool: GkePool) -> int:
+    """GPUs of a node; none that N1 machines take can be partitioned, and shared ones are offered several times."""
+    return pool.gpus if pool.gpu_sharing is None else 1
+
+
+def _together(host: Rate, gpus: Rate) -> Rate:
+    """What a machine costs with the GPUs that are attached to it."""
+    dates = dict.fromkeys((*host.dates, *gpus.dates))
+    return Rate(
+        f"{host.machine}+{gpus.machine.removeprefix('n1+')}",
+        _sum(host.on_demand, gpus.on_demand),
+        _sum(host.spot, gpus.spot),
+        _sum(host.spot_low, gpus.spot_low),
+        tuple(dates),
+        cost.least_sure((host.confidence, gpus.confidence)),
+        "; ".join(each for each in (host.why_unknown, gpus.why_unknown) if each) or None,
+    )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _unpriced(environments: tuple[Environment, ...]) -> list[str]:
+    return [
+        f"{machine}: {why}"
+        for machine, why in {
+            rate.machine: rate.why_unknown or "no on-demand price is known"
+            for environment in environments
+            for rate in environment.rates
+            if rate.on_demand is None
+        }.items()
+    ]
+
+
 @lru_cache(maxsize=4096)
-def _rate(region: str, machine: str) -> Rate:
+def _rate(cloud: str, region: str, machine: str) -> Rate:
     try:
-        found = price("aws", region, machine)
+        found = price(cloud, region, machine)
     except UnknownName as error:  # a region that is younger than the catalogue
         return Rate(machine, None, None, None, (), "low", str(error))
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)

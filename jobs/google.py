@@ -22,6 +22,7 @@ https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.servic
 ROOTS = {
     "cloudbilling": "https://cloudbilling.googleapis.com/v1/",
     "compute": "https://compute.googleapis.com/compute/v1/",
+    "container": "https://container.googleapis.com/",
     "cloudquotas": "https://cloudquotas.googleapis.com/",
     "monitoring": "https://monitoring.googleapis.com/",
 }

@@ -79,7 +79,11 @@ class Accelerator(Part):
 class Mount(Part):
     """Something made visible to the container at `path`."""
 
-    source: str = Field(min_length=1, description="efs://<file system id>[/folder], or host:///folder of the instance")
+    source: str = Field(
+        min_length=1,
+        description="on AWS Batch efs://<file system id>[/folder], or host:///folder of the instance; on GKE "
+        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder]",
+    )
     path: str = Field(pattern=r"^/")
     read_only: bool = Field(default=False, strict=True)
 
@@ -105,6 +109,25 @@ class AwsBatch(Part):
     depends_on: list[Annotated[Dependency, BeforeValidator(_dependency)]] = Field(
         default_factory=list[Dependency], max_length=20, description="a reference alone, or one with its type"
     )
+
+
+class Gke(Part):
+    """What only Google Kubernetes Engine knows."""
+
+    priority: str | None = Field(default=None, min_length=1, description="one of the target's priorities")
+    pools: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list[str], description="the target's pools to choose from, by their keys; without any, all"
+    )
+    gpu_partition: str | None = Field(
+        default=None, min_length=1, description="MIG profile that one of accelerator.count is, such as 1g.10gb"
+    )
+    gpu_sharing: Literal["time-sharing", "mps"] | None = Field(
+        default=None, description="take GPUs that pods share in this way; without it, whole ones"
+    )
+    grace_s: Seconds | None = Field(
+        default=None, description="between SIGTERM and SIGKILL; without it 30, and 15 where Spot nodes may run the job"
+    )
+    keep_s: Seconds = Field(default=7 * 86_400, description="how long an ended job stays in the cluster: 7d, 12h")
 
 
 class Job(Part):
@@ -142,6 +165,7 @@ class Job(Part):
     labels: dict[str, str] = Field(default_factory=dict)
     mounts: list[Mount] = Field(default_factory=list[Mount])
     aws_batch: AwsBatch | None = None
+    gke: Gke | None = None
 
     @model_validator(mode="after")
     def _relations(self) -> "Job":
@@ -149,6 +173,19 @@ class Job(Part):
         if faults:
             raise ValueError("\n".join(faults))
         return self
+
+
+BLOCKS = {"aws_batch": "aws-batch", "gke": "gke"}
+"""A job's blocks of one cloud, and the kind of target that each is for."""
+
+
+def unused_blocks(job: Job, kind: str) -> tuple[str, ...]:
+    """A warning for each block that is for targets of another kind."""
+    return tuple(
+        f"{block}: is for targets of kind {of} and does nothing here"
+        for block, of in BLOCKS.items()
+        if of != kind and getattr(job, block) is not None
+    )
 
 
 def _unfit(job: Job) -> list[str]:

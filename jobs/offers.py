@@ -9,7 +9,8 @@ where it lands on demand.
     lost     = half a checkpoint interval where the job's env has CHECKPOINT_DIR, else the whole run
 
 The run is `timeout_s`, or one hour where the job has none. The share is the middle of the band that AWS's Spot advisor
-gives (https://aws.amazon.com/ec2/spot/instance-advisor/); of the open band above 20 % it is its lower end.
+gives (https://aws.amazon.com/ec2/spot/instance-advisor/); of the open band above 20 % it is its lower end, which
+is taken on Google Cloud too: Google publishes no bands.
 """
 
 from collections.abc import Mapping
@@ -168,7 +169,8 @@ def _offer(job: Job, kind: str, found: JobCost, warnings: tuple[str, ...]) -> Of
         usd_hour = rate.on_demand
         notes.append(f"{rate.machine}: no Spot price is known, on demand is counted")
     elif first.capacity == "spot":
-        band = interruption(found.region, rate.machine)
+        # Google publishes no such shares.
+        band = interruption(found.region, rate.machine) if kind == "aws-batch" else None
         share = _share(band)
         repeated = cost.repeats(share, hours)
         checkpoint = CHECKPOINT_EVERY_H if CHECKPOINT_VARIABLE in job.env else None

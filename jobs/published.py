@@ -1,21 +1,34 @@
-"""Targets that a stack publishes as SSM parameters, and the copy of them that is kept for an hour."""
+"""Targets that a stack publishes, and the copy of them that is kept for an hour.
+
+ssm:<region>/<path>                                         an SSM parameter a target, below the path
+configmap:<project>/<location>/<cluster>/<namespace>        the ConfigMap accel-targets of a GKE cluster, a key a target
+"""
 
 import hashlib
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache, write_json
 
-PREFIX = "ssm:"
+SSM, CONFIGMAP = PREFIXES = ("ssm:", "configmap:")
+CONFIGMAP_NAME = "accel-targets"
 MAX_AGE_S = 3600.0
 
-_IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SSM")
-"""What decides whose parameters are read: one account's copy must not serve another."""
+_IDENTITY = (
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_SSM",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER",
+)
+"""What decides whose targets are read: one account's copy must not serve another."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +42,13 @@ class Documents:
 
 
 def load(source: str, *, refresh: bool = False) -> Documents:
-    """The parameters below `ssm:<region>/<path>`, or the copy of them if it is young enough.
+    """What is published there, or the copy of it if it is young enough.
 
     An old copy is used, with a warning, where the service cannot be reached. Raises CloudSilent without a
-    copy, NoCredentials, CloudRefused, NotFound where there is no parameter, and BadInput for another
+    copy, NoCredentials, CloudRefused, NotFound where nothing is published, and BadInput for another
     spelling.
     """
-    region, slash, path = source.removeprefix(PREFIX).partition("/")
-    if not (region and slash and path.strip("/")):
-        raise BadInput(f"targets: {source!r}: expected ssm:<region>/<path>, such as ssm:us-east-1/accel/prod/targets")
+    fetch = _config_map(source) if source.startswith(CONFIGMAP) else _parameters(source)
     identity = "\n".join([source, *(os.environ.get(name, "") for name in _IDENTITY)])
     copy = cache() / f"targets-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     kept = _kept(copy)
@@ -46,7 +57,7 @@ def load(source: str, *, refresh: bool = False) -> Documents:
     if kept and age is not None and 0 <= age < MAX_AGE_S and not refresh:
         return Documents(source, kept["documents"], age)
     try:
-        documents = _fetch(region, f"/{path.strip('/')}")
+        documents = fetch()
     except CloudSilent as silent:
         if kept is None or age is None:
             raise
@@ -54,6 +65,40 @@ def load(source: str, *, refresh: bool = False) -> Documents:
         return Documents(source, kept["documents"], age, (warning,))
     warnings = _keep(copy, {"source": source, "fetched": time.time(), "documents": documents})
     return Documents(source, documents, 0.0, warnings)
+
+
+def _parameters(source: str) -> Callable[[], dict[str, Any]]:
+    region, slash, path = source.removeprefix(SSM).partition("/")
+    if not (region and slash and path.strip("/")):
+        raise BadInput(f"targets: {source!r}: expected ssm:<region>/<path>, such as ssm:us-east-1/accel/prod/targets")
+    return partial(_fetch, region, f"/{path.strip('/')}")
+
+
+def _config_map(source: str) -> Callable[[], dict[str, Any]]:
+    parts = source.removeprefix(CONFIGMAP).split("/")
+    if len(parts) != 4 or not all(parts):
+        raise BadInput(f"targets: {source!r}: expected configmap:<project>/<location>/<cluster>/<namespace>")
+    return partial(_read, source, *parts)
+
+
+def _read(source: str, project: str, location: str, cluster: str, namespace: str) -> dict[str, Any]:
+    from .backends.gke.clusters import Clusters
+    from .backends.gke.marks import Scope
+
+    scope = Scope(project, location, cluster, namespace)
+    try:
+        found = Clusters(scope).api.get(f"{scope.core('configmaps')}/{CONFIGMAP_NAME}")
+    except NotFound as missing:
+        raise NotFound(f"targets: {missing.message}", "has the stack been deployed?") from None
+    documents: dict[str, Any] = {}
+    for name, text in dict(found.get("data") or {}).items():
+        try:
+            documents[name] = json.loads(text)
+        except ValueError:
+            raise BadInput(f"{source}: {CONFIGMAP_NAME}.{name}: is not JSON") from None
+    if not documents:
+        raise NotFound(f"targets: {source}: ConfigMap {CONFIGMAP_NAME} is empty", "has the stack been deployed?")
+    return documents
 
 
 def _fetch(region: str, path: str) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
 
-from accel.contract.targets import KINDS, AwsBatchTarget, LocalTarget
+from accel.contract.gke import GkeTarget
+from accel.contract.targets import KINDS, AnyTarget, AwsBatchTarget, LocalTarget
 from accel.words import did_you_mean, name_shown
 
 from .backend import Backend, JobRef
 from .errors import BadInput
 
 
-def of_target(name: str, target: AwsBatchTarget | LocalTarget) -> Backend:
+def of_target(name: str, target: AnyTarget) -> Backend:
     """The backend that runs jobs on the target."""
     match target:
         case AwsBatchTarget():
             from .backends.aws_batch import AwsBatchBackend
 
             return AwsBatchBackend(name, target)
+        case GkeTarget():
+            from .backends.gke import GkeBackend
+
+            return GkeBackend(name, target)
         case LocalTarget():
             from .backends.local import LocalBackend
 
@@ -30,6 +35,10 @@ def of_ref(ref: JobRef) -> Backend:
             from .backends.aws_batch import AwsBatchBackend
 
             return AwsBatchBackend.of_region(ref.scope)
+        case "gke":
+            from .backends.gke import GkeBackend
+
+            return GkeBackend.of_scope(ref.scope)
         case "local":
             from .backends.local import LocalBackend
 

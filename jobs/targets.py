@@ -1,9 +1,10 @@
 """Where jobs can run: the targets that a stack exports, and this machine.
 
-A source is the path of a JSON file, as `stacks export` writes it, or `ssm:<region>/<path>`: each parameter
-below the path is one target. Without a source: .accel/targets.json here or in a folder above, else nothing
-but `local`, which is always there. A relative root of a local target begins at the folder of the file (for
-.accel/targets.json: the folder that holds .accel), or else at the working folder.
+A source is the path of a JSON file, as `stacks export` writes it, or a place where the stack publishes them (see
+published.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source:
+.accel/targets.json here or in a folder above, else nothing but `local`, which is always there. A relative root of a
+local target begins at the folder of the file (for .accel/targets.json: the folder that holds .accel), or else at the
+working folder.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from accel import words
-from accel.contract.targets import KINDS, AwsBatchTarget, LocalTarget, read_one
+from accel.contract.targets import KINDS, AnyTarget, LocalTarget, read_one
 
 from . import published
 from .errors import BadInput, BadInputs, NotFound
@@ -26,7 +27,7 @@ VARIABLE = "ACCEL_TARGETS"
 USUAL = Path(".accel", "targets.json")
 LOCAL = "local"
 
-Target = AwsBatchTarget | LocalTarget
+Target = AnyTarget
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def load(source: str | None = None, *, refresh: bool = False) -> Targets:
             if usual
             else _of(Documents("no source: this machine only", {}), Path.cwd())
         )
-    if source.startswith(published.PREFIX):
+    if source.startswith(published.PREFIXES):
         return _of(published.load(source, refresh=refresh), Path.cwd())
     path = Path(source)
     folder = path.absolute().parent

@@ -21,7 +21,7 @@ from .. import keys, machine
 from ..backend import Explanation, JobRef, LogLine, Phase, Request, Status
 from ..errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
 from ..folders import state
-from ..job import Job
+from ..job import Job, unused_blocks
 from ..process import presence
 from .local_logs import lines
 
@@ -73,8 +73,7 @@ class LocalBackend:
             "accelerator": job.accelerator.model_dump() if job.accelerator else None,
             "labels": job.labels,
         }
-        unused = ("aws_batch: is for targets of kind aws-batch and does nothing here",) if job.aws_batch else ()
-        return Request(KIND, self.name, name, key, body, unused)
+        return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
 
     def submit(self, request: Request) -> JobRef:
         """Starts the job, or finds the one that this key started: one run, whatever crashes in between.

@@ -7,11 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from .settings import Settings
 from .verb import Verb
+
+if TYPE_CHECKING:
+    from accel.contract.gke import GkeTarget
 
 CLOCK_SKEW_S = 300
 """AWS refuses a signature whose time is further off.
@@ -84,7 +88,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _targets(settings: Settings) -> Iterator[Finding]:
-    from accel.contract.targets import AwsBatchTarget
+    from accel.contract.targets import AwsBatchTarget, GkeTarget
 
     from ..errors import BadInputs, JobsError
     from ..targets import load
@@ -110,10 +114,44 @@ def _targets(settings: Settings) -> Iterator[Finding]:
                 yield Finding(
                     "warn", f"target {entry.name}", "no claim table: submit is idempotent on one machine only"
                 )
+        elif isinstance(entry.target, GkeTarget):
+            yield _gke(entry.name, entry.target)
         elif not os.access(entry.target.root, os.R_OK | os.X_OK):
             yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
     for region in sorted(regions):
         yield from _aws(region)
+
+
+def _gke(name: str, target: "GkeTarget") -> Finding:
+    """One call tells of the sign-in, the way to the cluster and the permission to submit there."""
+    from ..backends.gke.clusters import Clusters
+    from ..backends.gke.marks import Scope
+    from ..errors import JobsError
+    from ..kubernetes import Timing
+    from ..kubernetes_answers import part
+
+    check = f"target {name}"
+    scope = Scope(target.project, target.location, target.cluster, target.namespace)
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {
+            "resourceAttributes": {
+                "namespace": target.namespace,
+                "verb": "create",
+                "group": "batch",
+                "resource": "jobs",
+            }
+        },
+    }
+    try:
+        api = Clusters(scope, target, Timing(connect_s=CONNECT_S, read_s=READ_S, attempts=1)).api
+        answer = api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    except JobsError as error:
+        return Finding("fail", check, error.message, error.exit_code)
+    if part(answer, "status").get("allowed") is True:
+        return Finding("ok", check, f"cluster {target.cluster} reached; jobs may be made in {target.namespace}")
+    return Finding("fail", check, f"you may not make jobs in namespace {target.namespace} of {target.cluster}", 4)
 
 
 def _aws(region: str) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ VERBS = {
     "get": ("look", "Show jobs."),
     "explain": ("explain", "Say why a job waits or failed."),
     "logs": ("logs", "Show what a job printed."),
+    "exec": ("exec", "Run a command in a job that runs."),
     "wait": ("wait", "Wait until jobs have ended."),
     "cancel": ("cancel", "Stop jobs."),
     "retry": ("retry", "Run a job again."),

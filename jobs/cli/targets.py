@@ -35,7 +35,7 @@ def targets(settings: Settings, refresh: bool) -> None:
 
 
 def _row(entry: "Entry") -> dict[str, Any]:
-    from accel.contract.targets import AwsBatchTarget
+    from accel.contract.targets import AwsBatchTarget, GkeTarget
 
     row: dict[str, Any] = {
         "name": entry.name,
@@ -53,4 +53,10 @@ def _row(entry: "Entry") -> dict[str, Any]:
         )
         note = "" if target.claim_table else "no claim table: submit is idempotent on one machine only"
         return row | {"where": target.region, "capacity": capacity, "note": note}
+    if isinstance(target, GkeTarget):
+        capacity = "; ".join(
+            f"{each.key}: {each.capacity} {each.max_nodes} x {each.machine_type}" for each in target.pools.values()
+        )
+        where = f"{target.location} {target.cluster} {target.namespace}"
+        return row | {"where": where, "capacity": capacity}
     return row | {"where": target.root, "capacity": "this machine"}

@@ -15,7 +15,7 @@ from jobs.cli.history import recent
 from tests.jobs.bad_arguments import BAD_ARGUMENTS
 
 TARGETS = {
-    "gpu-a": {"kind": "gke", "schema": 1},
+    "gpu-a": {"kind": "tpu-vm", "schema": 1},
     "gpu-b": {"kind": "tpu-vm"},
     "here": {"kind": "local", "root": "."},
 }

@@ -172,7 +172,7 @@ class Ssm:
 @pytest.fixture
 def ssm(monkeypatch: pytest.MonkeyPatch) -> Ssm:
     made = Ssm()
-    made.answer = {"gpu": json.dumps(BATCH), "new": '{"kind": "gke"}'}
+    made.answer = {"gpu": json.dumps(BATCH), "new": '{"kind": "tpu-vm"}'}
     monkeypatch.setattr(aws, "client", made.client)
     return made
 

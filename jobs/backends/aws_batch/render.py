@@ -10,7 +10,7 @@ from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, aws_sha
 
 from ...backend import JobRef, Request
 from ...errors import BadInput, BadInputs
-from ...job import Job
+from ...job import Job, unused_blocks
 from ...keys import content_hash
 from . import capacity, definition, nodes, retries, tags
 from .capacity import FIELDS
@@ -28,7 +28,7 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
     faults = [*tags.faults(job.labels, key), *_unsupported(job)]
-    warnings: list[str] = []
+    warnings = list(unused_blocks(job, KIND))
     depends_on = _dependencies(job, target.region, faults)
     choice = definition.choose(job, target, faults)
     environment = dict(job.env)

@@ -1,0 +1,126 @@
+"""Jobs in a namespace of a GKE cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from accel.contract.gke import GkeTarget
+
+from ...backend import Explanation, JobRef, LogLine, Request, Status, Streams
+from ...errors import BadInput
+from ...job import Job
+from ...kubernetes import Api, Timing
+from ..aws_batch.rate import SUBMITS_PER_S, Rate
+from .clusters import Clusters
+from .marks import KIND, Scope
+from .render import render
+
+__all__ = ["KIND", "GkeBackend"]
+
+THREADS = 8
+"""That submit at once; more would be held up by the API server's own limits."""
+
+
+class GkeBackend:
+    """A Backend with Logs, Listing, Many, Concurrent, Again, Exec and Explain.
+
+    A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
+    """
+
+    def __init__(self, target_name: str, target: GkeTarget, *, timing: Timing | None = None) -> None:
+        scope = Scope(target.project, target.location, target.cluster, target.namespace)
+        self._target_name: str | None = target_name
+        self._target: GkeTarget | None = target
+        self._clusters = Clusters(scope, target, timing)
+        self._rate: Rate | None = None
+
+    @classmethod
+    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "GkeBackend":
+        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
+        backend = cls.__new__(cls)
+        backend._target_name = backend._target = None
+        backend._clusters = Clusters(Scope.parse(scope), timing=timing)
+        backend._rate = None
+        return backend
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The objects for a job. See render.render."""
+        if self._target is None or self._target_name is None:
+            raise BadInput("render: needs a target; a cluster alone does not say which pools")
+        return render(job, name, key, self._target_name, self._target)
+
+    def submit(self, request: Request) -> JobRef:
+        """The one job of request.key. See submit.py."""
+        from .submit import submit
+
+        if self._rate is not None:
+            self._rate.turn()
+        return submit(request, self._clusters.api)
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """Of one process; they share connections and a rate."""
+        _ = self._clusters.api  # made here: two threads at once would make two
+        self._rate = Rate(submits_per_s or SUBMITS_PER_S)
+        return THREADS
+
+    def stop(self) -> None:
+        """Requests that have not been sent are not sent any more."""
+        if self._rate is not None:
+            self._rate.close()
+
+    def status(self, ref: JobRef) -> Status:
+        """From the Job or JobSet and its pods. Raises NotFound."""
+        from .observe import status
+
+        return status(*self._at(ref))
+
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """Many with a few lists; without those that the cluster does not know."""
+        from .observe import statuses
+
+        for ref in refs:
+            self._at(ref)
+        return statuses(self._clusters.api, self._clusters.scope, refs)
+
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """The namespace's jobs, newest first; tasks and nodes are part of their job."""
+        from .observe import listed
+
+        return listed(self._clusters.api, self._clusters.scope, limit=limit, ended=ended, progress=progress)
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """Ends the job's pods and gives its quota back; the job stays to be seen. See ending.py."""
+        from .ending import cancel
+
+        cancel(*self._at(ref), reason)
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        """Every pod's lines; tasks or nodes side by side, unless `task` names one."""
+        from .logs import logs
+
+        return logs(*self._at(ref), task=task, follow=follow)
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """What was sent, under another name."""
+        from .again import again
+
+        return again(*self._at(ref), key)
+
+    def run(self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None) -> int:
+        """A command in a pod of the job that runs. See shell.py."""
+        from .shell import run
+
+        return run(*self._at(ref), command, task, streams)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed; a reference says which cluster, so nothing is looked for elsewhere."""
+        from .explain import explain
+
+        return explain(*self._at(ref))
+
+    def _at(self, ref: JobRef) -> tuple[Api, Scope, JobRef]:
+        """Where to ask for a job of this scope."""
+        scope = self._clusters.scope
+        if (ref.kind, ref.scope) != (KIND, str(scope)):
+            raise BadInput(f"{ref} is not a job of {KIND}:{scope}")
+        return self._clusters.api, scope, ref

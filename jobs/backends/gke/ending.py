@@ -1,0 +1,61 @@
+"""Cancelling: every pod ends, the queue's quota is given back, and the job stays to be seen.
+
+running    the Job's deadline is set to a second: it ends as Failed, its pods get SIGTERM and their grace period
+suspended  a deadline does not run; Kueue is told to leave the job alone (its Workload is made inactive, as
+           `kueuectl stop workload` does), and without a queue it is suspended already
+
+Both carry an annotation first, by which a job that never started counts as ended, and a job that is being started at
+this moment has the deadline on it.
+"""
+
+from typing import Any
+
+from ...backend import JobRef
+from ...errors import NotFound
+from ...kubernetes import Api
+from ...kubernetes_answers import part
+from . import found, marks
+from .found import Found
+from .marks import Scope
+from .observe import status
+
+DEADLINE_S = 1
+
+
+def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
+    """Asks the job to stop. Raises NotFound."""
+    if status(api, scope, ref).phase.ended:
+        return
+    body = found.body(api, scope, ref.id)
+    annotation = {"metadata": {"annotations": {marks.CANCELLED: reason or "cancelled"}}}
+    job = Found(body)
+    if job.jobset:
+        body = api.patch(f"{scope.jobsets}/{ref.id}", annotation)
+        if not _end_children(api, scope, ref.id) and job.queue is None:
+            body = api.patch(f"{scope.jobsets}/{ref.id}", {"spec": {"suspend": True}})
+    else:
+        deadline = {"spec": {"activeDeadlineSeconds": DEADLINE_S}}
+        body = api.patch(f"{scope.jobs}/{ref.id}", {**annotation, **deadline})
+    if Found(body).queue and Found(body).suspended:
+        _deactivate(api, scope, body)
+
+
+def _end_children(api: Api, scope: Scope, name: str) -> int:
+    """The Jobs of a JobSet that run; its failure policy says that their deadline is its end."""
+    ended = 0
+    for child in api.items(scope.jobs, labelSelector=f"jobset.sigs.k8s.io/jobset-name={name}"):
+        if part(child, "spec").get("suspend") is not True:
+            path = f"{scope.jobs}/{part(child, 'metadata').get('name')}"
+            try:
+                api.patch(path, {"spec": {"activeDeadlineSeconds": DEADLINE_S}})
+                ended += 1
+            except NotFound:
+                continue  # it was replaced in between; a new one is caught by cancelling again
+    return ended
+
+
+def _deactivate(api: Api, scope: Scope, body: dict[str, Any]) -> None:
+    workload = found.workload(api, scope, str(part(body, "metadata").get("uid")))
+    if workload is not None and part(workload, "spec").get("active") is not False:
+        name = part(workload, "metadata").get("name")
+        api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}})

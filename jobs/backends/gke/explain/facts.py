@@ -1,0 +1,164 @@
+"""What is known of a job, read when it is first asked for. What may not be read makes no cause true."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from ....backend import JobRef, Status
+from ....errors import CloudRefused, CloudSilent, NotFound
+from ....kubernetes import Api
+from ....kubernetes_answers import part, parts
+from .. import found, marks
+from ..found import Found
+from ..marks import Scope
+from ..observe import status_of
+from ..places import GPUS
+
+TAIL_LINES = 100
+EVENTS_SEEN = 200
+
+Result = TypeVar("Result")
+
+
+class Facts:
+    """One job, now."""
+
+    def __init__(self, api: Api, scope: Scope, ref: JobRef, job: Found) -> None:
+        self.api, self.scope, self.ref, self.job = api, scope, ref, job
+        self.status: Status = status_of(ref, job)
+        self.unread: list[str] = []
+
+    @cached_property
+    def now(self) -> datetime:
+        """One moment for all causes."""
+        return datetime.now(UTC)
+
+    @property
+    def age_s(self) -> float:
+        """Since the job was made."""
+        created = self.status.created
+        return (self.now - created).total_seconds() if created else 0.0
+
+    @cached_property
+    def pod(self) -> dict[str, Any]:
+        """The pod that tells why the job is as it is: the last that failed, or the first that waits."""
+        phases = ("Failed",) if self.status.phase == "FAILED" else ("Pending",)
+        fitting = [pod for pod in self.job.pods if part(pod, "status").get("phase") in phases]
+        if not fitting:
+            return {}
+        return fitting[-1] if phases == ("Failed",) else fitting[0]
+
+    def texts(self, where: str) -> list[str]:
+        """What is said there, the newest first."""
+        return _SOURCES[where](self)
+
+    def queue_text(self) -> list[str]:
+        """Why Kueue has not reserved quota."""
+        conditions = parts(part(self.job.workload, "status"), "conditions")
+        return [
+            str(each.get("message"))
+            for each in conditions
+            if each.get("type") == "QuotaReserved" and each.get("status") == "False"
+        ]
+
+    def checks_text(self) -> list[str]:
+        """Of Kueue's admission checks that are not passed."""
+        checks = parts(part(self.job.workload, "status"), "admissionChecks")
+        return [f"{each.get('name')}: {each.get('message', '')}" for each in checks if each.get("state") != "Ready"]
+
+    def scheduler_text(self) -> list[str]:
+        """Why no node takes the pod."""
+        told = parts(part(self.pod, "status"), "conditions")
+        return [str(each.get("message")) for each in told if each.get("reason") == "Unschedulable"]
+
+    def waiting_text(self) -> list[str]:
+        """Why the container does not start."""
+        waiting = part(found.state(self.pod), "waiting")
+        if not waiting:
+            return []
+        # While it backs off, only the events still have the registry's words.
+        earlier = [f"{waiting.get('reason')}: {text}" for text in self.told("Failed") if "pull" in text]
+        return [*earlier, f"{waiting.get('reason')}: {waiting.get('message', '')}"]
+
+    def pod_text(self) -> list[str]:
+        """How the pod ended, where the kubelet ended it."""
+        told = part(self.pod, "status")
+        return [f"{told.get('reason')}: {told.get('message', '')}"] if told.get("reason") else []
+
+    def ended_text(self) -> list[str]:
+        """How the container ended."""
+        ended = part(found.state(self.pod), "terminated")
+        return [f"{ended.get('reason')}: {ended.get('message', '')}"] if ended else []
+
+    def told(self, *reasons: str) -> list[str]:
+        """The messages of events with one of the reasons."""
+        return [str(each.get("message")) for each in self.events if each.get("reason") in reasons]
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """Of the pod, the newest first. Kubernetes keeps them for an hour."""
+        name = part(self.pod, "metadata").get("name")
+        if not name:
+            return []
+        told = self._ask(
+            "list events",
+            lambda: self.api.first(self.scope.core("events"), EVENTS_SEEN, fieldSelector=f"involvedObject.name={name}"),
+        )
+        return sorted(told or [], key=_last_seen, reverse=True)
+
+    @cached_property
+    def nodes(self) -> list[dict[str, Any]] | None:
+        """Of the cluster; None: they may not be read."""
+        return self._ask("list nodes", lambda: list(self.api.items("/api/v1/nodes")))
+
+    @cached_property
+    def lines(self) -> tuple[str, ...] | None:
+        """The end of the pod's log; None: it could not be read, or the pod is gone."""
+        name = part(self.pod, "metadata").get("name")
+        if not name:
+            return None
+        path = f"{self.scope.core('pods')}/{name}/log"
+        told = self._ask(
+            "get pods/log",
+            lambda: tuple(self.api.lines(path, container=marks.CONTAINER, tailLines=TAIL_LINES)),
+        )
+        if told:
+            return told
+        # The kubelet has kept the end of the output in the pod's status.
+        kept = part(found.state(self.pod), "terminated").get("message")
+        return tuple(str(kept).splitlines()) if kept else told
+
+    @property
+    def gpus(self) -> int:
+        """Of one pod."""
+        return int(part(self.job.container, "resources", "limits").get(GPUS) or 0)
+
+    def _ask(self, what: str, call: Callable[[], Result]) -> Result | None:
+        try:
+            return call()
+        except NotFound:
+            return None
+        except (CloudRefused, CloudSilent) as error:
+            self.unread.append(f"{what}: {error.message}")
+            return None
+
+
+_SOURCES: dict[str, Callable[[Facts], list[str]]] = {
+    "queue": Facts.queue_text,
+    "check": Facts.checks_text,
+    "scheduler": Facts.scheduler_text,
+    "waiting": Facts.waiting_text,
+    "pod": Facts.pod_text,
+    "ended": Facts.ended_text,
+    "scaling": lambda facts: facts.told("TriggeredScaleUp"),
+    "failed-scale": lambda facts: facts.told("FailedScaleUp"),
+    "no-scale": lambda facts: facts.told("NotTriggerScaleUp"),
+    "mount": lambda facts: facts.told("FailedMount", "FailedAttachVolume"),
+}
+"""Where words stand, and how they are found."""
+
+
+def _last_seen(event: dict[str, Any]) -> str:
+    series = part(event, "series").get("lastObservedTime")
+    return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")

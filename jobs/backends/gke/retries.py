@@ -1,0 +1,65 @@
+"""Which failures are tried again.
+
+Kubernetes marks a pod that it or the cloud took away with the condition DisruptionTarget: a reclaimed Spot node, a
+drain, a preemption. Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+
+retries   lost_retries   what is tried again
+none      none           the lost, without end
+n         none           n failures; the lost without end, not counted
+none, 0   m              m of the lost; a failure is final
+n         0              n failures; a lost pod is final
+n         m              n + m of both kinds: a Job has one count
+"""
+
+from typing import Any, Literal
+
+from .marks import CONTAINER
+
+Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
+
+# By POSIX, a shell that could not run the command, or not find it, exits so: another attempt ends in the same way.
+# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
+CANNOT_RUN = [126, 127]
+
+
+def of_job(failures: int | None, lost: int | None, *, array: bool = False, nodes: int = 1) -> dict[str, Any]:
+    """The part of a Job's spec that says so. An array counts for each task; `nodes` fail together, and count so."""
+    final: Action = "FailIndex" if array else "FailJob"
+    limit = ((failures or 0) + (lost or 0)) * nodes
+    if lost is None:
+        rules = [_lost("Ignore")]
+    else:
+        rules = [_lost("Count" if lost else final)]
+    if lost and not failures:
+        rules.append(_exits(final, "NotIn", [0]))
+    elif limit:
+        rules.append(_exits(final, "In", CANNOT_RUN))
+    return {
+        "backoffLimitPerIndex" if array else "backoffLimit": limit,
+        "podFailurePolicy": {"rules": rules},
+    }
+
+
+def of_jobset(failures: int | None, lost: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same for nodes that start again together: the failure policy of the JobSet, and the part of its Job.
+
+    The Job ends with the first pod that fails; by its reason the JobSet knows a lost one. A Job that ran out of time
+    was cancelled (see ending.py). Source: https://jobset.sigs.k8s.io/docs/tasks/failure_policy/
+    """
+    lost_action = "RestartJobSetAndIgnoreMaxRestarts" if lost is None else "RestartJobSet" if lost else "FailJobSet"
+    rules = [
+        {"name": "cancelled", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
+        {"name": "lost", "action": lost_action, "onJobFailureReasons": ["PodFailurePolicy"]},
+    ]
+    if lost and not failures:
+        rules.append({"name": "failed", "action": "FailJobSet", "onJobFailureReasons": ["BackoffLimitExceeded"]})
+    policy = {"maxRestarts": (failures or 0) + (lost or 0), "rules": rules}
+    return policy, {"backoffLimit": 0, "podFailurePolicy": {"rules": [_lost("FailJob")]}}
+
+
+def _lost(action: Action) -> dict[str, Any]:
+    return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+def _exits(action: Action, operator: str, codes: list[int]) -> dict[str, Any]:
+    return {"action": action, "onExitCodes": {"containerName": CONTAINER, "operator": operator, "values": codes}}

@@ -1,0 +1,139 @@
+"""A command in a pod that runs, by the protocol of `kubectl exec`.
+
+Each message begins with the number of its stream: 0 in, 1 out, 2 err, 3 the end, 4 the terminal's size, and in v5 255
+closes a stream. Source: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/
+remotecommand/constants.go
+"""
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...backend import JobRef, Streams
+from ...errors import BadInput, CloudRefused, CloudSilent, NotFound
+from ...kubernetes import Api
+from ...kubernetes_answers import part, parts
+from . import found, marks
+from .found import Found
+from .marks import Scope
+
+CLOSING, PLAIN = "v5.channel.k8s.io", "v4.channel.k8s.io"
+"""Only the first can tell a command that its input has ended."""
+IN, OUT, ERR, END, SIZE, CLOSE = 0, 1, 2, 3, 4, 255
+CHUNK = 32_768
+IDLE_S = 30
+"""Between two pings: proxies close a connection that says nothing."""
+
+
+def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int | None, streams: Streams) -> int:
+    """Runs the command in the job's container and gives its exit code.
+
+    Raises NotFound for a job that is not there, BadInput for one without a running pod, or with several and no `task`.
+    """
+    pod = _pod(api, scope, ref, task)
+    query = [
+        ("container", marks.CONTAINER),
+        *[("command", each) for each in command],
+        ("stdin", "true" if streams.read else "false"),
+        ("stdout", "true"),
+        # A terminal has one stream for both.
+        ("stderr", "false" if streams.size else "true"),
+        ("tty", "true" if streams.size else "false"),
+    ]
+    protocols = [CLOSING, PLAIN] if streams.read else [PLAIN]
+    socket = api.socket(f"{scope.core('pods')}/{pod}/exec", query, protocols)
+    try:
+        return _Talk(socket, streams, f"exec in {pod}").run()
+    finally:
+        socket.close()
+
+
+def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
+    job = Found(found.body(api, scope, ref.id))
+    word = job.several or "task"
+    if task is not None and not (job.several and 0 <= task < job.count):
+        has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
+        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    selector = f"{marks.OBJECT}={ref.id}" + (f",{marks.INDEX}={task}" if task is not None else "")
+    running = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
+    running = [pod for pod in running if not part(pod, "metadata").get("deletionTimestamp")]
+    if not running:
+        what = f"{word} {task} of {ref}" if task is not None else str(ref)
+        raise BadInput(f"{what}: no pod of it runs now", f"`accel-jobs get {ref}` shows its state")
+    if len(running) > 1 and job.several:
+        indexes = sorted({found.index(pod) for pod in running})
+        shown = ", ".join(map(str, indexes[:6])) + (", ..." if len(indexes) > 6 else "")
+        raise BadInput(f"{ref}: --{word} is missing; {word}s that run: {shown}")
+    return str(part(running[-1], "metadata").get("name"))
+
+
+class _Talk:
+    """One connection: what comes is written as it comes, what is read is sent by a thread."""
+
+    def __init__(self, socket: Any, streams: Streams, doing: str) -> None:
+        self._socket = socket
+        self._streams = streams
+        self._doing = doing
+        self._closable = socket.getsubprotocol() == CLOSING
+
+    def run(self) -> int:
+        import websocket
+
+        self._socket.settimeout(IDLE_S)
+        if self._streams.size:
+            self._send(SIZE, _terminal(self._streams.size))
+        if self._streams.read:
+            threading.Thread(target=self._feed, args=(self._streams.read,), daemon=True).start()
+        while True:
+            try:
+                message = self._socket.recv()
+            except websocket.WebSocketTimeoutException:
+                self._socket.ping()
+                continue
+            except (websocket.WebSocketException, OSError) as error:
+                raise CloudSilent(f"{self._doing}: the connection broke: {error}") from error
+            data = message.encode() if isinstance(message, str) else message
+            if not data:
+                if not self._socket.connected:
+                    raise CloudSilent(f"{self._doing}: the connection was closed before the command's end was told")
+                continue
+            if data[0] == END:
+                return _exit_code(self._doing, data[1:])
+            if data[0] in (OUT, ERR):
+                self._streams.write(data[0] == ERR, data[1:])
+
+    def _feed(self, read: Callable[[int], bytes]) -> None:
+        import websocket
+
+        try:
+            while chunk := read(CHUNK):
+                self._send(IN, chunk)
+            if self._closable:
+                self._send(CLOSE, bytes([IN]))
+        except (websocket.WebSocketException, OSError):
+            return  # the command has ended, which the other thread tells
+
+    def _send(self, stream: int, data: bytes) -> None:
+        self._socket.send_binary(bytes([stream]) + data)
+
+
+def _terminal(size: tuple[int, int]) -> bytes:
+    return json.dumps({"Width": size[0], "Height": size[1]}).encode()
+
+
+def _exit_code(doing: str, data: bytes) -> int:
+    """What the Status at the end says."""
+    try:
+        told: Any = json.loads(data)
+    except ValueError:
+        raise CloudSilent(f"{doing}: its end cannot be understood") from None
+    if told.get("status") == "Success":
+        return 0
+    for cause in parts(part(told, "details"), "causes"):
+        if cause.get("reason") == "ExitCode" and str(cause.get("message")).isdigit():
+            return int(cause["message"])
+    message = " ".join(str(told.get("message") or told.get("reason")).split())[:500]
+    if told.get("reason") == "NotFound":
+        raise NotFound(f"{doing}: {message}")
+    raise CloudRefused(f"{doing}: {message}")

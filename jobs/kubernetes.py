@@ -1,0 +1,247 @@
+"""A Kubernetes API server over HTTPS: JSON objects by path. What goes wrong: see kubernetes_answers.py."""
+
+import hashlib
+import ipaddress
+import json
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from .errors import BadInput, CloudSilent, NotFound
+from .folders import cache
+from .google import entries, mapping
+from .kubernetes_answers import REACH, line, named, object_of, refusal
+
+PAGE = 500
+"""Objects a page of a list, as kubectl asks for."""
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds, and how often a call that may be repeated is made."""
+
+    connect_s: float = 5
+    read_s: float = 30
+    attempts: int = 5
+    backoff_s: float = 0.5
+    longest_wait_s: float = 8
+    poll_s: float = 2
+    """Between two looks at logs."""
+    silence_s: float = 300
+    """A followed log outlives a server that cannot be reached for this long."""
+
+
+class Api:
+    """One API server. Paths are those of the API (`/api/v1/nodes`); bodies and answers are its own JSON.
+
+    `endpoint` is a host, or host:port, of TLS; plain http is taken for this machine only. `ca_pem` is the authority
+    that signed the server's certificate, None those that the system trusts. `sign` gives a bearer token; it is asked
+    when the first call is made, and again where the server no longer takes the one it had.
+    """
+
+    def __init__(
+        self, endpoint: str, ca_pem: str | None, sign: Callable[[], str], *, timing: Timing | None = None
+    ) -> None:
+        self.url = _url(endpoint)
+        self.timing = timing or Timing()
+        self._verify: str | bool = True if ca_pem is None else str(_ca_file(ca_pem))
+        self._sign = sign
+        self._token: str | None = None
+        self._made: Any = None
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """The object at the path."""
+        return self._repeated("GET", path, query)
+
+    def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
+        """The objects of a collection, page by page. A list that has grown too old goes on with what is there now."""
+        token: str | None = None
+        while True:
+            page = self._repeated("GET", path, {"limit": PAGE, **query, "continue": token})
+            yield from (mapping(item) or {} for item in entries(page.get("items")))
+            token = (mapping(page.get("metadata")) or {}).get("continue") or None
+            if token is None:
+                return
+
+    def first(self, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
+        """At most so many objects of a collection, in one call."""
+        page = self._repeated("GET", path, {"limit": limit, **query})
+        return [mapping(item) or {} for item in entries(page.get("items"))]
+
+    def create(self, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
+        """Sent once. Raises AlreadyExists; after CloudSilent that is not Throttled the object may be there."""
+        return object_of(f"create {named(path)}", self._call("POST", path, query, body))
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A merge patch; made twice, it changes nothing more."""
+        return self._repeated("PATCH", path, {}, body)
+
+    def delete(self, path: str, propagation: str = "Background") -> None:
+        """An object that is not there is no error."""
+        with suppress(NotFound):
+            self._repeated("DELETE", path, {"propagationPolicy": propagation})
+
+    def lines(self, path: str, **query: object) -> Iterator[str]:
+        """The lines of a text, such as a log, as they come. Raises CloudSilent in the middle of it too."""
+        failures = import_module("requests.exceptions")
+        with self._call("GET", path, query, stream=True) as answer:
+            try:
+                for read in answer.iter_lines():
+                    yield read.decode("utf-8", "replace")
+            except failures.RequestException as error:
+                raise CloudSilent(f"get {named(path)}: {self._unanswered(error)}", REACH) from error
+
+    def socket(self, path: str, query: list[tuple[str, str]], protocols: list[str]) -> Any:
+        """A websocket at the path."""
+        websocket = import_module("websocket")
+        url = self.url.replace("http", "ws", 1) + path + "?" + "&".join(f"{k}={quote(v, safe='')}" for k, v in query)
+        options = {"ca_certs": self._verify} if isinstance(self._verify, str) else {}
+        for again in (False, True):
+            try:
+                return websocket.create_connection(
+                    url,
+                    header=[f"Authorization: Bearer {self._bearer()}"],
+                    subprotocols=protocols,
+                    sslopt=options,
+                    timeout=self.timing.connect_s,
+                )
+            except websocket.WebSocketBadStatusException as error:
+                if error.status_code == 401 and not again:
+                    self._token = None
+                    continue
+                body: Any = error.resp_body or b""
+                raise refusal(f"exec {named(path)}", int(error.status_code or 0), body) from error
+            except (websocket.WebSocketException, OSError) as error:
+                raise CloudSilent(f"exec {named(path)}: {line(error)}", REACH) from error
+        raise AssertionError
+
+    def _repeated(
+        self, method: str, path: str, query: Mapping[str, object], body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """A call that may be made twice, tried again while it is not answered."""
+        for attempt in range(self.timing.attempts):
+            try:
+                answer = self._call(method, path, query, body)
+                return object_of(f"{VERBS[method]} {named(path)}", answer)
+            except CloudSilent:
+                if attempt + 1 == self.timing.attempts:
+                    raise
+            pause(self.timing, attempt)
+        raise AssertionError
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object],
+        body: Mapping[str, Any] | None = None,
+        stream: bool = False,
+    ) -> Any:
+        """One call; a second one only where the first was refused for its token, and so did nothing."""
+        failures = import_module("requests.exceptions")
+        doing = f"{VERBS[method]} {named(path)}"
+        for again in (False, True):
+            headers = {"Authorization": f"Bearer {self._bearer()}"}
+            if body is not None:
+                headers["Content-Type"] = MERGE_PATCH if method == "PATCH" else "application/json"
+            try:
+                answer = self._session.request(
+                    method,
+                    self.url + path,
+                    params={name: _text(value) for name, value in query.items() if value is not None},
+                    data=None if body is None else json.dumps(body).encode(),
+                    headers=headers,
+                    timeout=(self.timing.connect_s, self.timing.read_s),
+                    # Given with each call: REQUESTS_CA_BUNDLE would replace what the session has.
+                    verify=self._verify,
+                    allow_redirects=False,
+                    stream=stream,
+                )
+            except failures.RequestException as error:
+                raise CloudSilent(f"{doing}: {self._unanswered(error)}", REACH) from error
+            if answer.status_code == 401 and not again:
+                self._token = None
+                continue
+            if answer.status_code not in (200, 201, 202):
+                raise refusal(doing, answer.status_code, answer.content)
+            return answer
+        raise AssertionError
+
+    def _unanswered(self, error: Exception) -> str:
+        """What became of a request, in the words of its innermost cause."""
+        cause: BaseException = error
+        while (inner := cause.__cause__ or cause.__context__) is not None:
+            cause = inner
+        return f"the cluster at {self.url.partition('://')[2]} does not answer: {line(cause)}"
+
+    def _bearer(self) -> str:
+        if self._token is None:
+            self._token = self._sign()
+        return self._token
+
+    @property
+    def _session(self) -> Any:
+        if self._made is None:
+            self._made = import_module("requests").Session()
+            self._made.auth = _unchanged
+        return self._made
+
+
+VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
+
+
+def pause(timing: Timing, attempt: int) -> None:
+    """Waits before the next attempt, longer each time, and not in step with others."""
+    longest = min(timing.backoff_s * 2**attempt, timing.longest_wait_s)
+    time.sleep(random.uniform(longest / 2, longest))  # noqa: S311 - spreads, hides nothing
+
+
+def _unchanged(request: Any) -> Any:
+    # A .netrc must not replace the token.
+    return request
+
+
+def _url(endpoint: str) -> str:
+    url = endpoint if "://" in endpoint else f"https://{endpoint}"
+    parts = urlsplit(url)
+    if not parts.hostname or parts.scheme not in ("http", "https") or parts.path.strip("/"):
+        raise BadInput(f"endpoint: {endpoint!r}: must be a host, or host:port, of a Kubernetes API server")
+    if parts.scheme == "http" and not _loopback(parts.hostname):
+        raise BadInput(f"endpoint: {endpoint!r}: credentials go to another machine by TLS only")
+    return url.rstrip("/")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _ca_file(pem: str) -> Path:
+    """Where the certificate lies: TLS libraries want a file. It is public, and its name is that of its content."""
+    name = f"ca-{hashlib.sha256(pem.encode()).hexdigest()[:16]}.pem"
+    path = cache() / name
+    try:
+        if not path.exists() or path.read_text() != pem:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft = path.with_name(f".{name}.{random.randrange(2**32):08x}")  # noqa: S311 - a name, not a secret
+            draft.write_text(pem)
+            draft.replace(path)
+    except OSError:
+        # A cache that cannot be written: a folder of this process.
+        path = Path(tempfile.mkdtemp(prefix="accel-")) / name
+        path.write_text(pem)
+    return path
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

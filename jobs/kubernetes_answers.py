@@ -1,0 +1,97 @@
+"""What a Kubernetes API server answers, and what it means.
+
+NoCredentials   401: the server does not know who asks
+CloudRefused    400, 403, 409, 422: understood, and refused; AlreadyExists and Conflict are two of these
+NotFound        404: no such object, or no such kind of object
+CloudSilent     nobody knows: no connection, no answer, 5xx, an answer that is not a Kubernetes server's
+Throttled       429: surely not accepted
+"""
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, cast
+
+from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from .google import entries, mapping
+
+SHOWN = 500
+
+SIGN_IN = "`kubectl auth whoami` shows who the cluster takes you for; sign in as for `gcloud`"
+PERMISSION = "ask whoever owns the cluster for a role that allows it"
+REACH = "the network, the proxy's variables and the cluster's authorized networks decide whether it can be reached"
+
+
+class AlreadyExists(CloudRefused):
+    """There is an object of that name."""
+
+
+class Conflict(CloudRefused):
+    """The object has changed in between, or is going away."""
+
+
+class Throttled(CloudSilent):
+    """Surely not accepted: too many calls."""
+
+
+def object_of(doing: str, answer: Any) -> dict[str, Any]:
+    """The answer's JSON object. Raises CloudSilent for anything else: a proxy's page, or half of an answer."""
+    failures = import_module("requests.exceptions")
+    try:
+        body = mapping(json.loads(answer.content))
+    except failures.RequestException as error:
+        raise CloudSilent(f"{doing}: {line(error)}", REACH) from error
+    except ValueError:
+        body = None
+    if body is None or "kind" not in body:
+        raise CloudSilent(f"{doing}: the answer is not a Kubernetes object", REACH)
+    return body
+
+
+def refusal(doing: str, status: int, content: bytes) -> JobsError:
+    """What an error answer means. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
+    https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md"""
+    try:
+        body = mapping(json.loads(content)) or {}
+    except ValueError:
+        body = {}
+    told = body.get("kind") == "Status"
+    message = f"{doing}: {line(body.get('message')) if told else f'HTTP {status}'}"
+    if status == 401:
+        return NoCredentials(message, SIGN_IN)
+    if status == 429:
+        return Throttled(message, "the cluster takes no more calls just now; try again in a minute")
+    if not told or status >= 500 or status in (408, 410):
+        return CloudSilent(message, REACH)
+    if status == 404:
+        return NotFound(message)
+    if status == 409:
+        return (AlreadyExists if body.get("reason") == "AlreadyExists" else Conflict)(message)
+    return CloudRefused(message, PERMISSION if status == 403 else None)
+
+
+def named(path: str) -> str:
+    """A path in words: `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        return " ".join([parts[2], "/".join([parts[1], *parts[3:]])])
+    return " ".join(parts) or path
+
+
+def line(value: object) -> str:
+    """The value on one line, not too long."""
+    return " ".join(str(value).split())[:SHOWN]
+
+
+def part(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
+    """A JSON object inside others; empty where there is none."""
+    found: Any = value
+    for name in names:
+        found = (mapping(found) or {}).get(name)
+    return mapping(found) or {}
+
+
+def parts(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    """The JSON objects of a list inside another; empty where there is none."""
+    return [cast(dict[str, Any], each) for each in entries((value or {}).get(name)) if isinstance(each, dict)]

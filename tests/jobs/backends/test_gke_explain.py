@@ -1,0 +1,271 @@
+"""Why a job on GKE waits or failed: each cause from what a cluster really says, and nothing without evidence."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backend import Explanation
+from jobs.backends.gke import marks
+from jobs.backends.gke.explain import CAUSES, explain, words
+from jobs.backends.gke.explain.__main__ import page
+from jobs.backends.gke.submit import submit
+from tests.jobs.backends.gke_cluster import SCOPE, Cluster
+from tests.jobs.backends.gke_target import make_request, make_target
+
+ROOT = Path(__file__).parents[3]
+AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+TAINT = "node(s) had untolerated taint {nvidia.com/gpu: present}"
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = Cluster()
+    yield made
+    made.stop()
+
+
+class Job:
+    """A job in a cluster, to which things happen."""
+
+    def __init__(self, cluster: Cluster, *, queue: bool = False, **fields: Any) -> None:
+        self.cluster = cluster
+        target = make_target() if queue else make_target(queue=None)
+        values = {"cpus": 2, "memory_mib": 4000} if "accelerator" not in fields else {}
+        self.ref = submit(make_request(target, **{**values, **fields}), cluster.api())
+        self.body = cluster.objects[f"{SCOPE.jobs}/{self.ref.id}"]
+
+    def workload(self, message: str = "", **status: Any) -> None:
+        labels = {"kueue.x-k8s.io/job-uid": self.body["metadata"]["uid"]}
+        made = self.cluster.put(SCOPE.workloads, {"metadata": {"name": "w", "labels": labels}, "spec": {}})
+        conditions = [{"type": "QuotaReserved", "status": "False", "message": message}] if message else []
+        made["status"] = {"conditions": conditions, **status}
+
+    def pod(self, phase: str, **status: Any) -> None:
+        metadata = {"name": f"{self.ref.id}-x", "labels": {marks.OBJECT: self.ref.id}}
+        self.cluster.put(SCOPE.core("pods"), {"metadata": metadata, "spec": {}, "status": {"phase": phase, **status}})
+
+    def unschedulable(self, message: str) -> None:
+        told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        self.pod("Pending", conditions=[told])
+
+    def waiting(self, reason: str, message: str = "") -> None:
+        state = {"waiting": {"reason": reason, "message": message}}
+        self.pod("Pending", containerStatuses=[{"name": "main", "state": state}])
+
+    def event(self, reason: str, message: str, second: int = 0) -> None:
+        at = f"2026-01-02T03:04:{second:02}Z"
+        body = {"reason": reason, "message": message, "lastTimestamp": at}
+        body["involvedObject"] = {"name": f"{self.ref.id}-x"}
+        self.cluster.put(SCOPE.core("events"), {"metadata": {"name": f"{reason}-{second}"}, **body})
+
+    def node(self, name: str, labels: dict[str, str], gpus: int = 0, ready_for: float = 3600) -> None:
+        since = (datetime.now(UTC) - timedelta(seconds=ready_for)).isoformat()
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+        status = {"allocatable": {"cpu": "4", "nvidia.com/gpu": str(gpus)}, "conditions": [ready]}
+        self.cluster.put("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
+
+    def failed(self, code: int = 1, reason: str = "Error", lines: tuple[str, ...] = (), **status: Any) -> None:
+        state = {"terminated": {"exitCode": code, "reason": reason}}
+        self.pod("Failed", containerStatuses=[{"name": "main", "state": state}], **status)
+        self.cluster.logs[f"{self.ref.id}-x"] = [f"2026-01-02T03:04:05Z {line}" for line in lines]
+        self.body["status"] = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+
+    def why(self) -> Explanation:
+        return explain(self.cluster.api(), SCOPE, self.ref)
+
+
+QUEUE = {
+    "queue-missing": "LocalQueue team-a doesn't exist",
+    "queue-stopped": "ClusterQueue gpus is inactive",
+    "queue-too-small": "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor a100, "
+    "request > maximum capacity (8 > 4)",
+    "queue-resource": "couldn't assign flavors to pod set main: resource memory unavailable in ClusterQueue",
+    "queue-full": "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor any, 2 more",
+    "queue-flavor": "couldn't assign flavors to pod set main: flavor a100 doesn't match node affinity",
+}
+
+
+@pytest.mark.parametrize("cause", QUEUE)
+def test_what_kueue_says(cluster: Cluster, cause: str) -> None:
+    job = Job(cluster, queue=True)
+    job.workload(QUEUE[cause])
+    told = job.why()
+    assert (told.cause, told.evidence) == (cause, (QUEUE[cause],))
+
+
+def test_nodes_that_were_asked_for_all_at_once(cluster: Cluster) -> None:
+    job = Job(cluster, queue=True)
+    check = {"name": "dws", "state": "Pending", "message": "Waiting for provisioning"}
+    job.workload(admissionChecks=[check])
+    assert job.why().cause == "nodes-requested"
+    job.workload(admissionChecks=[{**check, "state": "Retry", "message": "Retrying: capacity is not available"}])
+    assert job.why().cause == "nodes-refused"
+
+
+def test_a_turn_in_the_queue_and_a_queue_that_nobody_serves(cluster: Cluster) -> None:
+    job = Job(cluster, queue=True)
+    job.workload()
+    assert job.why().cause == "behind-others"
+    cluster.forbidden.add("workloads")
+    assert job.why().cause == "queue-silent"
+
+
+PENDING = {
+    "quota": [("FailedScaleUp", "Node scale up in zones a failed: GCE quota exceeded. Pod is at risk")],
+    "stockout": [("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources. Pod is at risk")],
+    "pool-full": [("NotTriggerScaleUp", f"pod didn't trigger scale-up: 1 {AFFINITY}, 1 max node group size reached")],
+    "nodes-starting": [
+        ("NotTriggerScaleUp", "x"),
+        ("TriggeredScaleUp", "pod triggered scale-up: [{pool 0->1 (max: 4)}]"),
+    ],
+}
+
+
+@pytest.mark.parametrize("cause", PENDING)
+def test_what_the_autoscaler_says(cluster: Cluster, cause: str) -> None:
+    job = Job(cluster, accelerator={"type": "a100"})
+    job.unschedulable(f"0/3 nodes are available: 3 {AFFINITY}.")
+    for second, (reason, message) in enumerate(PENDING[cause]):
+        job.event(reason, message, second)
+    told = job.why()
+    assert told.cause == cause
+    assert any(PENDING[cause][-1][1][:30] in line for line in told.evidence)
+
+
+def test_what_the_scheduler_says(cluster: Cluster) -> None:
+    job = Job(cluster, accelerator={"type": "a100"})
+    for message, cause in (
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "insufficient"),
+        (f"0/3 nodes are available: 3 {TAINT}.", "taint"),
+        (f"0/3 nodes are available: 1 {TAINT}, 2 Insufficient cpu.", "insufficient"),
+        ('0/3 nodes are available: persistentvolumeclaim "d" not found.', "claim-missing"),
+        (f"0/3 nodes are available: 3 {AFFINITY}.", "no-such-node"),
+    ):
+        job.unschedulable(message)
+        assert (job.why().cause, job.why().evidence[0]) == (cause, message)
+
+
+def test_a_label_that_no_node_has_is_told_with_the_nearest(cluster: Cluster) -> None:
+    job = Job(cluster, accelerator={"type": "a100"})
+    job.unschedulable(f"0/1 nodes are available: 1 {AFFINITY}.")
+    job.event("NotTriggerScaleUp", f"pod didn't trigger scale-up: 2 {AFFINITY}")
+    job.node(
+        "a",
+        {"cloud.google.com/gke-accelerator": "nvidia-tesla-a100", "cloud.google.com/gke-nodepool": "a100-9z9z9z9"},
+        gpus=4,
+    )
+    told = job.why()
+    assert told.cause == "no-such-node" and "gke-nodepool=a100-1a2b3c4" in told.reason
+    assert "a100-9z9z9z9" in told.next_step
+    cluster.forbidden.add("nodes")
+    assert job.why().cause == "no-such-node" and "list nodes" in job.why().unread[0]
+
+
+def test_a_driver_that_does_not_come(cluster: Cluster) -> None:
+    job = Job(cluster, accelerator={"type": "a100"})
+    job.unschedulable("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"}
+    job.node("young", labels, ready_for=300)
+    assert job.why().cause == "insufficient"
+    job.node("old", labels, ready_for=700)
+    told = job.why()
+    assert told.cause == "driver-not-ready" and "old" in told.evidence[0] and "young" not in told.evidence[0]
+    job.node("good", labels, gpus=4)
+    assert job.why().cause == "insufficient"
+
+
+WAITING = {
+    "image-missing": ("ErrImagePull", 'rpc error: failed to resolve reference "x:1": x:1: not found'),
+    "image-forbidden": ("ImagePullBackOff", "failed to authorize: 403 Forbidden"),
+    "image-unreachable": ("ErrImagePull", "dial tcp 1.2.3.4:443: i/o timeout"),
+    "image-platform": ("ErrImagePull", "no match for platform in manifest"),
+    "image-pull": ("ErrImagePull", "something else"),
+    "secrets": ("CreateContainerConfigError", 'secret "hf" not found'),
+    "not-started": ("CreateContainerError", "context deadline exceeded"),
+}
+
+
+@pytest.mark.parametrize("cause", WAITING)
+def test_what_the_kubelet_says(cluster: Cluster, cause: str) -> None:
+    job = Job(cluster)
+    job.waiting(*WAITING[cause])
+    assert job.why().cause == cause
+
+
+def test_while_a_pull_backs_off_its_event_tells_why(cluster: Cluster) -> None:
+    job = Job(cluster)
+    job.waiting("ImagePullBackOff", 'Back-off pulling image "x:1"')
+    job.event("Failed", 'Failed to pull image "x:1": failed to resolve reference: x:1: not found')
+    assert job.why().cause == "image-missing"
+
+
+def test_a_volume_and_a_pod_that_just_starts(cluster: Cluster) -> None:
+    job = Job(cluster)
+    job.waiting("ContainerCreating")
+    cluster.objects[f"{SCOPE.core('pods')}/{job.ref.id}-x"]["spec"] = {"nodeName": "n-1"}
+    assert job.why().cause == "starting" and job.why().evidence[0] == "node n-1"
+    job.event("FailedMount", "MountVolume.SetUp failed for volume mount-0: permission denied")
+    assert job.why().cause == "volume"
+
+
+def test_how_an_attempt_ended(cluster: Cluster) -> None:
+    for told, cause in (
+        ({"code": 137, "reason": "OOMKilled"}, "out-of-memory"),
+        ({"code": 137, "reason": "Error"}, "killed"),
+        ({"code": 127}, "command-not-found"),
+        (
+            {"code": 1, "lines": ("Traceback (most recent call last):", "torch.cuda.OutOfMemoryError: x")},
+            "cuda-out-of-memory",
+        ),
+        ({"code": 3, "lines": ("bye",)}, "exit-code"),
+    ):
+        job = Job(cluster)
+        job.failed(**told)
+        assert job.why().cause == cause, told
+    job.failed(137, reason="Error")
+    pod = cluster.objects[f"{SCOPE.core('pods')}/{job.ref.id}-x"]
+    for reason, message, cause in (
+        ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", "timeout"),
+        ("Evicted", "Pod ephemeral local storage usage exceeds the total limit", "evicted-disk"),
+        ("Evicted", "The node was low on resource: memory", "evicted"),
+    ):
+        pod["status"] |= {"reason": reason, "message": message}
+        assert job.why().cause == cause
+    pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]
+    assert job.why().cause == "spot-reclaim"
+    job.body["metadata"]["annotations"][marks.CANCELLED] = "enough"
+    assert (job.why().cause, job.why().evidence) == ("stopped", ("reason: enough",))
+
+
+def test_words_of_another_platform_are_not_used(cluster: Cluster) -> None:
+    job = Job(cluster, accelerator={"type": "a100"})
+    job.failed(1, lines=("RuntimeError: Found no NVIDIA driver on your system",))
+    told = job.why()
+    assert told.cause == "gpu-not-visible" and "ECS" not in told.next_step and "/usr/local/nvidia" in told.next_step
+
+
+def test_a_job_that_is_gone_and_one_that_is_well(cluster: Cluster) -> None:
+    job = Job(cluster)
+    job.pod("Running")
+    assert job.why().cause == "running"
+    assert explain(cluster.api(), SCOPE, SCOPE.ref("none")).cause == "unknown-job"
+    job.body["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert job.why().cause == "succeeded"
+
+
+def test_a_failure_without_a_pod_is_unknown(cluster: Cluster) -> None:
+    job = Job(cluster)
+    job.body["status"] = {"conditions": [{"type": "Failed", "status": "True", "reason": "Odd", "message": "why"}]}
+    told = job.why()
+    assert told.cause == "unknown" and "Odd: why" in told.evidence[0]
+
+
+def test_every_cause_in_the_words_is_documented_and_the_page_is_of_now() -> None:
+    assert {row.cause for row in (*words.WAITING, *words.FAILED)} <= CAUSES.keys()
+    assert words.OF_GKE.keys() <= CAUSES.keys()
+    assert all(cause.source.startswith("https://") for cause in CAUSES.values())
+    assert (ROOT / "docs" / "explain-gke.md").read_text() == page()
