@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, market, preview, program, up
+from . import bulk, catalog, commands, gke, market, preview, program, up
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "market": market,
     "program": program,
     "bulk": bulk,
+    "gke": gke,
 }
 
 

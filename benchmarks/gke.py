@@ -1,0 +1,116 @@
+"""GKE on the sandbox: a submit, 500 of them until Kueue has admitted them, and how late a log is read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from sandbox.environment import environment
+from sandbox.kubernetes.client import Cluster
+from sandbox.processes import PARTS, running, start, stop
+
+from .measure import PYTHON, ROOT, Failed, Line, run
+
+JOBS = 500
+SUBMIT_S, ADMITTED_S, START_S, RESIDENT_MIB, DELAY_S = 1.0, 60.0, 20.0, 1200.0, 1.0
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads"
+TELLING = "import time\nfor _ in range(40): print(time.time(), flush=True); time.sleep(0.1)"
+
+
+@contextmanager
+def sandbox(home: Path) -> Iterator[tuple[dict[str, str], float]]:
+    """A sandbox with all parts, the variables that lead to it, and the seconds that its start took."""
+    try:
+        started = time.perf_counter()
+        start(home, PARTS)
+        yield environment(home), time.perf_counter() - started
+    finally:
+        stop(home, wipe=True)
+
+
+def measure(scratch: Path) -> Iterator[Line]:
+    """The pool of these jobs may grow to what holds all of them; their image is on no registry, so none runs."""
+    home = scratch / "sandbox"
+    with sandbox(home) as (variables, start_s):
+        yield Line("start of the sandbox with Google and Kubernetes", start_s, "s", limit=START_S)
+        variables |= {"ACCEL_TARGETS": str(scratch / "targets.json"), "XDG_STATE_HOME": str(scratch / "state")}
+        _deploy(scratch, variables)
+        resident = sum(
+            each.memory_info().rss
+            for part in running(home).values()
+            for each in (part.process, *part.process.children(recursive=True))
+        )
+        yield Line("resident memory of it", resident / 2**20, "MiB", limit=RESIDENT_MIB)
+        yield from _jobs(scratch, variables, Cluster.of(home))
+
+
+def _deploy(scratch: Path, variables: dict[str, str]) -> None:
+    document = yaml.safe_load((ROOT / "Pulumi.sandbox.yaml").read_text())
+    values = document["config"]["accel:environment"]
+    del values["aws"]
+    values["gcp"]["pools"]["system"] |= {"machine_type": "e2-standard-32", "max_nodes": 32}
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, scratch)
+    (scratch / "Pulumi.yaml").write_text("name: accel\nruntime: python\n")
+    (scratch / "Pulumi.bench.yaml").write_text(yaml.safe_dump({"config": {"accel:environment": values}}))
+    settings = {**variables, "PYTHONPATH": str(ROOT)}
+    run(("pulumi", "stack", "select", "--create", "bench"), scratch, settings)
+    run(("pulumi", "up", "--stack", "bench", "--yes", "--skip-preview", "--non-interactive"), scratch, settings)
+    targets = run(("pulumi", "stack", "output", "targets", "--json", "--stack", "bench"), scratch, settings)
+    (scratch / "targets.json").write_text(targets)
+
+
+def _jobs(scratch: Path, variables: dict[str, str], cluster: Cluster) -> Iterator[Line]:
+    job = "name: job-{}\nimage: registry.example/train:1.0\ncommand: [train]\ncpus: 1\nmemory_mib: 512\n"
+    (scratch / "one.yaml").write_text(job.format("one"))
+    (scratch / "many.yaml").write_text("---\n".join(job.format(number) for number in range(JOBS)))
+    submit = (PYTHON, "-m", "jobs", "submit", "--to", "gke", "--no-quota", "-o", "id")
+    run((*submit, scratch / "one.yaml"), ROOT, variables)
+    started = time.perf_counter()
+    run((*submit, scratch / "one.yaml", "--key", "again"), ROOT, variables)
+    yield Line("submit of a job", time.perf_counter() - started, "s", limit=SUBMIT_S)
+    started = time.perf_counter()
+    run((*submit, scratch / "many.yaml"), ROOT, variables)
+    sent_s = time.perf_counter() - started
+    yield Line(f"submit of {JOBS} jobs", sent_s, "s")
+    while (count := _admitted(cluster)) < JOBS:
+        if time.perf_counter() - started > 5 * ADMITTED_S:
+            raise Failed(f"{count} of {JOBS} jobs are admitted")
+        time.sleep(0.2)
+    yield Line(f"{JOBS} jobs submitted and admitted", time.perf_counter() - started, "s", limit=ADMITTED_S)
+    yield Line("the slowest line of a log that is followed", _delay(scratch, variables), "s", limit=DELAY_S)
+
+
+def _admitted(cluster: Cluster) -> int:
+    found = [one for each in cluster.list(WORKLOADS) for one in each.get("status", {}).get("conditions", [])]
+    return sum(one["type"] == "Admitted" and one["status"] == "True" for one in found)
+
+
+def _delay(scratch: Path, variables: dict[str, str]) -> float:
+    document = {"name": "tells", "image": "local/examples", "command": ["python", "-c", TELLING]}
+    (scratch / "tells.yaml").write_text(
+        yaml.safe_dump({**document, "cpus": 1, "memory_mib": 512, "accelerator": {"type": "l4"}})
+    )
+    command = (PYTHON, "-m", "jobs", "submit", str(scratch / "tells.yaml"), "--to", "gke", "--follow", "-o", "id")
+    slowest, lines = 0.0, 0
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **variables, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True
+    ) as follower:
+        assert follower.stdout
+        for line in follower.stdout:
+            now = datetime.now(UTC).timestamp()
+            word = line.split()[-1] if line.split() else ""
+            if word.replace(".", "", 1).isdigit():
+                lines += 1
+                slowest = max(slowest, now - float(word)) if lines > 10 else slowest
+    if lines != 40:
+        raise Failed(f"{lines} of 40 lines of the log were read")
+    return slowest
