@@ -6,6 +6,8 @@ SHELL := bash
 
 PYTHON ?= python3
 STACK ?= dev
+# aws or gcp: only this cloud of the sandbox's environment; empty: both.
+CLOUD ?=
 JOB ?= examples/jobs/digits.yaml
 BIN := .venv/bin
 # Named after the content of what it installs, so that a checkout that only moves file times installs nothing.
@@ -19,19 +21,24 @@ ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUM
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: sandbox-start ## Deploy on the sandbox, list its targets, run a job on one and show its logs
+up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on each cloud and show its logs
 	@$(ON_SANDBOX) \
+	config=$$($(BIN)/sandbox config $(if $(CLOUD),--cloud $(CLOUD))) && \
 	pulumi stack select --create sandbox && \
-	pulumi up --stack sandbox --refresh --yes --skip-preview --non-interactive && \
+	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --non-interactive && \
 	$(BIN)/stacks export --stack sandbox && \
 	$(BIN)/jobs targets && \
-	{ job=$$($(BIN)/jobs submit $(JOB) --to gpu --wait -o id) || failed=$$?; } && \
-	if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi && exit $${failed:-0}
+	for target in gpu gke; do \
+		grep -q "\"$$target\"" "$$ACCEL_TARGETS" || continue; \
+		job=$$($(BIN)/jobs submit $(JOB) --to $$target --wait -o id) || failed=$$?; \
+		if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi; \
+	done && exit $${failed:-0}
 
 down: sandbox-start ## Destroy what `make up` made, and stop the sandbox
 	@$(ON_SANDBOX) \
 	if pulumi stack select sandbox 2>/dev/null; then \
-		pulumi destroy --stack sandbox --yes --skip-preview --non-interactive --run-program && \
+		pulumi destroy --stack sandbox --config-file "$$($(BIN)/sandbox config $(if $(CLOUD),--cloud $(CLOUD)))" \
+			--yes --skip-preview --non-interactive --run-program && \
 		pulumi stack rm sandbox --yes --preserve-config; \
 	fi
 	@$(BIN)/sandbox stop
@@ -50,11 +57,12 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 	pulumi preview --stack $(STACK) --config-file "$$copy" --non-interactive
 
 test: $(STAMP) ## Run every test, the long ones with a sample of their cases
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 soak: $(STAMP) ## Run every test with the full counts
-	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
+bench: export ACCEL_SANDBOX_ONLY = aws
 bench: sandbox-start ## Print ratios against named peers and limits
 	@$(ON_SANDBOX) $(BIN)/python -m benchmarks
 

@@ -1,6 +1,7 @@
 """The AWS section of an environment as components."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
@@ -32,8 +33,10 @@ class _Place:
     security_group_ids: pulumi.Input[list[str]]
 
 
-def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBinding) -> None:
-    """Creates the section's components and exports what jobs and other stacks need of them."""
+def deploy(
+    environment: Environment, section: Aws, hooks: pulumi.ResourceHookBinding
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
     place = _network(section, on_aws)
     log = JobLog("jobs", section.logs, on_aws)
@@ -114,10 +117,10 @@ def deploy(environment: Environment, section: Aws, hooks: pulumi.ResourceHookBin
     )
     monitoring.deploy(section, environments, queues, on_aws)
     outputs.export_access(submit.policy_arns)
-    outputs.export_aws(
+    outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
+    return outputs.export_aws(
         section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
     )
-    outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
 
 
 def _mounted_buckets(section: Aws) -> dict[str, Access]:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from accel.catalog.nearest import nearest
 from accel.faults import Fault, find, several
 from accel.rules import aws_monitoring as monitoring_rules
-from accel.rules import aws_places
+from accel.rules import aws_places, gcp_labels
 from accel.rules import aws_queues as queue_rules
 from accel.rules import placeholders as rules
 from accel.rules.aws_clusters import zones
@@ -23,6 +23,8 @@ from components.aws.job_queue import JobQueueSpec
 from components.aws.monitoring import MonitoringSpec
 from components.aws.network import NetworkSpec
 from components.base import Name, Spec
+
+from .gcp_config import Gcp
 
 
 class CreatedNetwork(NetworkSpec):
@@ -155,6 +157,10 @@ class Aws(Spec):
         return [Place(key, spec.instance_types, spec.max_vcpus) for key, spec in known.items()]
 
 
+OWN_LABELS = 3
+"""Labels that every resource has besides: owner, project and stack."""
+
+
 class Environment(Spec):
     """One environment: everything that one stack deploys. A section that is absent is not deployed."""
 
@@ -162,6 +168,19 @@ class Environment(Spec):
     labels: dict[str, str] = Field(default_factory=dict, description="on every resource as tags")
     strict: bool = Field(default=False, description="warnings and outdated values are refused")
     aws: Aws | None = None
+    gcp: Gcp | None = None
+
+    @model_validator(mode="after")
+    def _targets(self) -> Self:
+        workloads = self.gcp.workloads if self.gcp else None
+        both = sorted(set(self.aws.queues if self.aws else ()) & set(workloads.targets if workloads else ()))
+        if both:
+            text = "is a queue of aws too, and both would be the target of that name; rename one"
+            raise several([(f"gcp.workloads.targets.{name}", text) for name in both])
+        return self
+
+    def findings(self) -> list[Finding]:
+        return gcp_labels.labels(self.labels, own=OWN_LABELS) if self.gcp else []
 
 
 class ConfigFaults(Exception):

@@ -14,8 +14,10 @@ from accel.rules.aws_environments import instances_within
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
+from . import cost_google
 from .commands import read_stacks
 from .config import Aws, CreatedNetwork, Environment
+from .cost_lines import Line
 
 ComputeSpec = OnDemandSpec | SpotSpec
 
@@ -27,18 +29,6 @@ SCENARIOS = ("floor", "expected", "worst")
 FREE_IOPS = 3000
 FREE_MIB_S = 125
 """What a gp3 volume has without more pay. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One component's cost in USD an hour, the dates and the confidence of its prices, and what is to be said of it."""
-
-    component: str
-    what: str
-    envelope: Envelope
-    dates: tuple[str, ...] = ()
-    confidence: str = "low"
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,18 +52,22 @@ def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> li
 
 def estimate(stack: str, environment: Environment, utilisation: float) -> Estimate:
     """The estimate of one environment; an absent section costs nothing."""
-    if environment.aws is None:
-        return Estimate(stack, "", utilisation, (), totals={name: Amount(0.0) for name in SCENARIOS})
-    section = environment.aws
     unknown: list[str] = []
-    lines = [*_pools(section, utilisation, unknown), *_network(section, unknown)]
+    lines: list[Line] = []
+    not_included: list[str] = []
+    if section := environment.aws:
+        lines += [*_pools(section, utilisation, unknown), *_network(section, unknown)]
+        not_included += _not_included(section)
+    if google := environment.gcp:
+        lines += cost_google.pools(google, utilisation, unknown)
+        not_included += cost_google.not_included(google)
     return Estimate(
         stack,
-        section.region,
+        ", ".join(each.region for each in (section, google) if each),
         utilisation,
         tuple(lines),
         tuple(unknown),
-        tuple(_not_included(section)),
+        tuple(not_included),
         {name: cost.total(getattr(line.envelope, name) for line in lines) for name in SCENARIOS},
     )
 

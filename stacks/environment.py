@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 
 from components.aws.environment_hooks import environment_hooks
+from components.gcp.pool_hooks import pool_hooks
 
 from .config import ConfigFaults, Environment, load_environment
 
@@ -20,11 +21,20 @@ def load() -> Environment:
 
 def deploy(environment: Environment) -> None:
     """Creates what the environment has sections for, and exports targets, network and budgets."""
-    section = environment.aws
+    section, google = environment.aws, environment.gcp
     # Also without a section: the state of the run before may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
+    on_pools = pool_hooks()
+    targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section is not None:
         # Imported here: a stack without AWS never imports pulumi_aws.
         from . import aws
 
-        aws.deploy(environment, section, hooks)
+        targets |= aws.deploy(environment, section, hooks)
+    if google is not None:
+        # As above, of pulumi_gcp.
+        from . import gcp
+
+        targets |= gcp.deploy(environment, google, on_pools)
+    if targets:
+        pulumi.export("targets", targets)

@@ -41,8 +41,10 @@ class AwsParts:
     repositories: Mapping[str, ImageRepository]
 
 
-def export_aws(section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions) -> None:
-    """Exports `targets` and `repositories`, and publishes the targets where `jobs` reads them without Pulumi."""
+def export_aws(
+    section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Exports `repositories`, and publishes the targets where `jobs` reads them without Pulumi; the targets."""
     prefix = definition_prefix()
     targets = {name: _target(section, parts, name, prefix) for name in section.queues}
     PublishedTargets(
@@ -55,8 +57,8 @@ def export_aws(section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions) ->
         ),
         on_aws,
     )
-    pulumi.export("targets", targets)
     pulumi.export("repositories", {name: repository.url for name, repository in parts.repositories.items()})
+    return targets
 
 
 def definition_prefix() -> str:

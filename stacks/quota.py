@@ -115,12 +115,27 @@ def judge(stack: "ReadStack") -> Judged:
     """
     from .quota_aws import judge_aws
 
+    _google(stack)
     section = stack.environment.aws
     if section is None:
         return Judged(stack.name, None, ())
     account, project = section.account_id, project_of(stack.path)
     verdicts = judge_aws(section.region, pools(section), account_id=account, project=project, stack=stack.name)
     return Judged(stack.name, f"account {account}" if account else None, verdicts)
+
+
+def _google(stack: "ReadStack") -> None:
+    """Says how the quotas of GPU pools are asked for: of a project that may not be this shell's."""
+    from jobs.cli.report import say
+
+    section = stack.environment.gcp
+    for key, spec in section.pools.items() if section else ():
+        if section and spec.kind == "gpu":
+            most = spec.most_nodes(len(section.node_zones(spec)) or 1)
+            where = f"--region {section.region} --project {section.project}"
+            spot = " --spot" if spec.capacity == "spot" else ""
+            machine = f"gcp:{spec.machine_type}:{most}"
+            say(f"note: {stack.name}: gcp.pools.{key}: ask `stacks quota --machine {machine} {where}{spot}`")
 
 
 def pools(section: "Aws") -> list["Pool"]:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.catalog", "tests.support.engine", "tests.support.wheel"]
+pytest_plugins = ["tests.support.catalog", "tests.support.engine", "tests.support.order", "tests.support.wheel"]
 
 HERE = Path(__file__).parent
 SOAK = bool(os.environ.get("ACCEL_SOAK"))
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew
 
 # Seeded, so that a failure is one for everybody; the soak looks further, with a new seed each time.
 settings.register_profile(

@@ -18,17 +18,28 @@ ROOT = Path(__file__).resolve().parents[1]
 def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     # What an outer make hands down would make this one a part of it.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    environment["ACCEL_SANDBOX_ONLY"] = "aws"
     command = ["make", "--no-print-directory", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env={**environment, **variables}, capture_output=True, text=True, timeout=300
+        command,
+        cwd=ROOT,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a sandbox of this test alone, which is stopped afterwards."""
-    yield tmp_path / "sandbox"
-    make("sandbox-stop", SANDBOX_HOME=str(tmp_path / "sandbox"))
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for a sandbox of these tests alone, which is stopped afterwards."""
+    home = tmp_path_factory.mktemp("make") / "sandbox"
+    yield home
+    make("sandbox-stop", SANDBOX_HOME=str(home))
+
+
+def stacks(home: Path) -> set[Path]:
+    return set(home.rglob("accel/*.json"))
 
 
 TARGETS = {"up", "down", "test", "soak", "lint", "types", "bench", "preview", "clean", "sandbox-stop"}
@@ -44,10 +55,11 @@ def test_help_is_what_make_does_first() -> None:
 @pytest.mark.e2e
 @pytest.mark.parametrize("target", ["up", "preview"])
 def test_another_backend_is_refused(target: str, home: Path) -> None:
+    before = stacks(home)
     answer = make(target, SANDBOX_HOME=str(home), PULUMI_BACKEND_URL="s3://somebody-elses-state")
     assert answer.returncode == 2
     assert "error: PULUMI_BACKEND_URL is s3://somebody-elses-state" in answer.stderr
-    assert not list(home.rglob("accel/*.json")), "a stack was made"
+    assert stacks(home) == before, "a stack was made"
 
 
 @pytest.mark.engine

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.environment import project
+from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
@@ -40,6 +41,12 @@ class Shell:
         out, err = done.communicate(timeout=120)
         assert done.returncode == code, f"{command} {' '.join(arguments)} ended with {done.returncode}:\n{out}{err}"
         return out.strip()
+
+    def stacks(self, *arguments: str, code: int = 0) -> str:
+        """The same of `stacks`, but for its start."""
+        done = commands.run("stacks", *arguments, cwd=self.folder, env=self.variables)
+        assert done.returncode == code, f"stacks {' '.join(arguments)} ended with {done.returncode}:\n{done}"
+        return done.stdout.strip()
 
     def jobs(self, *arguments: str, code: int = 0, **environ: str) -> str:
         return self.run("jobs", *arguments, code=code, **environ)

@@ -42,7 +42,7 @@ def test_golden(name: str) -> None:
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("name", ["dev", "prod", "sandbox"])
+@pytest.mark.parametrize("name", ["dev", "prod", "gke-dev"])
 def test_sums_are_their_lines_and_scenarios_are_in_order(name: str) -> None:
     found = estimated(ROOT / f"Pulumi.{name}.yaml")
     for scenario in SCENARIOS:
@@ -133,3 +133,12 @@ def test_wrong_names_and_files(tmp_path: Path) -> None:
     code, _, errors = stacks("cost", cwd=tmp_path)
     assert code == 2 and "unknown key" in errors[0]
     assert stack_files(["dev"], ROOT)
+
+
+def test_a_pool_without_a_known_price_makes_the_total_a_least() -> None:
+    found = estimated(ROOT / "Pulumi.sandbox.yaml")
+    (slice_,) = [line for line in found["lines"] if line["component"] == "gcp.pools.v5e"]
+    assert (slice_["floor"]["usd_hour"], slice_["worst"]["usd_hour"]) == (0, None)
+    assert found["totals"]["worst"]["at_least"] and not found["totals"]["floor"]["at_least"]
+    assert any(text.startswith("gcp.pools.v5e: ") and "TPU" in text for text in found["unknown"])
+    assert found["region"] == "us-east-1, us-central1"

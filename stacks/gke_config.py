@@ -1,0 +1,131 @@
+"""The `workloads` section of a Google Cloud environment: what is put into the cluster, and where jobs may go."""
+
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from accel.catalog.nearest import nearest
+from accel.faults import several
+from components.base import Name, Spec
+from components.kubernetes.bundle import ReleaseBundleSpec
+from components.kubernetes.dcgm import DcgmExporterSpec
+from components.kubernetes.health import GpuHealthSpec
+from components.kubernetes.namespace import JobNamespaceSpec
+from components.kubernetes.probe import DriverProbeSpec
+from components.kubernetes.queueing import LocalQueue, QueueingSpec
+from components.kubernetes.storage import JobVolumeSpec
+
+Faults = list[tuple[str, str]]
+
+
+class DriverVersions(Spec):
+    """Which driver the stack's own DaemonSets install, on the pools that leave it to them (`driver: daemonset`)."""
+
+    cos: str = Field(default="default", description="default or latest of the node image")
+    ubuntu: str = Field(default="default", description="default, or a branch such as R580")
+
+
+class Namespace(JobNamespaceSpec):
+    """A namespace for jobs."""
+
+    account: str | None = Field(
+        default=None,
+        description="the Google service account that its pods become: a key of accounts.workloads, or an e-mail",
+    )
+
+
+class Volume(Spec):
+    """A claim in a namespace."""
+
+    namespace: Name = Field(description="key of `namespaces`")
+    volume: JobVolumeSpec
+
+
+class TargetSpec(Spec):
+    """Where `jobs submit --to` sends a job."""
+
+    namespace: Name = Field(description="key of `namespaces`")
+    queue: str | None = Field(default=None, description="key of queueing.local_queues; absent: pods are made at once")
+    pools: list[Name] = Field(
+        default_factory=list[Name], description="without a queue: pools that its jobs may use; none: all of the cluster"
+    )
+    volumes: list[Name] = Field(default_factory=list[Name], description="keys of `volumes`")
+
+
+class Workloads(Spec):
+    """Drivers, controllers, queues, storage and targets of one cluster."""
+
+    drivers: DriverVersions = DriverVersions()
+    verify: DriverProbeSpec | None = Field(
+        default=None, description="proves each GPU pool with a job of one GPU at every change of it; absent: not proven"
+    )
+    releases: list[ReleaseBundleSpec] = Field(
+        default_factory=list[ReleaseBundleSpec], description="controllers: Kueue for queueing, JobSet for several nodes"
+    )
+    namespaces: dict[Name, Namespace] = Field(default_factory=dict[str, Namespace])
+    queueing: QueueingSpec | None = None
+    volumes: dict[Name, Volume] = Field(default_factory=dict[str, Volume])
+    health: GpuHealthSpec | None = Field(default=None, description="cordons nodes whose GPUs report serious errors")
+    dcgm: DcgmExporterSpec | None = Field(default=None, description="GPU metrics beyond those that GKE collects itself")
+    targets: dict[Name, TargetSpec] = Field(default_factory=dict[str, TargetSpec])
+
+    @property
+    def has_jobset(self) -> bool:
+        return any(each.release == "jobset" for each in self.releases)
+
+    @model_validator(mode="after")
+    def _references(self) -> Self:
+        faults: Faults = []
+        local = self.queueing.local_queues if self.queueing else {}
+        if self.queueing and not any(each.release == "kueue" for each in self.releases):
+            faults.append(
+                ("releases", "have no kueue, which queueing needs; add it, with install: false if it is there")
+            )
+        for key, volume in self.volumes.items():
+            faults += _unknown(f"volumes.{key}.namespace", volume.namespace, self.namespaces)
+        for key, target in self.targets.items():
+            faults += self._target(f"targets.{key}", target, local)
+        if faults:
+            raise several(faults)
+        return self
+
+    def _target(self, at: str, target: TargetSpec, local: Mapping[str, LocalQueue]) -> Faults:
+        faults = _unknown(f"{at}.namespace", target.namespace, self.namespaces)
+        if target.queue is not None:
+            faults += _unknown(f"{at}.queue", target.queue, local)
+            if not faults and (there := local[target.queue].namespace) != self.namespaces[target.namespace].namespace:
+                faults.append((f"{at}.queue", f"{target.queue!r} is in namespace {there}, and the target is not"))
+        if target.queue is not None and target.pools:
+            faults.append((f"{at}.pools", "are those of the queue; leave them out, or leave out queue"))
+        for index, name in enumerate(target.volumes):
+            faults += (missing := _unknown(f"{at}.volumes[{index}]", name, self.volumes))
+            if not missing and self.volumes[name].namespace != target.namespace:
+                place = self.volumes[name].namespace
+                faults.append((f"{at}.volumes[{index}]", f"{name!r} is in namespace {place}, not {target.namespace}"))
+        return faults
+
+    def pools_of(self, target: TargetSpec, known: Iterable[str]) -> list[str]:
+        """Keys of the pools that jobs of a target may use."""
+        if target.queue is None or self.queueing is None:
+            return target.pools or sorted(known)
+        queue = self.queueing.queues[self.queueing.local_queues[target.queue].queue]
+        return [each.pool for each in queue.pools]
+
+    def unknown_pools(self, pools: Iterable[str]) -> Faults:
+        """What is wrong with the targets over the pools of the cluster, by the author's keys."""
+        known = list(pools)
+        return [
+            fault
+            for key, target in self.targets.items()
+            for index, name in enumerate(target.pools)
+            for fault in _unknown(f"targets.{key}.pools[{index}]", name, known)
+        ]
+
+
+def _unknown(at: str, key: str, known: Iterable[str]) -> Faults:
+    names = sorted(known)
+    if key in names:
+        return []
+    near = nearest(key, names, 1) or names
+    return [(at, f"no {key!r}; nearest: {', '.join(near)}" if near else f"no {key!r}, and none is defined")]
