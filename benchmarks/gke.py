@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ TELLING = "import time\nfor _ in range(40): print(time.time(), flush=True); time
 
 
 @contextmanager
-def sandbox(home: Path) -> Iterator[tuple[dict[str, str], float]]:
+def sandbox(home: Path) -> Generator[tuple[dict[str, str], float]]:
     """A sandbox with all parts, the variables that lead to it, and the seconds that its start took."""
     try:
         started = time.perf_counter()
