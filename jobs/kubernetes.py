@@ -4,6 +4,7 @@ import hashlib
 import ipaddress
 import json
 import random
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache
 from .google import entries, mapping
-from .kubernetes_answers import REACH, line, named, object_of, refusal
+from .kubernetes_answers import REACH, Unreached, line, named, object_of, refusal
 
 PAGE = 500
 """Objects a page of a list, as kubectl asks for."""
@@ -97,7 +98,7 @@ class Api:
                 for read in answer.iter_lines():
                     yield read.decode("utf-8", "replace")
             except failures.RequestException as error:
-                raise CloudSilent(f"get {named(path)}: {self._unanswered(error)}", REACH) from error
+                raise self._unanswered(f"get {named(path)}", error) from error
 
     def socket(self, path: str, query: list[tuple[str, str]], protocols: list[str]) -> Any:
         """A websocket at the path."""
@@ -166,7 +167,7 @@ class Api:
                     stream=stream,
                 )
             except failures.RequestException as error:
-                raise CloudSilent(f"{doing}: {self._unanswered(error)}", REACH) from error
+                raise self._unanswered(doing, error) from error
             if answer.status_code == 401 and not again:
                 self._token = None
                 continue
@@ -175,12 +176,15 @@ class Api:
             return answer
         raise AssertionError
 
-    def _unanswered(self, error: Exception) -> str:
+    def _unanswered(self, doing: str, error: Exception) -> CloudSilent:
         """What became of a request, in the words of its innermost cause."""
         cause: BaseException = error
         while (inner := cause.__cause__ or cause.__context__) is not None:
             cause = inner
-        return f"the cluster at {self.url.partition('://')[2]} does not answer: {line(cause)}"
+        never_sent = isinstance(cause, ConnectionRefusedError | socket.gaierror)
+        kind = Unreached if never_sent else CloudSilent
+        where = self.url.partition("://")[2]
+        return kind(f"{doing}: the cluster at {where} does not answer: {line(cause)}", REACH)
 
     def _bearer(self) -> str:
         if self._token is None:

@@ -30,6 +30,10 @@ class Conflict(CloudRefused):
     """The object has changed in between, or is going away."""
 
 
+class Unreached(CloudSilent):
+    """No connection came about, so nothing was sent."""
+
+
 class Throttled(CloudSilent):
     """Surely not accepted: too many calls."""
 

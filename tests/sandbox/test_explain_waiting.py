@@ -47,9 +47,10 @@ def ground(aws: Any) -> dict[str, str]:
     made["group"] = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["SecurityGroups"][0][
         "GroupId"
     ]
-    iam.create_role(RoleName="ecs-instances", AssumeRolePolicyDocument=EC2_TRUST)
-    iam.attach_role_policy(RoleName="ecs-instances", PolicyArn=ECS_POLICY)
-    made["profile"] = profile(aws, "ecs-instances")
+    role = aws.name("ecs-instances")
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument=EC2_TRUST)
+    iam.attach_role_policy(RoleName=role, PolicyArn=ECS_POLICY)
+    made["profile"] = profile(aws, role)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...backend import JobRef, Request
 from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from ...kubernetes import Api, pause
-from ...kubernetes_answers import AlreadyExists, Throttled, part
+from ...kubernetes_answers import AlreadyExists, Throttled, Unreached, part
 from . import marks
 from .marks import Scope
 
@@ -51,17 +51,19 @@ def path_of(scope: Scope, made: dict[str, Any]) -> str:
 
 def _made(api: Api, path: str, body: dict[str, Any]) -> dict[str, Any]:
     """The object, made now or found. Creates may be made again: the second one is refused."""
-    name = body["metadata"]["name"]
+    name, in_doubt = body["metadata"]["name"], False
     for attempt in range(api.timing.attempts):
         try:
             return api.create(path, body, fieldValidation="Strict")
         except (AlreadyExists, CloudSilent) as error:
             silent = error if isinstance(error, CloudSilent) else None
-        found = None if isinstance(silent, Throttled) else _there(api, path, name)
+        not_made = isinstance(silent, Throttled | Unreached)
+        in_doubt = in_doubt or not not_made
+        found = None if not_made else _there(api, path, name)
         if found is not None:
             return found
         if silent is not None and attempt + 1 == api.timing.attempts:
-            unknown = "" if isinstance(silent, Throttled) else f"; whether {name} was made is not known"
+            unknown = f"; whether {name} was made is not known" if in_doubt else ""
             raise CloudSilent(f"{silent.message}{unknown}", AGAIN) from silent
         pause(api.timing, attempt)
     raise CloudSilent(f"{name}: its name is taken by what is being deleted, or cannot be seen just now", AGAIN)
