@@ -56,10 +56,13 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 	pulumi --cwd "$${copy%/*}" stack select --create $(STACK) > /dev/null && \
 	pulumi preview --stack $(STACK) --config-file "$$copy" --non-interactive
 
+# The engine and the commands of Kubernetes are made before the tests: none of them waits for a build.
 test: $(STAMP) ## Run every test, the long ones with a sample of their cases
+	@$(BIN)/python -m sandbox.toolchain
 	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 soak: $(STAMP) ## Run every test with the full counts
+	@$(BIN)/python -m sandbox.toolchain
 	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 bench: export ACCEL_SANDBOX_ONLY = aws
