@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 from moto.core.exceptions import ServiceException
 from moto.logs.exceptions import LogsClientError
 from moto.secretsmanager.exceptions import SecretsManagerClientError
 from moto.secretsmanager.models import secretsmanager_backends
 from moto.ssm.models import ssm_backends
 
+from ..trees import kill_tree
 from .instances import Instance
 from .state import Batch, Document, Environment, Job, Outcome
 
@@ -249,17 +249,3 @@ class Run:
         """End the runner and all that it started, at once."""
         if self._process:
             kill_tree(self._process.pid)
-
-
-def kill_tree(pid: int) -> None:
-    """SIGKILL a process and its descendants."""
-    try:
-        root = psutil.Process(pid)
-        tree = [*root.children(recursive=True), root]
-    except psutil.NoSuchProcess:
-        return
-    for process in tree:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue

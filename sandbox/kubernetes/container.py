@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
+from ..trees import kill_below, kill_tree
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUNNER = PROJECT / "jobs" / "runner.py"
@@ -80,7 +80,8 @@ class Container:
         self._keep_lines(last=status is not None)
         if status is None:
             if self._kill_at and time.monotonic() > self._kill_at:
-                self._kill_command()
+                # The runner's guard goes too; without it the runner goes on as well, and reports the end.
+                kill_below(self._process.pid)
             if self._kill_at and time.monotonic() > self._kill_at + _KILL_S:
                 kill_tree(self._process.pid)
             return
@@ -111,20 +112,6 @@ class Container:
         except FileNotFoundError:
             return {}
 
-    def _kill_command(self) -> None:
-        """SIGKILL to what the runner started, so that it still reports the end."""
-        assert self._process
-        try:
-            children = psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return
-        for child in children:
-            # The runner's guard has no terminal and no command of its own; without it the runner goes on as well.
-            try:
-                child.kill()
-            except psutil.NoSuchProcess:
-                continue
-
     def _keep_lines(self, last: bool) -> None:
         output = self.folder / "output.log"
         if not output.exists():
@@ -147,20 +134,6 @@ class Container:
         self._last_ns = max(time.time_ns(), self._last_ns + 1000)
         whole, rest = divmod(self._last_ns, 1_000_000_000)
         return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
-
-
-def kill_tree(pid: int) -> None:
-    """SIGKILL a process and its descendants."""
-    try:
-        root = psutil.Process(pid)
-        tree = [*root.children(recursive=True), root]
-    except psutil.NoSuchProcess:
-        return
-    for process in tree:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
 
 
 def seconds(moment: str) -> str:

@@ -2,8 +2,6 @@
 
 import base64
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +11,10 @@ import pytest
 import yaml
 
 from components.kubernetes.cordon import ApiNode, watch
-from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.support import memory
+from tests.support.kubernetes import kubernetes
 
 pytestmark = pytest.mark.engine
 
@@ -28,16 +26,8 @@ NAMESPACES = (makers.NAMESPACE, "one", "gpu-operator", "small-system")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A running control plane's folder."""
     found = tmp_path_factory.mktemp("home")
-    command = [sys.executable, "-m", "sandbox.kubernetes", "--home", str(found)]
-    with (found / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=project(), stdout=log, stderr=log)
-    give_up = time.monotonic() + 120
-    while not (found / "kubernetes.json").exists():
-        assert process.poll() is None and time.monotonic() < give_up, (found / "log").read_text()[-2000:]
-        time.sleep(0.1)
-    yield found
-    process.terminate()
-    process.wait(30)
+    with kubernetes(found):
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,8 @@ import base64
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,12 @@ from typing import Any
 import pytest
 
 from sandbox import toolchain
-from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import Refused, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
+from tests.support.kubernetes import kubernetes
 
 pytestmark = pytest.mark.engine
 
@@ -29,17 +27,8 @@ pytestmark = pytest.mark.engine
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A running control plane's folder."""
     found = tmp_path_factory.mktemp("home")
-    with (found / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sandbox.kubernetes", "--home", str(found)], cwd=project(), stdout=log, stderr=log
-        )
-    give_up = time.monotonic() + 120
-    while not (found / "kubernetes.json").exists():
-        assert process.poll() is None and time.monotonic() < give_up, (found / "log").read_text()[-2000:]
-        time.sleep(0.1)
-    yield found
-    process.terminate()
-    process.wait(30)
+    with kubernetes(found):
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ class AwsBatchBackend:
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
         from ...aws import CONNECTIONS
-        from .rate import Rate
+        from ..rate import Rate
 
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)

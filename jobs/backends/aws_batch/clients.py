@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .rate import SUBMITS_PER_S, Rate
+from ..rate import Rate
+
+SUBMITS_PER_S = 49
+"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
+Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 
 Client = Any
 """A boto3 client: its methods are made at run time and have no types."""

@@ -8,7 +8,7 @@ from ...backend import Explanation, JobRef, LogLine, Request, Status, Streams
 from ...errors import BadInput
 from ...job import Job
 from ...kubernetes import Api, Timing
-from ..aws_batch.rate import SUBMITS_PER_S, Rate
+from ..rate import Rate
 from .clusters import Clusters
 from .marks import KIND, Scope
 from .render import render
@@ -17,6 +17,9 @@ __all__ = ["KIND", "GkeBackend"]
 
 THREADS = 8
 """That submit at once; more would be held up by the API server's own limits."""
+
+SUBMITS_PER_S = 49
+"""No page gives a limit of GKE's own; an API server makes those wait that come too fast."""
 
 
 class GkeBackend:

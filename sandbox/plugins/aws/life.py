@@ -11,12 +11,12 @@ from typing import Any
 import jmespath
 from botocore.exceptions import ClientError
 
-from ..mapping import UNKNOWN, Unmapped, adopted, changes, filled, has_unknown, observed
+from ..mapping import UNKNOWN, Unmapped, adopted, filled, has_unknown, observed
+from ..planning import OURS, changed, completed, kept
 from ..resource import Kind, State, Step
 from .cloud import Account, Cloud, gone
 
 _POLL_S = 0.05
-_OURS = {"region", "tags", "tagsAll", "id", "namePrefix", "bucketPrefix", "timeouts", "__defaults"}
 _ENDED = {"DELETED", "deleted"}
 
 
@@ -41,7 +41,7 @@ def _run(step: Step, cloud: Cloud, kind: Kind, state: State, old: State, found: 
         return step.act(cloud, state, old)
     sent: State = {}
     if step.spread:
-        elsewhere = {name for other in kind.sets for name in other.on} | kind.own | _OURS
+        elsewhere = {name for other in kind.sets for name in other.on} | kind.own | OURS
         for name in [name for name in step.on if name in state] or sorted(state.keys() - elsewhere):
             if cloud.spelling(step.op, name):
                 sent[name] = state[name]
@@ -97,14 +97,6 @@ def _outputs(cloud: Cloud, kind: Kind, state: State, found: State) -> State:
     return {name: value for name, value in made.items() if value is not None}
 
 
-def _kept(kind: Kind, outputs: State) -> State:
-    return {name: outputs[name] for name in kind.computed | kind.outputs.keys() if name in outputs}
-
-
-def _changed(olds: State, news: State) -> set[str]:
-    return {path.partition(".")[0].partition("[")[0] for path, _ in changes(olds, news)}
-
-
 def _retagged(old: State, new: State) -> State:
     before, after = old.get("tagsAll") or {}, new.get("tagsAll") or {}
     put = {key: value for key, value in after.items() if before.get(key) != value}
@@ -140,7 +132,7 @@ def read(account: Account, kind: Kind, id: str, inputs: State, outputs: State) -
         return None
     if not outputs:
         inputs = _imported(cloud, kind, found, inputs)
-    known = {name: value for name, value in inputs.items() if name not in kind.own | _OURS}
+    known = {name: value for name, value in inputs.items() if name not in kind.own | OURS}
     seen = {**inputs, **observed(known, found, kind.names)}
     if kind.taggable:
         now, own = _tags(found), inputs.get("tags", {})
@@ -163,7 +155,7 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
     back, inputs = {api: name for name, api in kind.names.items()}, dict(kind.defaults)
     for api in cloud.inputs(kind.create.op).members if kind.create.op else ():
         name = back.get(api, api[:1].lower() + api[1:])
-        if found.get(api) not in (None, "", [], {}) and name not in _OURS | kind.unknown:
+        if found.get(api) not in (None, "", [], {}) and name not in OURS | kind.unknown:
             value = adopted(found[api], kind.names)
             inputs[name] = json.dumps(value) if name in kind.texts else value
     return {**inputs, **given}
@@ -172,11 +164,11 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
 def update(account: Account, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
     """`outputs` as they were, and the inputs as they were and are to be; the new outputs."""
     cloud, named = _cloud(account, kind, news), {"id": outputs.get("id", id)}
-    before, state = ({**_kept(kind, outputs), **side, **named} for side in (olds, news))
-    changed = _changed(olds, news) - kind.own
+    before, state = ({**kept(kind, outputs), **side, **named} for side in (olds, news))
+    moved = changed(olds, news) - kind.own
     found = _describe(cloud, kind, state) or {}
     for step in (*kind.sets, *kind.updates):
-        if changed & set(step.on) if step.on else changed - _OURS:
+        if moved & set(step.on) if step.on else moved - OURS:
             _run(step, cloud, kind, state, before, found)
             found = _settled(cloud, kind, state, "update") or {}
     tags = _retagged(before, state)
@@ -205,49 +197,9 @@ def delete(account: Account, kind: Kind, id: str, outputs: State) -> None:
         _settled(cloud, kind, state, "delete")
 
 
-def preview_create(kind: Kind, inputs: State) -> State:
-    unknown = dict.fromkeys((*kind.outputs, *kind.computed), UNKNOWN)
-    return {**unknown, **{name: value for name, value in inputs.items() if name != "__defaults"}}
-
-
-def preview_update(kind: Kind, outputs: State, olds: State, news: State) -> State:
-    moving = kind.moving if _changed(olds, news) - _OURS - kind.own else frozenset[str]()
-    known = {name: value for name, value in news.items() if name != "__defaults"}
-    return {**_kept(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
-
-
-def difference(kind: Kind, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
-    """(path: kind of change; the paths that force a replacement; whether the old one has to go first)."""
-    old, new = ({k: v for k, v in side.items() if k != "__defaults"} for side in (olds, news))
-    found = {path: how for path, how in changes(old, new) if how != "DELETE" or path not in kind.computed}
-    rules = kind.replace | kind.replace_if(olds, news) | ({"region"} if kind.regional else set[str]())
-    forcing = {path for path in found if _forces(path, rules, old, new)}
-    name = kind.autoname.prop if kind.autoname else ""
-    # As pulumi-terraform-bridge: two things cannot have one name, and this one's was given.
-    given = name in new and name not in news.get("__defaults", []) and old.get(name) == new[name]
-    return found, forcing, bool(forcing) and given
-
-
-def _forces(path: str, rules: frozenset[str], old: State, new: State) -> bool:
-    bare = "".join(part.rpartition("]")[2] for part in path.split("["))
-    inside = {rule for rule in rules if rule.startswith(f"{bare}.")}
-    if inside and all(isinstance(side.get(path, {}), dict) for side in (old, new)):  # a block that came or went whole
-        return any(jmespath.search(rule, side) for rule in inside for side in (old, new))
-    return bool(inside) or any(f"{bare}.".startswith(f"{rule}.") for rule in rules)
-
-
 def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> State:
     """The inputs completed as pulumi-aws does: defaults, an automatic name, the region, all tags."""
-    inputs = {**kind.defaults, **{key: value for key, value in news.items() if key != "__defaults"}}
-    defaulted, rule = sorted(kind.defaults.keys() - news.keys()), kind.autoname
-    if rule and rule.prop not in inputs:
-        defaulted.append(rule.prop)
-        if rule.prop in olds.get("__defaults", []):
-            inputs[rule.prop] = olds[rule.prop]
-        else:
-            stem = news.get(f"{rule.prop}Prefix") or f"{name}-"
-            made = f"{stem[: rule.limit - 7]}{seed[:7]}"
-            inputs[rule.prop] = made.lower() if rule.lower else made
+    inputs, defaulted = completed(kind, name, olds, news, seed)
     if kind.regional:
         inputs.setdefault("region", config.get("region"))
     if kind.taggable:

@@ -9,22 +9,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..mapping import Unmapped, has_unknown
+from ..planning import difference, preview_create, preview_update
 from ..resource import Kind, State, load
 from ..server import PartlyMade, Refused
 from .cloud import Account, Cloud
 from .functions import FUNCTIONS, NotOne
-from .life import (
-    InitFailed,
-    UnexpectedState,
-    checked,
-    create,
-    delete,
-    difference,
-    preview_create,
-    preview_update,
-    read,
-    update,
-)
+from .life import InitFailed, UnexpectedState, checked, create, delete, read, update
 
 _TABLES = sorted(Path(__file__).with_name("tables").glob("*.yaml"))
 KINDS: dict[str, Kind] = {token: kind for path in _TABLES for token, kind in load(path, __package__ or "").items()}

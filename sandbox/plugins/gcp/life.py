@@ -9,13 +9,12 @@ import jmespath
 
 from sandbox.google.discovery import document
 
-from ..aws.life import difference, preview_create, preview_update
 from ..mapping import UNKNOWN, Unmapped, changes, has_unknown, observed
+from ..planning import completed
 from ..resource import Autoname, State
 from .body import to_body, to_names
 from .rest import Google, Json
 
-__all__ = ["Kind", "checked", "create", "delete", "difference", "preview_create", "preview_update", "read", "update"]
 _OURS = {"pulumiLabels", "__defaults", "timeouts", "id"}
 
 
@@ -229,16 +228,7 @@ def delete(google: Google, kind: Kind, id: str, outs: State) -> None:
 def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> tuple[State, str]:
     """The inputs completed as the provider does it: defaults, an automatic name, project and place, all labels; and
     what is wrong with them."""
-    inputs = {**kind.defaults, **{key: value for key, value in news.items() if key != "__defaults"}}
-    defaulted, rule = sorted(kind.defaults.keys() - news.keys()), kind.autoname
-    if rule and rule.prop not in inputs:
-        defaulted.append(rule.prop)
-        if rule.prop in olds.get("__defaults", []):
-            inputs[rule.prop] = olds[rule.prop]
-        else:
-            stem = str(news.get(f"{rule.prop}Prefix") or f"{name}-")
-            made = f"{stem[: rule.limit - 7]}{seed[:7]}"
-            inputs[rule.prop] = made.lower() if rule.lower else made
+    inputs, defaulted = completed(kind, name, olds, news, seed)
     for place in kind.places:
         given = config.get(place)
         if place == "location":

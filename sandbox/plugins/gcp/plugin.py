@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..mapping import Unmapped, has_unknown
+from ..planning import difference, preview_create, preview_update
 from ..resource import State
 from ..server import PartlyMade, Refused
 from . import life
@@ -44,12 +45,12 @@ class GcpPlugin:
         return made
 
     def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
-        return life.difference(_kind(type), olds, news)  # pyright: ignore[reportArgumentType]
+        return difference(_kind(type), olds, news)
 
     def create(self, type: str, inputs: State, preview: bool) -> tuple[str, State]:
         kind = _kind(type)
         if preview:
-            return "", life.preview_create(kind, inputs)  # pyright: ignore[reportArgumentType]
+            return "", preview_create(kind, inputs)
         try:
             return life.create(self.google, kind, inputs)
         except InitFailed as error:
@@ -67,7 +68,7 @@ class GcpPlugin:
     def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
         kind = _kind(type)
         if preview:
-            return life.preview_update(kind, outputs, olds, news)  # pyright: ignore[reportArgumentType]
+            return preview_update(kind, outputs, olds, news)
         try:
             return life.update(self.google, kind, id, outputs, olds, news)
         except _ERRORS as error:

@@ -7,9 +7,10 @@ from bisect import bisect_left
 import pytest
 
 from jobs.backends.aws_batch import patience
+from jobs.backends.aws_batch.clients import SUBMITS_PER_S
 from jobs.backends.aws_batch.errors import Throttled
 from jobs.backends.aws_batch.patience import Lease, now, patiently
-from jobs.backends.aws_batch.rate import SUBMITS_PER_S, Rate
+from jobs.backends.rate import Rate
 from jobs.errors import NotSent
 
 

@@ -1,6 +1,5 @@
 """Why a job on GKE waits or failed: each cause from what a cluster really says, and nothing without evidence."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ from tests.jobs.backends.gke_target import make_request, make_target
 ROOT = Path(__file__).parents[3]
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 TAINT = "node(s) had untolerated taint {nvidia.com/gpu: present}"
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = Cluster()
-    yield made
-    made.stop()
 
 
 class Job:

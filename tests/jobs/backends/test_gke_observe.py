@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +19,6 @@ from tests.jobs.backends.gke_target import make_request, make_target
 CPU: dict[str, Any] = {"cpus": 2, "memory_mib": 4000}
 TAKEN = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
 _numbers = itertools.count()
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = Cluster()
-    yield made
-    made.stop()
 
 
 def submitted(cluster: Cluster, *, queue: bool = False, jobset: bool = True, **fields: Any) -> JobRef:

@@ -1,8 +1,6 @@
 """One key makes one job, whatever the network does, and however many clients there are."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +17,6 @@ LOST = ["reset", "hang", "429", "500", "502", "503", "504"]
 ACCEPTED = ["accept+reset", "accept+hang", "accept+500", "accept+garbage"]
 DEFINITE = {"400": CloudRefused, "401": NoCredentials, "403": CloudRefused, "404": NotFound, "422": CloudRefused}
 CPU: dict[str, Any] = {"cpus": 2, "memory_mib": 4000}
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = Cluster()
-    yield made
-    made.stop()
 
 
 def jobs_of(cluster: Cluster) -> list[str]:

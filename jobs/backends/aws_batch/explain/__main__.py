@@ -2,6 +2,7 @@
 
 import sys
 
+from ...causes import table
 from .table import CAUSES
 
 _HEAD = """\
@@ -26,14 +27,12 @@ The exit code is 0 whatever the cause; 3 without credentials, 4 or 9 where the j
 
 This page is written by `python -m jobs.backends.aws_batch.explain > docs/explain.md`.
 
-| cause | what it means | source |
-| --- | --- | --- |
 """
 
 
 def page() -> str:
     """The page, as Markdown."""
-    return _HEAD + "".join(f"| `{name}` | {cause.title} | <{cause.source}> |\n" for name, cause in CAUSES.items())
+    return _HEAD + table(CAUSES)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Every cause that can be named, and where AWS tells of it. docs/explain.md is made of this."""
 
-from typing import NamedTuple
-
 from accel.rules.finding import API, GUIDE
 
 from ....backend import Explanation
+from ...causes import Cause
 
 ECS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/"
 SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/"
@@ -12,13 +11,6 @@ EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-over
 STUCK = f"{GUIDE}job_stuck_in_runnable_misconfiguration.html"
 RETRIES = f"{GUIDE}job_retries.html"
 EXIT_STATUS = "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"
-
-
-class Cause(NamedTuple):
-    """What it means, and a page that says so."""
-
-    title: str
-    source: str
 
 
 CAUSES = {

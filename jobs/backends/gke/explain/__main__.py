@@ -2,6 +2,7 @@
 
 import sys
 
+from ...causes import table
 from .table import CAUSES
 
 _HEAD = """\
@@ -21,14 +22,12 @@ says nothing. Of several tasks or nodes one is explained: the last that failed, 
 
 This page is written by `python -m jobs.backends.gke.explain > docs/explain-gke.md`.
 
-| cause | what it means | source |
-| --- | --- | --- |
 """
 
 
 def page() -> str:
     """The page, as Markdown."""
-    return _HEAD + "".join(f"| `{name}` | {cause.title} | <{cause.source}> |\n" for name, cause in CAUSES.items())
+    return _HEAD + table(CAUSES)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Every cause that can be named. docs/explain-gke.md is made of this."""
 
-from typing import NamedTuple
-
 from accel.rules.finding import GKE
+
+from ...causes import Cause
 
 KUEUE = "https://kueue.sigs.k8s.io/docs/"
 PODS = "https://kubernetes.io/docs/concepts/"
@@ -10,13 +10,6 @@ AUTOSCALER = f"{GKE}troubleshooting/cluster-autoscaler-scale-up"
 EXIT_STATUS = "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"
 _FLAVORS = "https://github.com/kubernetes-sigs/kueue/blob/v0.14.0/pkg/scheduler/flavorassigner/flavorassigner.go"
 _IMAGES = f"{PODS}containers/images/"
-
-
-class Cause(NamedTuple):
-    """What it means, and a page that says so."""
-
-    title: str
-    source: str
 
 
 CAUSES = {

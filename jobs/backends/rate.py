@@ -1,15 +1,12 @@
-"""How often SubmitJob is called: a rate that all threads of a process share."""
+"""How often jobs are submitted: a rate that all threads of a process share."""
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
-from ...errors import NotSent
+from ..errors import NotSent
 
-SUBMITS_PER_S = 49
-"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 SLACK = 0.005
 """What a turn comes later than it could, so that calls that are a little late do not meet those after them."""
 
@@ -19,7 +16,7 @@ class Rate:
 
     def __init__(
         self,
-        per_s: int = SUBMITS_PER_S,
+        per_s: int,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
