@@ -14,8 +14,9 @@ from components.kubernetes.health import GpuHealth
 from components.kubernetes.namespace import JobNamespace, JobNamespaceArgs
 from components.kubernetes.pools import Pool
 from components.kubernetes.probe import DriverProbe, DriverProbeArgs
+from components.kubernetes.provisioning_watchdog import ProvisioningWatchdog, ProvisioningWatchdogArgs
 from components.kubernetes.published import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
-from components.kubernetes.queueing import LocalQueues, LocalQueuesSpec, Queueing, QueueingArgs
+from components.kubernetes.queueing import LocalQueues, LocalQueuesSpec, Queueing, QueueingArgs, check_name
 from components.kubernetes.storage import (
     BUCKET_ANNOTATIONS,
     BucketVolume,
@@ -46,6 +47,9 @@ def deploy(
     if section.queueing:
         args = QueueingArgs(spec=section.queueing, pools=pools)
         queues.append(Queueing("queueing", args, _after(in_cluster, releases)))
+        if asks := section.queueing.provisioning:
+            watched = ProvisioningWatchdogArgs(spec=asks.watchdog, check=check_name("queueing"), pools=pools)
+            ProvisioningWatchdog("provisioning-watchdog", watched, _after(in_cluster, releases))
     namespaces = {
         key: JobNamespace(
             key, JobNamespaceArgs(spec=spec, google_account=_account(key, spec, emails)), _after(in_cluster, queues)

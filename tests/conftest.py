@@ -1,6 +1,7 @@
 """What every test shares: markers by folder, hypothesis profiles, the engine's fixtures."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ pytest_plugins = ["tests.support.catalog", "tests.support.engine", "tests.suppor
 
 HERE = Path(__file__).parent
 SOAK = bool(os.environ.get("ACCEL_SOAK"))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would hand on that it is ignored
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew
 

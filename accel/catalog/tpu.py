@@ -138,6 +138,18 @@ def tpu(name: str, topology: str | None = None) -> Slice:
     return Slice(own, name, generation, chips, topology, single.get(chips, generation.several))
 
 
+def forms(name: str) -> tuple[Slice, ...]:
+    """The slice of that name in every way in which hosts make it, that of tpu() first: 8 chips of v5e or v6e are one
+    host, or two of 4 chips in a GKE node pool. Raises as tpu().
+
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
+    """
+    whole = tpu(name)
+    several = whole.generation.several
+    others = [replace(whole, host=several)] if several.chips < whole.host.chips else []
+    return whole, *others
+
+
 def generation_of(name: str) -> Generation:
     """The generation that a slice's name begins with. Raises UnknownName."""
     return _parsed(name)[0]

@@ -9,6 +9,13 @@ from .model import SCHEMA, Contract
 POOL_LABEL = "accel.dev/pool"
 """Node label with the author's key for the pool: jobs that wait for one do not wait in vain once it was replaced."""
 
+ASKED_AGAIN = "accel.dev/provisioning-asked-again"
+"""Annotation of a Workload: how often nodes were asked for anew, a semicolon, and why they were the last time."""
+ASKING_AGAIN = "accel.dev/provisioning-again"
+"""Label of a Workload that is put back into its queue; without it, a Workload that is not active stays so."""
+GIVEN_UP = "accel.dev/provisioning-given-up"
+"""Annotation of a Workload that was made inactive since its nodes did not come: why."""
+
 
 class Taint(Contract):
     """Keeps pods off a node that do not tolerate it."""

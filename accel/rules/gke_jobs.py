@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from accel.catalog.tpu import Slice
 from accel.rules.finding import GKE, Finding, Rule
 
 _LABELS = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"
@@ -16,6 +17,12 @@ NODES = Rule(
     "reject",
     "All nodes of a job run at once, each on a node of the cluster",
     f"{GKE}concepts/cluster-autoscaler",
+)
+SLICE = Rule(
+    "gke.job.tpu-slice",
+    "reject",
+    "A TPU slice is taken whole: a pod on each of its hosts, with all chips of the host",
+    f"{GKE}how-to/tpus",
 )
 LABEL = Rule("gke.job.label", "reject", "Labels have Kubernetes's spelling", _LABELS)
 LABEL_RESERVED = Rule(
@@ -53,7 +60,7 @@ ALONE = Rule(
     "https://jobset.sigs.k8s.io/docs/concepts/",
 )
 
-RULES = (FIT, NODES, LABEL, LABEL_RESERVED, TASKS, GRACE, ENV_RESERVED, SIZE, LOST_ADDED, ALONE)
+RULES = (FIT, NODES, SLICE, LABEL, LABEL_RESERVED, TASKS, GRACE, ENV_RESERVED, SIZE, LOST_ADDED, ALONE)
 
 MAX_TASKS = 100_000
 SPOT_GRACE_S = 15
@@ -147,6 +154,43 @@ def nodes(wanted: int, places: Sequence[Place]) -> list[Finding]:
     shown = ", ".join(f"{place.name} {place.max_nodes}" for place in places[:SHOWN])
     message = f"is {wanted}, and the pools that hold a node of the job have at most {most} nodes: {shown}"
     return [NODES.finding("nodes", message, "ask for fewer, or raise max_nodes of a pool")]
+
+
+def form(forms: Sequence[Slice], wanted_nodes: int, count: int) -> Slice | None:
+    """The one of a slice's forms (accel.catalog.tpu.forms()) that a job's `nodes` and `accelerator.count` name: as many
+    nodes as it has hosts, with a host's chips or without a count. Without nodes it is the first, whose chips may be
+    counted together. 1 is what a job has that does not say."""
+    first = forms[0]
+    if wanted_nodes in (1, first.hosts) and count in (1, first.chips):
+        return first
+    named = [each for each in forms if wanted_nodes == each.hosts and count in (1, each.chips_per_host)]
+    return named[0] if named else None
+
+
+def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Finding]:
+    """Nodes and a count that are no form of the slice."""
+    if form(forms, wanted_nodes, count):
+        return []
+    first = forms[0]
+    of_some = any(wanted_nodes in (1, each.hosts) for each in forms)
+    field, value = ("accelerator.count", count) if of_some else ("nodes", wanted_nodes)
+    shapes = " or ".join(hosts(each) for each in forms)
+    ways = ["leave both out" if len(forms) == 1 else f"leave both out for {hosts(first)}"]
+    ways += [f"write nodes: {each.hosts} and count: {each.chips_per_host}" for each in forms if each.multi_host]
+    message = f"is {value}, and {first.written} is {shapes}"
+    if len(forms) > 1 and field == "accelerator.count":
+        message = f"is {count} with nodes: {wanted_nodes}, and {first.written} is {shapes}"
+    return [SLICE.finding(field, message, ", or ".join(ways))]
+
+
+def hosts(found: Slice) -> str:
+    """What a slice is made of, in words."""
+    return made_of(found.hosts, found.chips_per_host)
+
+
+def made_of(count: int, chips: int) -> str:
+    """So many hosts of a TPU slice, with so many chips each, in words."""
+    return f"{count} host{'s' if count > 1 else ''} of {chips} chip{'s' if chips > 1 else ''}"
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:

@@ -15,6 +15,10 @@ from ..sdk import batch, core, meta
 from .judged import judged
 from .pools import NODE_POOL, Pool, tolerations
 
+NAME_MOST = 63 - 9
+"""Kubernetes writes a job's name into a label of its pods; Pulumi appends - and eight characters."""
+LEFT_S = 60
+
 CUDA = (
     "docker.io/nvidia/cuda:12.8.1-base-ubuntu22.04"
     "@sha256:001469ea0f3dec85a1ca929aeea3b58ae369d4c11228b10aec1f642bb6ca7a6f"
@@ -27,7 +31,7 @@ class DriverProbeSpec(Spec):
     image: str = CUDA
     command: list[str] = Field(default=["nvidia-smi", "-L"], min_length=1)
     timeout_s: int = Field(
-        default=1800, ge=60, description="for the node to come, its driver to be installed, and the command to end"
+        default=1800, ge=10, description="for the node to come, its driver to be installed, and the command to end"
     )
     ttl_s: int | None = Field(
         default=None,
@@ -48,7 +52,8 @@ class DriverProbeArgs:
 class DriverProbe(Component):
     """A job for each pool, which the engine waits for: the update fails where a driver does not come up in time.
 
-    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before.
+    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name is made
+    of the pool and its `driver`, so that the error says both.
     """
 
     TYPE = "accel:kubernetes:DriverProbe"
@@ -60,10 +65,15 @@ class DriverProbe(Component):
             facts = pool.facts
             judged(rules.probe(key, gpus=facts.gpus, queued=facts.queued, field=f"pools.{key}"))
         super().__init__(name, args.spec, opts)
-        jobs = [_job(f"{name}-{key}", args, pool, self.child()) for key, pool in args.pools.items()]
+        jobs = [_job(_name(name, key, pool), args, pool, self.child()) for key, pool in args.pools.items()]
         keys = list(args.pools)
         self.verified = pulumi.Output.all(*[job.id for job in jobs]).apply(lambda _: keys)
         self.finish()
+
+
+def _name(name: str, key: str, pool: Pool) -> str:
+    """Of a job, which with what Pulumi appends has 63 characters at most."""
+    return "-".join([name, key, *([pool.facts.driver] if pool.facts.driver else [])])[:NAME_MOST]
 
 
 def _job(name: str, args: DriverProbeArgs, pool: Pool, opts: pulumi.ResourceOptions) -> batch.v1.Job:
@@ -77,7 +87,8 @@ def _job(name: str, args: DriverProbeArgs, pool: Pool, opts: pulumi.ResourceOpti
             annotations={"pulumi.com/timeoutSeconds": str(spec.timeout_s)},
         ),
         spec=batch.v1.JobSpecArgs(
-            active_deadline_seconds=spec.timeout_s,
+            # Past the engine's limit, since a job that ends so takes its pods along, and what they say with them.
+            active_deadline_seconds=spec.timeout_s + LEFT_S,
             backoff_limit=2,
             ttl_seconds_after_finished=spec.ttl_s,
             template=core.PodTemplateSpecArgs(

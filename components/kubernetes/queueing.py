@@ -20,6 +20,7 @@ from . import kueue
 from .judged import judged
 from .objects import registered
 from .pools import Pool
+from .provisioning_watchdog import ProvisioningWatchdogSpec
 
 
 class Amounts(Spec):
@@ -96,6 +97,9 @@ class Provisioning(Spec):
     retries: int = Field(default=3, ge=0, description="after a request that failed")
     first_wait_s: int = Field(default=60, ge=1, description="before the first retry; each is twice as late")
     most_wait_s: int = Field(default=1800, ge=1)
+    watchdog: ProvisioningWatchdogSpec = Field(
+        default=ProvisioningWatchdogSpec(), description="ends waits for nodes that neither come nor are refused"
+    )
 
 
 class QueueingSpec(Spec):
@@ -144,6 +148,11 @@ def shares_of(queue: Queue, facts: Mapping[str, rules.PoolFacts]) -> list[rules.
     return [each.share(facts[each.pool].node if each.pool in facts else {}) for each in queue.pools]
 
 
+def check_name(name: str) -> str:
+    """The AdmissionCheck of the queues of that name, where they have provisioning."""
+    return f"accel-{name}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class QueueingArgs:
     """The spec, and the pools of the cluster by the author's key."""
@@ -174,7 +183,7 @@ class Queueing(Component):
         check = self._check(name, spec.provisioning, [facts[key] for key in used]) if spec.provisioning else None
         needed = [*flavors, *([check] if check else [])]
         for key, queue in spec.queues.items():
-            body = _cluster_queue(spec, key, queue, facts, f"accel-{name}" if check else None)
+            body = _cluster_queue(spec, key, queue, facts, check_name(name) if check else None)
             # Kueue lets go of a flavor or a check only after the queues that name it are gone.
             self._object(f"{name}-queue-{key}", "ClusterQueue", key, body, needed)
         for key, value in spec.priorities.items():
@@ -203,7 +212,7 @@ class Queueing(Component):
         )
 
     def _check(self, name: str, asks: Provisioning, pools: list[rules.PoolFacts]) -> apiextensions.CustomResource:
-        own = f"accel-{name}"
+        own = check_name(name)
         body = kueue.provisioning(pools, asks.retries, asks.first_wait_s, asks.most_wait_s)
         config = self._object(f"{name}-provisioning", "ProvisioningRequestConfig", own, body)
         return self._object(f"{name}-check", "AdmissionCheck", own, kueue.admission_check(own), [config])

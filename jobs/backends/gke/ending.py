@@ -10,6 +10,8 @@ this moment has the deadline on it.
 
 from typing import Any
 
+from accel.contract.gke import ASKING_AGAIN
+
 from ...backend import JobRef
 from ...errors import NotFound
 from ...kubernetes import Api
@@ -56,6 +58,11 @@ def _end_children(api: Api, scope: Scope, name: str) -> int:
 
 def _deactivate(api: Api, scope: Scope, body: dict[str, Any]) -> None:
     workload = found.workload(api, scope, str(part(body, "metadata").get("uid")))
-    if workload is not None and part(workload, "spec").get("active") is not False:
+    if workload is None:
+        return
+    again = ASKING_AGAIN in part(workload, "metadata", "labels")
+    if again or part(workload, "spec").get("active") is not False:
         name = part(workload, "metadata").get("name")
-        api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}})
+        # With the label, whoever asks for its nodes anew would make it active again.
+        unmarked = {"metadata": {"labels": {ASKING_AGAIN: None}}} if again else {}
+        api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}, **unmarked})

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from accel.contract.gke import GIVEN_UP
+
 from ...backend import JobRef
 from ...errors import CloudRefused, NotFound
 from ...kubernetes import Api
@@ -39,6 +41,13 @@ class Found:
     @property
     def suspended(self) -> bool:
         return part(self.body, "spec").get("suspend") is True
+
+    @property
+    def given_up(self) -> str | None:
+        """Why the wait for its nodes was ended for it, where it was and nobody has started it again."""
+        if part(self.workload, "spec").get("active") is not False:
+            return None
+        return part(self.workload, "metadata", "annotations").get(GIVEN_UP)
 
     @property
     def queue(self) -> str | None:

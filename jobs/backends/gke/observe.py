@@ -143,6 +143,8 @@ def _phase(job: Found) -> tuple[Phase, str, str | None, str | None]:
 
 def _waits(job: Found) -> str:
     """Why Kueue has not admitted a job."""
+    if job.given_up:
+        return f"given up: {job.given_up}"
     for each in parts(part(job.workload, "status"), "conditions"):
         if each.get("type") == "QuotaReserved" and each.get("status") == "False" and each.get("message"):
             return str(each["message"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
-from accel.catalog.tpu import NoSuchSlice, Slice, tpu
+from accel.catalog.tpu import NoSuchSlice, Slice, forms
 from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
 from accel.rules import gke_jobs
 from accel.rules.gke_jobs import Place, Size
@@ -101,24 +101,21 @@ def _named(job: Job, target: GkeTarget, faults: list[str]) -> list[GkePool]:
 
 
 def _slice(job: Job, faults: list[str]) -> Slice | None:
-    """The TPU slice that the accelerator's type names."""
+    """The TPU slice that the accelerator's type names, of as many hosts as `nodes` and `count` say."""
     kind = job.accelerator.type if job.accelerator else None
     if kind is None or job.accelerator is None or _is_gpu(kind):
         return None
     try:
-        found = tpu(kind)
+        every = forms(kind)
     except UnknownName:
         return None  # not a TPU: the look-up of GPUs says what is wrong with the name
     except NoSuchSlice as error:
         faults.append(f"accelerator.type: {error}")
         return None
-    if job.accelerator.count not in (1, found.chips):
-        faults.append(
-            f"accelerator.count: {kind} is a slice of {found.chips} chips, asked for as a whole: leave it out"
-        )
-    if job.nodes not in (1, found.hosts):
-        faults.append(f"nodes: {kind} has {found.hosts} hosts, with a pod each: leave it out")
-    if job.tasks > 1 and found.hosts > 1:
+    found = gke_jobs.form(every, job.nodes, job.accelerator.count)
+    findings = gke_jobs.tpu_slice(every, job.nodes, job.accelerator.count)
+    faults += [f"{finding.field}: {finding.text}" for finding in findings]
+    if found and job.tasks > 1 and found.hosts > 1:
         faults.append(f"tasks: {kind} has {found.hosts} hosts; a job has several tasks or several hosts")
     return found
 
@@ -162,8 +159,11 @@ def _kind(job: Job, found: Slice | None) -> _Wanted:
     if found is not None:
         return _Wanted(
             "accelerator.type",
-            lambda pool: (pool.tpu_accelerator, pool.tpu_topology) == (found.gke_label, found.topology),
-            lambda pools: f"{found.written} is {found.gke_label} {found.topology}; the pools have {_offered(pools)}",
+            lambda pool: (
+                (pool.tpu_accelerator, pool.tpu_topology, pool.tpu_chips)
+                == (found.gke_label, found.topology, found.chips_per_host)
+            ),
+            lambda pools: _no_slice(found, pools),
         )
     kind = job.accelerator.type
     if kind is None:
@@ -180,6 +180,13 @@ def _kind(job: Job, found: Slice | None) -> _Wanted:
         lambda pool: pool.accelerator == label and pool.gpus > 0,
         lambda pools: f"{kind} is on no pool; the pools have {_offered(pools)}",
     )
+
+
+def _no_slice(found: Slice, pools: Sequence[GkePool]) -> str:
+    wanted = f"{found.gke_label} {found.topology}"
+    other = [pool for pool in pools if f"{pool.tpu_accelerator} {pool.tpu_topology}" == wanted]
+    also = f"; for {other[0].key} write nodes: {other[0].hosts} and count: {other[0].tpu_chips}" if other else ""
+    return f"{found.written} is {wanted}, {gke_jobs.hosts(found)}; the pools have {_offered(pools)}{also}"
 
 
 def _same(field: str, noun: str, wanted: str | None, has: Callable[[GkePool], str | None]) -> _Wanted:
@@ -211,7 +218,7 @@ def _offered(pools: Sequence[GkePool]) -> str:
 
 def _accelerator(pool: GkePool) -> str:
     if pool.tpu_accelerator:
-        return f"{pool.tpu_accelerator} {pool.tpu_topology}"
+        return f"{pool.tpu_accelerator} {pool.tpu_topology} ({gke_jobs.made_of(pool.hosts, pool.tpu_chips)})"
     return pool.accelerator or "none"
 
 

@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from ...backend import JobRef, Request
-from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled, Unreached
 from ...kubernetes import Api, pause
-from ...kubernetes_answers import AlreadyExists, Throttled, Unreached, part
+from ...kubernetes_answers import AlreadyExists, part
 from . import marks
 from .marks import Scope
 

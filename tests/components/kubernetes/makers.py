@@ -16,8 +16,20 @@ from components.kubernetes.namespace import JobNamespace, JobNamespaceArgs, JobN
 from components.kubernetes.operator import OperatorNamespace, OperatorNamespaceSpec
 from components.kubernetes.pools import Pool
 from components.kubernetes.probe import DriverProbe, DriverProbeArgs, DriverProbeSpec
+from components.kubernetes.provisioning_watchdog import (
+    ProvisioningWatchdog,
+    ProvisioningWatchdogArgs,
+    ProvisioningWatchdogSpec,
+)
 from components.kubernetes.published import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
-from components.kubernetes.queueing import LocalQueues, LocalQueuesSpec, Queueing, QueueingArgs, QueueingSpec
+from components.kubernetes.queueing import (
+    LocalQueues,
+    LocalQueuesSpec,
+    Queueing,
+    QueueingArgs,
+    QueueingSpec,
+    check_name,
+)
 from components.kubernetes.storage import (
     BucketVolume,
     DiskVolume,
@@ -107,6 +119,12 @@ def local_queues(name: str) -> LocalQueues:
     return LocalQueues(name, LocalQueuesSpec.model_validate({"local_queues": QUEUES["local_queues"]}))
 
 
+def watchdog(name: str) -> ProvisioningWatchdog:
+    pools = {key: POOLS[key] for key in ("steady", "flex")}
+    spec = ProvisioningWatchdogSpec(at_limit="recreate")
+    return ProvisioningWatchdog(name, ProvisioningWatchdogArgs(spec=spec, check=check_name("q"), pools=pools))
+
+
 def installer(name: str, **spec: str) -> DriverInstaller:
     args = DriverInstallerArgs(spec=DriverInstallerSpec.model_validate(spec), pool_names=[out("a-1"), out("b-2")])
     return DriverInstaller(name, args)
@@ -149,6 +167,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "release-bundle": lambda name: ReleaseBundle(name, release()),
     "release-bundle-there": lambda name: ReleaseBundle(name, ReleaseBundleSpec(release="kueue", install=False)),
     "queueing": queueing,
+    "provisioning-watchdog": watchdog,
     "local-queues": local_queues,
     "volume-disk": lambda name: volume(name, DiskVolume(size_gib=500, iops=6000)),
     "volume-disk-readers": lambda name: volume(

@@ -129,13 +129,27 @@ def test_a_probe_is_one_gpu_on_one_pool_that_the_engine_waits_for() -> None:
     jobs = memory.run(lambda: makers.MAKERS["driver-probe"]("probe")).of(":Job")
     spot = next(one.inputs for one in jobs if one.name == "probe-spot")
     assert spot["metadata"]["annotations"] == {"pulumi.com/timeoutSeconds": "1800"}
-    assert (spot["spec"]["activeDeadlineSeconds"], spot["spec"]["ttlSecondsAfterFinished"]) == (1800, 600)
+    assert (spot["spec"]["activeDeadlineSeconds"], spot["spec"]["ttlSecondsAfterFinished"]) == (1860, 600)
     spec = spot["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"cloud.google.com/gke-nodepool": "spot-0a1b2c3"}
     assert [one["key"] for one in spec["tolerations"]] == ["nvidia.com/gpu", "cloud.google.com/gke-spot"]
     (container,) = spec["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert container["command"] == ["nvidia-smi", "-L"] and "@sha256:" in container["image"]
+
+
+@pytest.mark.parametrize(
+    ("key", "driver", "named"),
+    [
+        ("l4", "operator", "driver-probe-l4-operator"),
+        ("a" * 32, "daemonset", f"driver-probe-{'a' * 32}-daemonse"),  # 63 with what Pulumi appends
+    ],
+)
+def test_a_probe_is_named_after_pool_and_driver(key: str, driver: str, named: str) -> None:
+    pools = {key: makers.pool(key, driver=driver)}
+    args = DriverProbeArgs(spec=DriverProbeSpec(timeout_s=10), namespace="ml", pools=pools)
+    made = memory.run(lambda: DriverProbe("driver-probe", args)).one(":Job")
+    assert made.name == named and len(f"{named}-0a1b2c3d") <= 63
 
 
 @pytest.mark.parametrize("key, says", [("cpu", "no GPU"), ("flex", "ProvisioningRequest")])

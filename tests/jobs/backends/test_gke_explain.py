@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from accel.contract.gke import ASKED_AGAIN, GIVEN_UP
 from jobs.backend import Explanation
 from jobs.backends.gke import marks
 from jobs.backends.gke.explain import CAUSES, explain, words
 from jobs.backends.gke.explain.__main__ import page
+from jobs.backends.gke.observe import status
 from jobs.backends.gke.submit import submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
@@ -95,6 +97,32 @@ def test_nodes_that_were_asked_for_all_at_once(cluster: Cluster) -> None:
     assert job.why().cause == "nodes-requested"
     job.workload(admissionChecks=[{**check, "state": "Retry", "message": "Retrying: capacity is not available"}])
     assert job.why().cause == "nodes-refused"
+
+
+def test_a_wait_that_was_ended(cluster: Cluster) -> None:
+    job = Job(cluster, queue=True)
+    job.workload("The workload is deactivated")
+    workload = cluster.objects[f"{SCOPE.workloads}/w"]
+    workload["spec"]["active"] = False
+    assert job.why().cause == "behind-others", "somebody else made it inactive"
+    workload["metadata"]["annotations"] = {GIVEN_UP: "no nodes came in 168 h"}
+    told = job.why()
+    assert (told.cause, told.evidence) == ("nodes-given-up", ("no nodes came in 168 h",))
+    assert "allows" in told.reason and "retry" in told.next_step
+    workload["metadata"]["annotations"] = {GIVEN_UP: "pool flux is gone; nodes were asked for anew 3 times before"}
+    assert (job.why().cause, "pool" in job.why().reason) == ("nodes-given-up", True)
+    assert status(cluster.api(), SCOPE, job.ref).reason == f"given up: {job.why().evidence[0]}"
+    workload["spec"]["active"] = True
+    assert job.why().cause == "behind-others", "somebody has started it again"
+
+
+def test_nodes_that_were_asked_for_anew(cluster: Cluster) -> None:
+    job = Job(cluster, queue=True)
+    job.workload(admissionChecks=[{"name": "dws", "state": "Pending", "message": "Waiting for provisioning"}])
+    cluster.objects[f"{SCOPE.workloads}/w"]["metadata"]["annotations"] = {ASKED_AGAIN: "2; pool flux is gone"}
+    told = job.why()
+    assert told.cause == "nodes-requested"
+    assert told.evidence == ("dws: Waiting for provisioning", "nodes were asked for anew, time 2; pool flux is gone")
 
 
 def test_a_turn_in_the_queue_and_a_queue_that_nobody_serves(cluster: Cluster) -> None:

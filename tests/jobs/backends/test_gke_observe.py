@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accel.contract.gke import ASKING_AGAIN
 from jobs.backend import JobRef, LogLine, Phase, Status
 from jobs.backends.gke import GkeBackend, marks
 from jobs.backends.gke.ending import cancel
@@ -205,6 +206,14 @@ def test_a_job_that_waits_in_a_queue_is_cancelled_by_leaving_it(cluster: Cluster
     cancel(cluster.api(), SCOPE, ref, "no longer needed")
     assert workload["spec"] == {"active": False}
     assert (seen(cluster, ref).phase, seen(cluster, ref).reason) == (Phase.FAILED, "cancelled: no longer needed")
+
+
+def test_a_cancelled_job_is_not_put_back_into_its_queue(cluster: Cluster) -> None:
+    ref = submitted(cluster, queue=True)
+    labels = {"kueue.x-k8s.io/job-uid": body(cluster, ref)["metadata"]["uid"], ASKING_AGAIN: "yes"}
+    workload = cluster.put(SCOPE.workloads, {"metadata": {"name": "w", "labels": labels}, "spec": {"active": False}})
+    cancel(cluster.api(), SCOPE, ref, "no longer needed")
+    assert workload["spec"] == {"active": False} and ASKING_AGAIN not in workload["metadata"]["labels"]
 
 
 def test_a_jobset_is_cancelled_by_its_jobs_or_before_it_has_any(cluster: Cluster) -> None:

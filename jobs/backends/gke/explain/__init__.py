@@ -62,8 +62,8 @@ def _by(rows: tuple[Row, ...], *places: str) -> Callable[[Facts], Explanation | 
 
 def _whose(facts: Facts, where: str) -> tuple[str, ...]:
     """Which of several pods the words are of."""
-    if where in ("queue", "check"):
-        return ()
+    if where in ("queue", "check", "given-up"):
+        return facts.asked_again() if where == "check" else ()
     several = facts.job.several
     return (f"{several} {found.index(facts.pod)} of {facts.job.count}",) if several and facts.pod else ()
 
@@ -184,7 +184,7 @@ def _cut(text: str) -> str:
 
 
 _ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
-    Phase.QUEUED: (_by(WAITING, "queue", "check"), _in_queue),
+    Phase.QUEUED: (_by(WAITING, "given-up", "queue", "check"), _in_queue),
     Phase.STARTING: (
         _by(WAITING, "waiting"),
         nodes.without_driver,

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from accel.contract.gke import ASKED_AGAIN
+
 from ....backend import JobRef, Status
 from ....errors import CloudRefused, CloudSilent, NotFound
 from ....kubernetes import Api
@@ -52,6 +54,15 @@ class Facts:
     def texts(self, where: str) -> list[str]:
         """What is said there, the newest first."""
         return _SOURCES[where](self)
+
+    def given_up_text(self) -> list[str]:
+        """Why the wait for nodes was ended."""
+        return [self.job.given_up] if self.job.given_up else []
+
+    def asked_again(self) -> tuple[str, ...]:
+        """How often nodes were asked for anew, and why the last time."""
+        told = part(self.job.workload, "metadata", "annotations").get(ASKED_AGAIN)
+        return (f"nodes were asked for anew, time {told}",) if told else ()
 
     def queue_text(self) -> list[str]:
         """Why Kueue has not reserved quota."""
@@ -145,6 +156,7 @@ class Facts:
 
 
 _SOURCES: dict[str, Callable[[Facts], list[str]]] = {
+    "given-up": Facts.given_up_text,
     "queue": Facts.queue_text,
     "check": Facts.checks_text,
     "scheduler": Facts.scheduler_text,

@@ -28,6 +28,10 @@ CAUSES = {
     "nodes-refused": Cause(
         "The nodes that were asked for all at once are not given", f"{GKE}how-to/provisioningrequest"
     ),
+    "nodes-given-up": Cause(
+        "Nodes that were asked for all at once did not come, and the wait was ended",
+        f"{KUEUE}concepts/workload/#active",
+    ),
     "behind-others": Cause("It waits for its turn in the queue", f"{KUEUE}concepts/cluster_queue/#queueing-strategy"),
     "queue-silent": Cause("Kueue has not looked at the job", f"{KUEUE}tasks/troubleshooting/troubleshooting_jobs/"),
     # Its pods wait for a node

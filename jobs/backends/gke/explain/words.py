@@ -23,6 +23,20 @@ _ASK_QUEUE = "whoever deployed the queue must raise its quota, or the job must a
 
 WAITING = (
     _row(
+        "given-up",
+        r"pool \S+ is gone",
+        "nodes-given-up",
+        "the pool whose nodes the job waited for is gone, and the stack ended its wait",
+        f"`accel-jobs retry REF` submits it again, to the pools of now; {_TARGET}",
+    ),
+    _row(
+        "given-up",
+        r"",
+        "nodes-given-up",
+        "the nodes did not come in the time that the stack allows, and it ended the wait",
+        f"`accel-jobs retry REF` asks for them again; {_TARGET}",
+    ),
+    _row(
         "queue",
         r"(Local|Cluster)Queue \S+ (doesn't|does not) exist",
         "queue-missing",

@@ -1,5 +1,6 @@
 """Jobs on GKE: one breach and one near miss for each rule."""
 
+from accel.catalog.tpu import forms
 from accel.rules import gke_jobs
 from accel.rules.gke_jobs import Place, Size
 
@@ -17,6 +18,16 @@ CASES = [
     Case(
         "gke.job.nodes", "nodes", ("is 3", "at most 2 nodes: a100 2"), "max_nodes",
         lambda: gke_jobs.nodes(3, [A100]), lambda: gke_jobs.nodes(2, [A100]),
+    ),
+    Case(
+        "gke.job.tpu-slice", "accelerator.count",
+        ("is 4 with nodes: 1", "v6e-8 is 1 host of 8 chips or 2 hosts of 4 chips"), "nodes: 2 and count: 4",
+        lambda: gke_jobs.tpu_slice(forms("v6e-8"), 1, 4),
+        lambda: [
+            finding
+            for nodes, count in ((1, 1), (1, 8), (2, 1), (2, 4))
+            for finding in gke_jobs.tpu_slice(forms("v6e-8"), nodes, count)
+        ],
     ),
     Case(
         "gke.job.label", "labels", ('"a b"',), "63 at most",
