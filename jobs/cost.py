@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from accel import cost
-from accel.catalog import UnknownName
-from accel.catalog.prices import price
+from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.prices import Price
 from accel.contract.gke import GkePool, GkeTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 
@@ -195,33 +195,16 @@ def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
     capacity = "spot" if pool.capacity == "spot" else "on-demand"
     if slice_name:
         return Environment(pool.key, capacity, (_rate("gcp", region, slice_name),))
-    rate = _rate("gcp", region, pool.machine_type)
     if pool.accelerator and pool.machine_type.startswith("n1-"):
-        rate = _together(rate, _rate("gcp", region, f"n1+{pool.accelerator}x{_attached(pool)}"))
-    return Environment(pool.key, capacity, (rate,))
+        count = _attached(pool)
+        found = with_gpus(region, pool.machine_type, pool.accelerator, count)
+        return Environment(pool.key, capacity, (_of(f"{pool.machine_type}+{pool.accelerator}x{count}", found),))
+    return Environment(pool.key, capacity, (_rate("gcp", region, pool.machine_type),))
 
 
 def _attached(pool: GkePool) -> int:
     """GPUs of a node; none that N1 machines take can be partitioned, and shared ones are offered several times."""
     return pool.gpus if pool.gpu_sharing is None else 1
-
-
-def _together(host: Rate, gpus: Rate) -> Rate:
-    """What a machine costs with the GPUs that are attached to it."""
-    dates = dict.fromkeys((*host.dates, *gpus.dates))
-    return Rate(
-        f"{host.machine}+{gpus.machine.removeprefix('n1+')}",
-        _sum(host.on_demand, gpus.on_demand),
-        _sum(host.spot, gpus.spot),
-        _sum(host.spot_low, gpus.spot_low),
-        tuple(dates),
-        cost.least_sure((host.confidence, gpus.confidence)),
-        "; ".join(each for each in (host.why_unknown, gpus.why_unknown) if each) or None,
-    )
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 def _unpriced(environments: tuple[Environment, ...]) -> list[str]:
@@ -238,9 +221,9 @@ def _unpriced(environments: tuple[Environment, ...]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _rate(cloud: str, region: str, machine: str) -> Rate:
-    try:
-        found = price(cloud, region, machine)
-    except UnknownName as error:  # a region that is younger than the catalogue
-        return Rate(machine, None, None, None, (), "low", str(error))
+    return _of(machine, known(cloud, region, machine))
+
+
+def _of(machine: str, found: Price) -> Rate:
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
     return Rate(machine, found.on_demand, found.spot, found.spot_low, tuple(dates), found.confidence, found.why_unknown)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from accel import cost
-from accel.catalog import UnknownName
+from accel.catalog import accelerator
 from accel.catalog.gke_machines import node_machine
-from accel.catalog.prices import Price, price
+from accel.catalog.node_prices import known, slice_host, with_gpus
+from accel.catalog.prices import Price
 from components.gcp.gpu_pool import GpuPoolSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 
@@ -37,17 +38,12 @@ def pools(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line
 
 
 def _price(region: str, spec: AnyPool) -> Price:
-    why = None
+    """Of a node: TPUs are priced by the slice, GPUs on N1 beside their host."""
+    if isinstance(spec, TpuPoolSpec):
+        return slice_host(region, spec.slice)
     if isinstance(spec, GpuPoolSpec) and spec.accelerator is not None:
-        why = f"{spec.accelerator} attached to {spec.machine_type} is priced by the job alone: `accel-jobs cost`"
-    elif isinstance(spec, TpuPoolSpec):
-        why = f"{spec.machine_type} is a TPU host, and TPUs are priced by the slice: `accel-jobs cost`"
-    if why is None:
-        try:
-            return price("gcp", region, spec.machine_type)
-        except UnknownName as error:
-            why = str(error)
-    return Price(None, None, None, None, None, None, None, "low", "machine", why)
+        return with_gpus(region, spec.machine_type, accelerator(spec.accelerator_type).name, spec.whole_gpus)
+    return known("gcp", region, spec.machine_type)
 
 
 def not_included(section: Gcp) -> Iterator[str]:

@@ -20,6 +20,9 @@ COLUMNS = ("stack", "quota", "region", "need", "use", "limit", "verdict", "by")
 WIDE = (*COLUMNS[:5], "own", "limit", "total", *COLUMNS[6:], "reason")
 
 
+MAXIMA = {"aws": "max_vcpus", "gcp": "max_nodes"}
+
+
 class QuotaVerb(StackVerb):
     """With -o."""
 
@@ -53,10 +56,11 @@ def quota(
     project: str | None,
     request: bool,
 ) -> None:
-    """Compare what each STACK (a name or a file) can use at most with the account's quotas.
+    """Compare what each STACK (a name or a file) can use at most with the account's or the project's quotas.
 
-    NEED is the maximum of all compute environments under one quota, USE what runs in the account now; what the stack
-    itself runs is counted once. Exit code 5 where a limit is too small, with --strict also where one is not known.
+    NEED is the maximum of all compute environments or GPU and TPU pools under one quota, USE what runs now; what the
+    stack itself runs is counted once. Exit code 5 where a limit is too small, with --strict also where one is not
+    known.
 
     With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs.
     """
@@ -73,7 +77,8 @@ def quota(
             raise BadInput("stacks quota: --region, --spot and --project are for --machine; a STACK has its own")
         from .commands import read_stacks, stack_files
 
-        found = [judge(stack) for stack in read_stacks(stack_files(list(names), Path()), settings.strict)]
+        read = read_stacks(stack_files(list(names), Path()), settings.strict)
+        found = [each for stack in read for each in judge(stack)]
     _tell(settings, found, request)
 
 
@@ -99,43 +104,40 @@ def _tell(settings: Settings, found: list[Judged], request: bool) -> None:
         for line in _remarks(found):
             say(line)
     for row in unknown:
-        say(f"quota unknown: {row.need.label} in {row.need.region}: {row.reason}")
+        by = f" (for {', '.join(row.need.by)})" if stacks else ""
+        say(f"quota unknown: {row.need.label} in {row.need.region}: {row.reason}{by}")
     if over:
         texts = [f"{row.need.quota or row.need.label} in {row.need.region}: {row.reason}" for row in over]
-        fewer = "lower max_vcpus" if stacks else "take fewer machines"
+        fewer = _fewer(over) if stacks else "take fewer machines"
         raise OverLimit("; ".join(texts), f"stacks quota --request writes the request; or {fewer}")
     if unknown and settings.strict:
         raise OverLimit(f"{len(unknown)} quotas are not known, and --strict takes none of them for enough")
 
 
-def judge(stack: "ReadStack") -> Judged:
-    """Reads what the needs of one environment are about, and compares.
+def _fewer(over: list["Verdict"]) -> str:
+    clouds = {row.need.quota.cloud for row in over if row.need.quota}
+    return "lower " + " and ".join(name for cloud, name in MAXIMA.items() if cloud in clouds)
 
-    Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's.
+
+def judge(stack: "ReadStack") -> list[Judged]:
+    """Reads what the needs of one environment are about, and compares: one entry a cloud.
+
+    Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's. Google's
+    quotas are unknown where its project cannot be asked.
     """
     from .quota_aws import judge_aws
 
-    _google(stack)
-    section = stack.environment.aws
-    if section is None:
-        return Judged(stack.name, None, ())
-    account, project = section.account_id, project_of(stack.path)
-    verdicts = judge_aws(section.region, pools(section), account_id=account, project=project, stack=stack.name)
-    return Judged(stack.name, f"account {account}" if account else None, verdicts)
+    found: list[Judged] = []
+    aws, gcp, project = stack.environment.aws, stack.environment.gcp, project_of(stack.path)
+    if aws is not None:
+        account = aws.account_id
+        verdicts = judge_aws(aws.region, pools(aws), account_id=account, project=project, stack=stack.name)
+        found.append(Judged(stack.name, f"account {account}" if account else None, verdicts))
+    if gcp is not None and gcp.pools:
+        from .quota_pools import judge_pools
 
-
-def _google(stack: "ReadStack") -> None:
-    """Says how the quotas of GPU pools are asked for: of a project that may not be this shell's."""
-    from jobs.cli.report import say
-
-    section = stack.environment.gcp
-    for key, spec in section.pools.items() if section else ():
-        if section and spec.kind == "gpu":
-            most = spec.most_nodes(len(section.node_zones(spec)) or 1)
-            where = f"--region {section.region} --project {section.project}"
-            spot = " --spot" if spec.capacity == "spot" else ""
-            machine = f"gcp:{spec.machine_type}:{most}"
-            say(f"note: {stack.name}: gcp.pools.{key}: ask `stacks quota --machine {machine} {where}{spot}`")
+        found.append(Judged(stack.name, f"project {gcp.project}", judge_pools(gcp, stack.name, project)))
+    return found
 
 
 def pools(section: "Aws") -> list["Pool"]:

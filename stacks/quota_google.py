@@ -5,14 +5,14 @@ TPU, Vertex AI), and Cloud Monitoring what of those was in use within the last d
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accel.catalog.quotas import Quota, standard_of
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
-from jobs.errors import CloudRefused
+from jobs.errors import CloudRefused, JobsError
 from jobs.google import Garbled, entries, get, mapping, part, session
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
@@ -23,12 +23,26 @@ WINDOW = timedelta(days=1)
 AGED = "use as of the last day, by Cloud Monitoring"
 
 
-def judge_google(project: str, pools: Iterable[GooglePool]) -> tuple[Verdict, ...]:
+@dataclass(frozen=True)
+class Own:
+    """Which instances are a part of what is wanted: those with these labels. `machine` reads one, with its zone."""
+
+    labels: Mapping[str, str]
+    machine: Callable[[str, Mapping[str, Any]], GooglePool | None]
+
+
+def judge_google(
+    project: str,
+    pools: Iterable[GooglePool],
+    own: Own | None = None,
+    borne: tuple[type[JobsError], ...] = (),
+) -> tuple[Verdict, ...]:
     """Compares what the pools can use at most with the project's quotas; what cannot be read is unknown.
 
-    Raises NoCredentials, CloudSilent, and NotFound for a project or region that does not exist.
+    Raises NoCredentials, CloudSilent, and NotFound for a project or region that does not exist. An answer of the kinds
+    in `borne` makes what it was about unknown instead.
     """
-    asked = _Project(project)
+    asked = _Project(project, own, borne)
     return tuple(asked.judge(need) for need in google_needs(pools))
 
 
@@ -47,8 +61,9 @@ class _Found:
 class _Project:
     """The answers about one project, each asked for once."""
 
-    def __init__(self, project: str) -> None:
-        self._name = part(project)
+    def __init__(self, project: str, own: Own | None, borne: tuple[type[JobsError], ...]) -> None:
+        self._name, self._own = part(project), own
+        self._borne = (CloudRefused, Garbled, *borne)
         self._http = session()
         self._kept: dict[str, Any] = {}
 
@@ -58,10 +73,39 @@ class _Project:
         found = self._found(need.quota, need.region)
         if found.quota_id:
             need = replace(need, quota=replace(need.quota, quota_id=found.quota_id))
-        judged = verdict(need, found.use, found.limit, found.why)
+        judged = verdict(need, *self._with_own(need, found))
         if judged.word == "over" and found.limit == 0:
             judged = self._perhaps_standard(judged, need)
         return replace(judged, reason=f"{judged.reason} ({found.remark})") if found.remark else judged
+
+    def _with_own(self, need: Need, found: _Found) -> tuple[Use | None, float | None, str]:
+        """Use, limit, and what is missing; without its own part a use would be counted twice, so it is missing then."""
+        if self._own is None or found.use is None:
+            return found.use, found.limit, found.why
+        amounts = self._own_amounts(self._own)
+        if isinstance(amounts, str):
+            return None, found.limit, amounts
+        return replace(found.use, own=amounts.get((need.label, need.region), 0)), found.limit, found.why
+
+    def _own_amounts(self, own: Own) -> dict[tuple[str, str], float] | str:
+        """What runs already, by quota and region, or why that could not be read."""
+        wanted = " ".join(f'(labels.{key} = "{value}")' for key, value in own.labels.items())
+        found: list[GooglePool] = []
+        query = {"filter": wanted}
+        for _ in range(MAX_PAGES):
+            answer = self._ask("compute", f"projects/{self._name}/aggregated/instances", query)
+            if isinstance(answer, str):
+                return answer
+            for place, listed in (mapping(answer.get("items")) or {}).items():
+                for item in _mappings((mapping(listed) or {}).get("instances")):
+                    machine = own.machine(place.rpartition("/")[2], item)
+                    if machine and own.labels.items() <= (mapping(item.get("labels")) or {}).items():
+                        found.append(machine)
+            token = answer.get("nextPageToken")
+            if not token:
+                return {(need.label, need.region): need.amount for need in google_needs(found)}
+            query = {**query, "pageToken": str(token)}
+        return f"compute aggregated/instances: more than {MAX_PAGES} pages"
 
     def _perhaps_standard(self, judged: Verdict, need: Need) -> Verdict:
         """A preemptible limit of 0 may be one that was never granted, and then the standard quota holds Spot machines
@@ -139,7 +183,7 @@ class _Project:
         if key not in self._kept:
             try:
                 self._kept[key] = get(self._http, api, path, query)
-            except (CloudRefused, Garbled) as error:
+            except self._borne as error:
                 self._kept[key] = error.message
         return self._kept[key]
 

@@ -52,8 +52,8 @@ class DriverProbeArgs:
 class DriverProbe(Component):
     """A job for each pool, which the engine waits for: the update fails where a driver does not come up in time.
 
-    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name is made
-    of the pool and its `driver`, so that the error says both.
+    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name has
+    the pool and its `driver` in it, so that the error says both.
     """
 
     TYPE = "accel:kubernetes:DriverProbe"

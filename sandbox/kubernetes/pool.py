@@ -24,7 +24,8 @@ from accel.catalog.gke import (
 )
 from accel.catalog.gke_machines import local_ssds_included, node_machine
 from accel.catalog.machines import Machine
-from accel.catalog.tpu import tpu_pool
+from accel.catalog.tpu import default_topology, tpu_pool
+from accel.catalog.tpu_generations import GENERATIONS
 
 from .nodes import GPU, POOL_LABEL, TPU, Group
 
@@ -85,12 +86,18 @@ class Pool:
 
     @cached_property
     def topology(self) -> str:
-        return (self.body.get("placementPolicy") or {}).get("tpuTopology", "")
+        """Of TPUs: that of a slice of several hosts, which the pool was asked for, or that of the one host's chips."""
+        asked = (self.body.get("placementPolicy") or {}).get("tpuTopology", "")
+        if asked or self.machine.kind != "tpu-host":
+            return asked
+        name = self.machine.name
+        generation = next(each for each in GENERATIONS if name in each.machine_types)
+        return default_topology(generation, generation.machine_types[name].chips)
 
     @cached_property
     def hosts(self) -> int:
         """Nodes that come and go together: those of a TPU slice, else one."""
-        if self.machine.kind != "tpu-host" or not self.topology:
+        if self.machine.kind != "tpu-host":
             return 1
         return tpu_pool(self.machine.name, self.topology).hosts
 
@@ -160,7 +167,7 @@ class Pool:
             return {
                 "cloud.google.com/gke-tpu-accelerator": self.machine.gke_label,
                 "cloud.google.com/gke-accelerator-count": str(self.machine.whole_accelerators),
-                **({"cloud.google.com/gke-tpu-topology": self.topology} if self.topology else {}),
+                "cloud.google.com/gke-tpu-topology": self.topology,
             }
         if not self.accelerator:
             return {}

@@ -43,12 +43,22 @@ else:
 """
 
 
+def section() -> dict[str, Any]:
+    """The sandbox's GKE section, with both forms of eight TPU chips beside its pools."""
+    values = environment("sandbox", cloud="gcp")
+    gcp = values["gcp"]
+    forms = {"v5e-one": "ct5lp-hightpu-8t", "v5e-two": "ct5lp-hightpu-4t"}
+    gcp["pools"] |= {key: {"kind": "tpu", "machine_type": name, "topology": "2x4"} for key, name in forms.items()}
+    gcp["workloads"]["queueing"]["queues"]["training"]["pools"] += [{"pool": key} for key in forms]
+    return values
+
+
 @pytest.fixture(scope="module")
 def gke(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The sandbox's GKE section, deployed; destroyed, it leaves nothing, whatever jobs ran."""
     cluster = Cluster.of(google.home)
     before = {one["metadata"]["name"] for one in cluster.list("/api/v1/namespaces")}
-    stack = Stack(tmp_path_factory.mktemp("gke"), google, environment("sandbox", cloud="gcp"), stack="e2e")
+    stack = Stack(tmp_path_factory.mktemp("gke"), google, section(), stack="e2e")
     targets = stack.up().outputs["targets"]
     (stack.folder / "targets.json").write_text(json.dumps(targets))
     yield stack
@@ -163,6 +173,24 @@ def test_the_hosts_of_a_tpu_slice_run_as_one(submit: Any, shell: Shell, cluster:
         one["spec"]["nodeName"] for one in cluster.list(PODS) if found["metadata"]["name"] in one["metadata"]["name"]
     }
     assert len(nodes) == 4
+
+
+@pytest.mark.parametrize(("pool", "fields", "hosts"), [("v5e-one", {}, 1), ("v5e-two", {"nodes": 2, "count": 4}, 2)])
+def test_eight_tpu_chips_run_on_the_hosts_that_are_named(
+    submit: Any, shell: Shell, cluster: Cluster, pool: str, fields: dict[str, int], hosts: int
+) -> None:
+    count = {"count": fields["count"]} if "count" in fields else {}
+    code = MEETING if hosts > 1 else "print('alone')"
+    accelerator = {"type": "v5e-8", **count}
+    ref = submit(f"eight-{hosts}", code, "--wait", accelerator=accelerator, nodes=fields.get("nodes", 1))
+    text = shell.jobs("logs", ref)
+    assert ("met rank 1" in text and "heard done" in text) if hosts > 1 else text == "alone"
+    name = ref.rpartition("/")[2]
+    ran = {one["spec"]["nodeName"] for one in cluster.list(PODS) if one["metadata"]["name"].startswith(name)}
+    nodes = [one for one in cluster.list("/api/v1/nodes") if one["metadata"]["name"] in ran]
+    assert len(nodes) == hosts
+    assert {one["metadata"]["labels"]["accel.dev/pool"] for one in nodes} == {pool}
+    assert {one["status"]["allocatable"]["google.com/tpu"] for one in nodes} == {str(8 // hosts)}
 
 
 def test_twenty_tasks_four_at_once(submit: Any, shell: Shell) -> None:
@@ -281,10 +309,10 @@ def test_an_expired_credential_is_one_line(shell: Shell, tmp_path: Path) -> None
 
 def test_no_change_and_an_update_in_place(gke: Stack) -> None:
     assert gke.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
-    values = put("gcp.pools.l4-spot.max_nodes", 5, environment("sandbox", cloud="gcp"))
+    values = put("gcp.pools.l4-spot.max_nodes", 5, section())
     gke.write_environment(values)
     changed = [(step.op, step.name) for step in gke.up().steps if step.op != "same" and not step.name.startswith("e2e")]
     assert ("update", "l4-spot") in changed
     assert {op for op, _ in changed} == {"update"}
-    gke.write_environment(environment("sandbox", cloud="gcp"))
+    gke.write_environment(section())
     gke.up()

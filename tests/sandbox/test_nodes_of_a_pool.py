@@ -75,7 +75,15 @@ def test_a_slice_of_tpus() -> None:
     assert found.labels[f"{GKE}gke-tpu-accelerator"] == "tpu-v5-lite-podslice"
     assert found.labels[f"{GKE}gke-accelerator-count"] == "4"
     assert [taint["key"] for taint in found.taints] == ["google.com/tpu"]
-    assert pool("ct5lp-hightpu-8t").hosts == 1
+    assert found.labels[f"{GKE}gke-tpu-topology"] == "4x4"
+
+
+@pytest.mark.parametrize(
+    ("machine", "topology"), [("ct5lp-hightpu-8t", "2x4"), ("ct6e-standard-4t", "2x2"), ("ct5lp-hightpu-1t", "1x1")]
+)
+def test_one_host_of_tpus_has_the_topology_of_its_chips(machine: str, topology: str) -> None:
+    found = pool(machine)
+    assert found.hosts == 1 and found.labels[f"{GKE}gke-tpu-topology"] == topology
 
 
 def test_queued_pools_keep_other_pods_off() -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from accel.catalog import price
 from accel.cost import HOURS_A_MONTH
 from stacks.commands import stack_files
 from stacks.cost import SCENARIOS, document, estimates, rows
+from tests.support.project import KEY, environment
 
 from .test_cli import stacks
 from .test_config import ROOT
@@ -135,10 +138,64 @@ def test_wrong_names_and_files(tmp_path: Path) -> None:
     assert stack_files(["dev"], ROOT)
 
 
-def test_a_pool_without_a_known_price_makes_the_total_a_least() -> None:
-    found = estimated(ROOT / "Pulumi.sandbox.yaml")
-    (slice_,) = [line for line in found["lines"] if line["component"] == "gcp.pools.v5e"]
+def with_pools(tmp_path: Path, **pools: dict[str, Any]) -> dict[str, Any]:
+    """The estimate of the GKE playground with these pools beside its own, all the time in use."""
+    values = environment("gke-dev", cloud="gcp")
+    values["gcp"]["pools"] |= pools
+    path = tmp_path / "Pulumi.it.yaml"
+    path.write_text(yaml.safe_dump({"config": {KEY: values}}))
+    return estimated(path, 1.0)
+
+
+def usd(*machines: str, spot: bool = False) -> float:
+    """What they cost together in the playground's region, by the catalogue."""
+    found = [price("gcp", "us-central1", name) for name in machines]
+    known = [each.spot if spot else each.on_demand for each in found]
+    return math.fsum(each for each in known if each is not None) if None not in known else math.nan
+
+
+TPU = {"kind": "tpu", "machine_type": "ct5lp-hightpu-4t"}
+T4 = {"kind": "gpu", "machine_type": "n1-standard-8", "accelerator": "nvidia-tesla-t4", "accelerator_count": 2}
+
+
+@pytest.mark.parametrize(
+    ("pool", "floor", "expected", "worst"),
+    [
+        ({**TPU, "topology": "4x4"}, 0, usd("v5litepod-16"), usd("v5litepod-16")),
+        ({**TPU, "topology": "2x4", "min_nodes": 2}, usd("v5litepod-8"), usd("v5litepod-8"), usd("v5litepod-8")),
+        (
+            {**TPU, "topology": "2x2", "max_nodes": 3, "capacity": "spot"},
+            0,
+            3 * usd("v5litepod-4", spot=True),
+            3 * usd("v5litepod-4"),
+        ),
+        ({**T4, "max_nodes": 3}, 0, 3 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2"),
+         3 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2")),
+        (
+            {**T4, "max_nodes": 2, "min_nodes": 1, "capacity": "spot"},
+            usd("n1-standard-8", "n1+nvidia-tesla-t4x2", spot=True),
+            2 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2", spot=True),
+            2 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2"),
+        ),
+    ],
+)  # fmt: skip
+def test_tpus_are_priced_by_the_slice_and_gpus_on_n1_with_their_host(
+    tmp_path: Path, pool: dict[str, Any], floor: float, expected: float, worst: float
+) -> None:
+    found = with_pools(tmp_path, it=pool)
+    (line,) = [line for line in found["lines"] if line["component"] == "gcp.pools.it"]
+    assert [line[name]["usd_hour"] for name in SCENARIOS] == pytest.approx([floor, expected, worst], abs=1e-4)
+    assert found["unknown"] == [] and line["price_dates"] and not line["worst"]["at_least"]
+
+
+def test_a_pool_without_a_known_price_makes_the_total_a_least(tmp_path: Path) -> None:
+    found = with_pools(tmp_path, it={"kind": "tpu", "machine_type": "tpu7x-standard-4t", "topology": "2x2x1"})
+    (slice_,) = [line for line in found["lines"] if line["component"] == "gcp.pools.it"]
     assert (slice_["floor"]["usd_hour"], slice_["worst"]["usd_hour"]) == (0, None)
     assert found["totals"]["worst"]["at_least"] and not found["totals"]["floor"]["at_least"]
-    assert any(text.startswith("gcp.pools.v5e: ") and "TPU" in text for text in found["unknown"])
-    assert found["region"] == "us-east-1, us-central1"
+    assert any(text.startswith("gcp.pools.it: ") and "tpu7x-2x2x1" in text for text in found["unknown"])
+
+
+def test_both_clouds_of_one_environment() -> None:
+    found = estimated(ROOT / "Pulumi.sandbox.yaml")
+    assert found["region"] == "us-east-1, us-central1" and found["unknown"] == []

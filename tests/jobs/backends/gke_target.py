@@ -130,3 +130,16 @@ def make_request(target: GkeTarget | None = None, text: str = "golden", **fields
     job = Job(**values)
     key = submission_key(job.name, text)
     return rendered(job, platform_name(job.name, key), key, "gpu", target or make_target())
+
+
+def spec_of(target: GkeTarget | None = None, **fields: Any) -> dict[str, Any]:
+    """The spec of its pods."""
+    body = make_request(target, **fields).body["objects"][-1]
+    job = body["spec"]["replicatedJobs"][0]["template"]["spec"] if body["kind"] == "JobSet" else body["spec"]
+    return job["template"]["spec"]
+
+
+def pools_of(spec: dict[str, Any]) -> list[str]:
+    """The pools that a pod may run in."""
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return terms[0]["matchExpressions"][0]["values"]
