@@ -173,6 +173,16 @@ class Many(Protocol):
 
 
 @runtime_checkable
+class Tended(Protocol):
+    """A backend whose jobs are moved on by whoever looks at them: no service of the cloud's requeues what was lost."""
+
+    def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
+        """Does what is to be done for the job now, and gives its status then. `say` is told what was done. May be
+        called by several clients at once, and again after a crash."""
+        ...
+
+
+@runtime_checkable
 class Concurrent(Protocol):
     """A backend whose submit may be called by several threads at once."""
 
@@ -207,12 +217,36 @@ class Streams:
     """Columns and rows of the terminal that it gets; None: it gets none."""
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where a job runs now."""
+
+    word: str | None
+    """`task` or `node` where the job has several."""
+    running: tuple[int, ...]
+    """Their numbers; of a job of one: 0."""
+    gpus: int = 0
+    """That each was asked for with."""
+    chips: int = 0
+    """TPU chips, likewise."""
+
+
 @runtime_checkable
 class Exec(Protocol):
     """A backend that can run a command in a job that runs."""
 
-    def run(self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None) -> int:
-        """The command's exit code. Raises BadInput for a job that does not run, or of several tasks and none named."""
+    def places(self, ref: JobRef) -> Places:
+        """Reads only. Raises BadInput for a job that does not run, NotFound."""
+        ...
+
+    def run(
+        self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
+    ) -> int:
+        """The command's exit code. `host`: on the machine rather than in the job's container.
+
+        Raises BadInput for a job that does not run, of several tasks and none named, or whose machines may not be
+        entered. Several threads may call it once `places` was.
+        """
         ...
 
 

@@ -10,6 +10,7 @@ from accel import cost
 from accel.catalog.node_prices import known, with_gpus
 from accel.catalog.prices import Price
 from accel.contract.gke import GkePool, GkeTarget
+from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 
 from .errors import BadInputs
@@ -105,6 +106,10 @@ def of(job: Job, name: str, target: AnyTarget) -> JobCost:
             return _aws_batch(job, name, target)
         case GkeTarget():
             return _gke(job, name, target)
+        case TpuVmTarget() | GceTarget():
+            from .cost_vms import of as of_vms
+
+            return of_vms(job, name, target)
 
 
 def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
@@ -121,10 +126,10 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
         for place in found.places
         if place.machines or place.unknown
     )
-    notes = _unpriced(environments)
+    notes = unpriced(environments)
     unknown = dict.fromkeys(text for environment in environments for text in environment.unknown)
     notes += [f"{text}: not in the catalogue" for text in unknown]
-    unpriced = bool(notes)
+    missing = bool(notes)
     if found.assumed:
         notes.append(
             f"attempts: {found.attempts} assumed: the definition says, and the target does not tell; retries would"
@@ -145,7 +150,7 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
         found.attempts,
         machines,
         worst,
-        unpriced,
+        missing,
         tuple(notes),
         found.assumed,
     )
@@ -163,8 +168,8 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     region = region_of(target.location)
     slice_name = choice.slice.name if choice.slice else None
     environments = tuple(_pool(region, pool, slice_name) for pool in choice.pools)
-    notes = _unpriced(environments)
-    unpriced = bool(notes)
+    notes = unpriced(environments)
+    missing = bool(notes)
     machines = job.tasks * (1 if slice_name else choice.nodes)
     if machines > job.tasks:
         notes.append(f"{choice.nodes} nodes: a machine each, and each is counted as a task")
@@ -180,9 +185,7 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     most = max((usd for each in environments if (usd := each.most) is not None), default=None)
     bounded = job.timeout_s is not None and most is not None
     worst = cost.attempts_usd(most or 0.0, job.timeout_s or 0, attempts, machines) if bounded else None
-    return JobCost(
-        name, region, environments, job.timeout_s, attempts, machines, worst, unpriced or again, tuple(notes)
-    )
+    return JobCost(name, region, environments, job.timeout_s, attempts, machines, worst, missing or again, tuple(notes))
 
 
 def region_of(location: str) -> str:
@@ -198,7 +201,7 @@ def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
     if pool.accelerator and pool.machine_type.startswith("n1-"):
         count = _attached(pool)
         found = with_gpus(region, pool.machine_type, pool.accelerator, count)
-        return Environment(pool.key, capacity, (_of(f"{pool.machine_type}+{pool.accelerator}x{count}", found),))
+        return Environment(pool.key, capacity, (rate_of(f"{pool.machine_type}+{pool.accelerator}x{count}", found),))
     return Environment(pool.key, capacity, (_rate("gcp", region, pool.machine_type),))
 
 
@@ -207,7 +210,8 @@ def _attached(pool: GkePool) -> int:
     return pool.gpus if pool.gpu_sharing is None else 1
 
 
-def _unpriced(environments: tuple[Environment, ...]) -> list[str]:
+def unpriced(environments: tuple[Environment, ...]) -> list[str]:
+    """A note for each machine without an on-demand price."""
     return [
         f"{machine}: {why}"
         for machine, why in {
@@ -221,9 +225,10 @@ def _unpriced(environments: tuple[Environment, ...]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _rate(cloud: str, region: str, machine: str) -> Rate:
-    return _of(machine, known(cloud, region, machine))
+    return rate_of(machine, known(cloud, region, machine))
 
 
-def _of(machine: str, found: Price) -> Rate:
+def rate_of(machine: str, found: Price) -> Rate:
+    """A price, as that of a machine that can hold a task."""
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
     return Rate(machine, found.on_demand, found.spot, found.spot_low, tuple(dates), found.confidence, found.why_unknown)

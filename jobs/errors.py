@@ -9,7 +9,9 @@ JobsError                 1   unexpected
 ├── ChangesFound          7   none were expected
 ├── Declined              8   the user said no at the prompt
 ├── CloudSilent           9   the API timed out, throttled for too long, or could not be reached
-│   └── NotSent               whoever asked stopped before the request was sent
+│   ├── NotSent               whoever asked stopped before the request was sent
+│   ├── Unreached             no connection came about, so nothing was sent
+│   └── Throttled             surely not carried out: too many calls
 ├── WaitedTooLong       124   `wait` ran out of time; the job goes on
 ├── JobFailed           125   the job itself failed
 └── Interrupted         130   the user pressed Ctrl-C; the job goes on
@@ -85,6 +87,14 @@ class CloudSilent(JobsError):
 
 class NotSent(CloudSilent):
     """Surely nothing was made: whoever asked stopped before the request was sent."""
+
+
+class Unreached(CloudSilent):
+    """No connection came about, so nothing was sent."""
+
+
+class Throttled(CloudSilent):
+    """Surely not carried out: too many calls, or a quota that is used up."""
 
 
 class WaitedTooLong(JobsError):

@@ -2,9 +2,13 @@
 
 NoCredentials   nobody signed in, or the token is not accepted
 CloudRefused    understood, and refused: a permission, or an API that is not enabled
+Conflict        of these: somebody else was first
 NotFound        no such project or region
-CloudSilent     throttled or failing for all attempts, or out of reach
-Garbled         an answer that is not Google's
+CloudSilent     failing for all attempts, or out of reach
+Throttled       of these: 429, and surely not carried out
+Garbled         of these: an answer that is not Google's
+
+Calls that change something are those of google_api.py.
 """
 
 import os
@@ -13,7 +17,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """What Cloud Quotas asks for; its methods have no read-only scope. Source:
@@ -25,6 +29,13 @@ ROOTS = {
     "container": "https://container.googleapis.com/",
     "cloudquotas": "https://cloudquotas.googleapis.com/",
     "monitoring": "https://monitoring.googleapis.com/",
+    "tpu": "https://tpu.googleapis.com/",
+    "storage": "https://storage.googleapis.com/storage/v1/",
+    "logging": "https://logging.googleapis.com/",
+    "openidconnect": "https://openidconnect.googleapis.com/",
+    "oslogin": "https://oslogin.googleapis.com/",
+    "cloudresourcemanager": "https://cloudresourcemanager.googleapis.com/",
+    "secretmanager": "https://secretmanager.googleapis.com/",
 }
 """Where each API is, unless CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> says otherwise, as it does to gcloud. Source:
 https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
@@ -40,6 +51,11 @@ CONNECT_S, READ_S = 3, 30
 
 SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
+SLOWER = "calls, or what they ask for, are above a quota just now; try again in a minute"
+
+
+class Conflict(CloudRefused):
+    """There is one of that name already (409), or it is not as the caller took it to be (409, 412)."""
 
 
 class Garbled(CloudSilent):
@@ -64,24 +80,29 @@ def session(key: str = "") -> Any:
     made = requests.Session()
     for scheme in ("https://", "http://"):
         made.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
-    token = os.environ.get(GIVEN)
-    if key:
-        made.headers["X-Goog-Api-Key"] = key
-    elif token:
-        made.headers["Authorization"] = f"Bearer {token}"
-    else:
-        _sign(made.headers)
-    # A .netrc must not replace the token.
-    made.auth = _unchanged
+    made.headers.update({"X-Goog-Api-Key": key} if key else signed())
+    made.auth = unchanged
     return made
 
 
-def _unchanged(request: Any) -> Any:
+def unchanged(request: Any) -> Any:
+    """A session's own `auth`: without one a .netrc would replace the token."""
     return request
 
 
-def _sign(headers: Any) -> None:
-    """Adds a token of the application default credentials, and the project that pays for the calls if they name one.
+def signed() -> dict[str, str]:
+    """The headers of a call: the token that is given, or a new one of the application default credentials, and the
+    project that pays for the calls if they name one. Raises NoCredentials and CloudSilent."""
+    if token := os.environ.get(GIVEN):
+        return {"Authorization": f"Bearer {token}"}
+    headers: dict[str, str] = {}
+    credentials(SCOPE).apply(headers)
+    return headers
+
+
+def credentials(*scopes: str) -> Any:
+    """The application default credentials, with a new token. Raises NoCredentials and CloudSilent.
+
     Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
     try:
         auth = import_module("google.auth")
@@ -90,13 +111,13 @@ def _sign(headers: Any) -> None:
     except ImportError as missing:
         raise NoCredentials(f"Google: {missing}, and {GIVEN} is not set", SIGN_IN) from None
     try:
-        credentials, _ = auth.default(scopes=[SCOPE])
-        credentials.refresh(transport.Request())
-        credentials.apply(headers)
+        found, _ = auth.default(scopes=[*scopes])
+        found.refresh(transport.Request())
+        return found
     except failures.TransportError as error:
-        raise CloudSilent(f"Google: sign-in: {_line(error)}", REACH) from error
+        raise CloudSilent(f"Google: sign-in: {line(error)}", REACH) from error
     except failures.GoogleAuthError as error:
-        raise NoCredentials(f"Google: {_line(error)}", SIGN_IN) from error
+        raise NoCredentials(f"Google: {line(error)}", SIGN_IN) from error
 
 
 def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -104,23 +125,25 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
     import json
 
     failures = import_module("requests.exceptions")
-    root = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}") or ROOTS[api]
     doing = f"{api} {path}"
     try:
-        answer = http.get(
-            f"{root.rstrip('/')}/{path}", params=query, timeout=(CONNECT_S, READ_S), allow_redirects=False
-        )
+        answer = http.get(f"{root_of(api)}/{path}", params=query, timeout=(CONNECT_S, READ_S), allow_redirects=False)
     except failures.RequestException as error:
-        raise CloudSilent(f"{doing}: {_line(error)}", REACH) from error
+        raise CloudSilent(f"{doing}: {line(error)}", REACH) from error
     try:
         body = mapping(json.loads(answer.content))
     except ValueError:
         body = None
     if answer.status_code != 200:
-        raise _refusal(doing, answer.status_code, body)
+        raise refusal(doing, answer.status_code, body)
     if body is None:
         raise Garbled(f"{doing}: the answer is not a JSON object", REACH)
     return body
+
+
+def root_of(api: str) -> str:
+    """Where an API of ROOTS is, without a slash at the end."""
+    return (os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}") or ROOTS[api]).rstrip("/")
 
 
 def part(text: str) -> str:
@@ -128,7 +151,7 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def _refusal(doing: str, status: int, body: Any) -> JobsError:
+def refusal(doing: str, status: int, body: Any) -> JobsError:
     """What an error answer means. Source: https://google.aip.dev/193"""
     error = mapping((mapping(body) or {}).get("error")) or {}
     message = f"{doing}: {_told(error) or f'HTTP {status}'}"
@@ -137,6 +160,10 @@ def _refusal(doing: str, status: int, body: Any) -> JobsError:
         return NoCredentials(message, SIGN_IN)
     if status == 404:
         return NotFound(message)
+    if status in (409, 412):
+        return Conflict(message)
+    if status == 429:
+        return Throttled(message, SLOWER)
     if status in PASSING or status >= 500:
         return CloudSilent(message, REACH)
     if 400 <= status < 500 and error:
@@ -152,10 +179,10 @@ def _told(error: Mapping[str, Any]) -> str:
     if disabled and disabled.get("service"):
         consumer = str(disabled.get("consumer", "")).removeprefix("projects/")
         project = f" --project {consumer}" if consumer else ""
-        return _line(f"the API is not enabled: gcloud services enable {disabled['service']}{project}")
+        return line(f"the API is not enabled: gcloud services enable {disabled['service']}{project}")
     if denied and denied.get("permission"):
-        return _line(f"permission {denied['permission']} is missing on {denied.get('resource', 'the project')}")
-    return _line(error.get("message") or "")
+        return line(f"permission {denied['permission']} is missing on {denied.get('resource', 'the project')}")
+    return line(error.get("message") or "")
 
 
 def mapping(value: Any) -> dict[str, Any] | None:
@@ -168,5 +195,6 @@ def entries(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _line(value: object) -> str:
+def line(value: object) -> str:
+    """The value on one line, not too long."""
     return " ".join(str(value).split())[:400]

@@ -70,7 +70,8 @@ class Part(BaseModel):
 
 
 class Accelerator(Part):
-    """GPUs of one task. `type` is any of the catalogue's names; without it, any GPU of the target will do."""
+    """GPUs of one task. `type` is any of the catalogue's names; without it, any GPU of the target will do. A TPU's type
+    is a whole slice; `count` is then that of a host's chips, and may be left out."""
 
     type: str | None = Field(default=None, min_length=1)
     count: Count = 1
@@ -82,7 +83,7 @@ class Mount(Part):
     source: str = Field(
         min_length=1,
         description="on AWS Batch efs://<file system id>[/folder], or host:///folder of the instance; on GKE "
-        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder]",
+        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder], which VMs take too",
     )
     path: str = Field(pattern=r"^/")
     read_only: bool = Field(default=False, strict=True)
@@ -130,6 +131,55 @@ class Gke(Part):
     keep_s: Seconds = Field(default=7 * 86_400, description="how long an ended job stays in the cluster: 7d, 12h")
 
 
+class TpuVm(Part):
+    """What only TPU VMs know. There a job without `spot` is on demand, and one without `lost_retries` is made anew
+    up to three times where Google took its TPUs away."""
+
+    slices: Count = Field(default=1, description="of accelerator.type, all of them or none; they form one job")
+    topology: str | None = Field(
+        default=None, min_length=1, description="shape of a slice, such as 4x4x8, where its type has several"
+    )
+    runtime_version: str | None = Field(
+        default=None, min_length=1, description="TPU software version; without it, that of the generation"
+    )
+    zones: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list[str], description="of the target's, in the order to try; without any, all"
+    )
+    zone_wait_s: Seconds | None = Field(
+        default=None, description="how long to queue in a zone before the next: 30m, 2h; without it, for ever"
+    )
+    valid_for_s: Seconds | None = Field(
+        default=None, description="Google gives up a request that it has not filled for so long"
+    )
+    reserved: Annotated[bool, Field(strict=True)] | None = Field(
+        default=None, description="out of a reservation; without it, where the target has one and the job is not Spot"
+    )
+    grace_s: Seconds = Field(default=30, description="between SIGTERM and SIGKILL")
+
+
+class Gce(Part):
+    """What only GPU VMs of Compute Engine know."""
+
+    machine_type: str | None = Field(
+        default=None, min_length=1, description="without one, the smallest that has what the job asks for"
+    )
+    zones: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list[str], description="of the target's, in the order to try; without any, all"
+    )
+    provisioning: Literal["flex-start"] | None = Field(
+        default=None, description="wait for capacity that is cheaper, and lasts for seven days at most"
+    )
+    max_run: Seconds | None = Field(
+        default=None, description="machines are deleted after it: 12h, 7d; without it, some time after timeout_s"
+    )
+    grace_s: Seconds | None = Field(
+        default=None, description="between SIGTERM and SIGKILL; without it 30, and 20 of Spot machines without notice"
+    )
+    notice_s: Seconds | None = Field(
+        default=None, description="of Spot machines: seconds between notice and stop, of which Google knows 120"
+    )
+
+
 class Job(Part):
     """A job. A field that a backend cannot honour is refused by it with the reason, never dropped."""
 
@@ -166,6 +216,8 @@ class Job(Part):
     mounts: list[Mount] = Field(default_factory=list[Mount])
     aws_batch: AwsBatch | None = None
     gke: Gke | None = None
+    tpu_vm: TpuVm | None = None
+    gce: Gce | None = None
 
     @model_validator(mode="after")
     def _relations(self) -> "Job":
@@ -175,7 +227,7 @@ class Job(Part):
         return self
 
 
-BLOCKS = {"aws_batch": "aws-batch", "gke": "gke"}
+BLOCKS = {"aws_batch": "aws-batch", "gke": "gke", "tpu_vm": "tpu-vm", "gce": "gce"}
 """A job's blocks of one cloud, and the kind of target that each is for."""
 
 

@@ -6,38 +6,22 @@ import json
 import random
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from .errors import BadInput, CloudSilent, NotFound
+from .errors import BadInput, CloudSilent, NotFound, Unreached
 from .folders import cache
-from .google import entries, mapping
-from .kubernetes_answers import REACH, Unreached, line, named, object_of, refusal
+from .google import entries, mapping, unchanged
+from .kubernetes_answers import REACH, line, named, object_of, refusal
+from .timing import Timing, pause
 
 PAGE = 500
 """Objects a page of a list, as kubectl asks for."""
 MERGE_PATCH = "application/merge-patch+json"
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds, and how often a call that may be repeated is made."""
-
-    connect_s: float = 5
-    read_s: float = 30
-    attempts: int = 5
-    backoff_s: float = 0.5
-    longest_wait_s: float = 8
-    poll_s: float = 2
-    """Between two looks at logs."""
-    silence_s: float = 300
-    """A followed log outlives a server that cannot be reached for this long."""
 
 
 class Api:
@@ -195,22 +179,11 @@ class Api:
     def _session(self) -> Any:
         if self._made is None:
             self._made = import_module("requests").Session()
-            self._made.auth = _unchanged
+            self._made.auth = unchanged
         return self._made
 
 
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
-
-
-def pause(timing: Timing, attempt: int) -> None:
-    """Waits before the next attempt, longer each time, and not in step with others."""
-    longest = min(timing.backoff_s * 2**attempt, timing.longest_wait_s)
-    time.sleep(random.uniform(longest / 2, longest))  # noqa: S311 - spreads, hides nothing
-
-
-def _unchanged(request: Any) -> Any:
-    # A .netrc must not replace the token.
-    return request
 
 
 def _url(endpoint: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
 
-from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 from .google import entries, mapping
 
 SHOWN = 500
@@ -28,14 +28,6 @@ class AlreadyExists(CloudRefused):
 
 class Conflict(CloudRefused):
     """The object has changed in between, or is going away."""
-
-
-class Unreached(CloudSilent):
-    """No connection came about, so nothing was sent."""
-
-
-class Throttled(CloudSilent):
-    """Surely not accepted: too many calls."""
 
 
 def object_of(doing: str, answer: Any) -> dict[str, Any]:

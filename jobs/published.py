@@ -2,6 +2,7 @@
 
 ssm:<region>/<path>                                         an SSM parameter a target, below the path
 configmap:<project>/<location>/<cluster>/<namespace>        the ConfigMap accel-targets of a GKE cluster, a key a target
+gs://<bucket>[/<folder>]                                    an object <target>.json each, in the folder accel-targets
 """
 
 import hashlib
@@ -16,9 +17,10 @@ from typing import Any
 
 from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache, write_json
+from .timing import Timing
 
-SSM, CONFIGMAP = PREFIXES = ("ssm:", "configmap:")
-CONFIGMAP_NAME = "accel-targets"
+SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
+CONFIGMAP_NAME = FOLDER = "accel-targets"
 MAX_AGE_S = 3600.0
 
 _IDENTITY = (
@@ -27,6 +29,7 @@ _IDENTITY = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_SSM",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
 )
 """What decides whose targets are read: one account's copy must not serve another."""
 
@@ -48,7 +51,7 @@ def load(source: str, *, refresh: bool = False) -> Documents:
     copy, NoCredentials, CloudRefused, NotFound where nothing is published, and BadInput for another
     spelling.
     """
-    fetch = _config_map(source) if source.startswith(CONFIGMAP) else _parameters(source)
+    fetch = next(fetch(source) for prefix, fetch in _SOURCES.items() if source.startswith(prefix))
     identity = "\n".join([source, *(os.environ.get(name, "") for name in _IDENTITY)])
     copy = cache() / f"targets-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     kept = _kept(copy)
@@ -101,6 +104,37 @@ def _read(source: str, project: str, location: str, cluster: str, namespace: str
     return documents
 
 
+def _objects(source: str) -> Callable[[], dict[str, Any]]:
+    bucket, _, folder = source.removeprefix(BUCKET).partition("/")
+    if not bucket:
+        raise BadInput(f"targets: {source!r}: expected gs://<bucket>, or gs://<bucket>/<folder>")
+    return partial(_listed, source, bucket, folder.strip("/") or FOLDER)
+
+
+def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
+    from .google_api import Google, object_path
+
+    google, documents = Google(Timing(connect_s=3, read_s=10, attempts=2)), dict[str, Any]()
+    try:
+        for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
+            name = str(item.get("name"))
+            if not name.endswith(".json"):
+                continue
+            data, _ = google.read("storage", object_path(bucket, name))
+            try:
+                documents[name.removeprefix(f"{folder}/").removesuffix(".json")] = json.loads(data)
+            except ValueError:
+                raise BadInput(f"gs://{bucket}/{name}: is not JSON") from None
+    except NotFound as missing:
+        raise NotFound(f"targets: {missing.message}", "has the stack been deployed?") from None
+    if not documents:
+        raise NotFound(f"targets: {source}: there is no target in {folder}", "has the stack been deployed?")
+    return documents
+
+
+_NAMES = "items(name),nextPageToken"
+
+
 def _fetch(region: str, path: str) -> dict[str, Any]:
     from .aws import client
     from .backends.aws_batch.errors import asking
@@ -118,6 +152,13 @@ def _fetch(region: str, path: str) -> dict[str, Any]:
     if not documents:
         raise NotFound(f"targets: there is no parameter below {path} in {region}", "has the stack been deployed?")
     return documents
+
+
+_SOURCES: dict[str, Callable[[str], Callable[[], dict[str, Any]]]] = {
+    SSM: _parameters,
+    CONFIGMAP: _config_map,
+    BUCKET: _objects,
+}
 
 
 def _kept(path: Path) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
 
 from accel.contract.gke import GkeTarget
+from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import KINDS, AnyTarget, AwsBatchTarget, LocalTarget
 from accel.words import did_you_mean, name_shown
 
@@ -19,6 +20,14 @@ def of_target(name: str, target: AnyTarget) -> Backend:
             from .backends.gke import GkeBackend
 
             return GkeBackend(name, target)
+        case TpuVmTarget():
+            from .backends.tpu_vm import TpuVmBackend
+
+            return TpuVmBackend(name, target)
+        case GceTarget():
+            from .backends.gce import GceBackend
+
+            return GceBackend(name, target)
         case LocalTarget():
             from .backends.local import LocalBackend
 
@@ -39,6 +48,14 @@ def of_ref(ref: JobRef) -> Backend:
             from .backends.gke import GkeBackend
 
             return GkeBackend.of_scope(ref.scope)
+        case "tpu-vm":
+            from .backends.tpu_vm import TpuVmBackend
+
+            return TpuVmBackend.of_scope(ref.scope)
+        case "gce":
+            from .backends.gce import GceBackend
+
+            return GceBackend.of_scope(ref.scope)
         case "local":
             from .backends.local import LocalBackend
 

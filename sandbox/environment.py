@@ -18,10 +18,12 @@ _ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
 # https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override
 _PATHS = {
     **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
+    **dict.fromkeys(("tpu", "logging", "oslogin", "secretmanager"), ""),
     "cloudbilling": "v1/",
     "compute": "compute/v1/",
     "storage": "storage/v1/",
 }
+_RELAY = "ACCEL_IAP_URL"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -75,7 +77,8 @@ def environment(home: Path | None = None) -> dict[str, str]:
 
 def _google(home: Path, url: str) -> dict[str, str]:
     roots = {f"{_ROOT}{name.upper()}": f"{url}/{name}.googleapis.com/{path}" for name, path in _PATHS.items()}
-    return {"GOOGLE_OAUTH_ACCESS_TOKEN": token(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **roots}
+    relay = {_RELAY: f"{url.replace('http', 'ws', 1)}/v4"}
+    return {"GOOGLE_OAUTH_ACCESS_TOKEN": token(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **relay, **roots}
 
 
 def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:
@@ -85,7 +88,7 @@ def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:
     if backend.scheme != "file" or not Path(unquote(backend.path)).resolve().is_relative_to(home.resolve()):
         shown = environ.get("PULUMI_BACKEND_URL") or "not set"
         raise Fault(2, f"PULUMI_BACKEND_URL is {shown}, not a file:// folder under {home}", hint)
-    google = sorted(name for name, value in environ.items() if name.startswith(_ROOT) and value)
+    google = sorted(name for name, value in environ.items() if name.startswith((_ROOT, _RELAY)) and value)
     for name in ("AWS_ENDPOINT_URL", *google):
         if urlsplit(environ.get(name, "")).hostname not in _LOOPBACK:
             raise Fault(2, f"{name} is {environ.get(name) or 'not set'}, not loopback", hint)

@@ -158,10 +158,13 @@ def _remains(home: Path, parts: Collection[str] = PARTS) -> Iterator[psutil.Proc
 
 
 def _left_of(process: psutil.Process, home: Path) -> str | None:
-    """The part that started a process: a job (a pod's ends without us), or a command of the control plane."""
+    """The part that started a process: a job (a pod's ends without us), a machine, a command of the control plane."""
     line = process.cmdline() or [""]
+    if process.environ().get("HOME", "").startswith(f"{home / 'machines'}/"):
+        return "google"
     if "python" in process.name():
-        return "cloud" if any(part.startswith(f"{home / 'jobs'}/") for part in line) else None
+        folders = {home / "jobs": "cloud", home / "machines": "google"}
+        return next((folders[path] for path in folders if any(part.startswith(f"{path}/") for part in line)), None)
     ours = Path(line[0]).name in _CONTROL_PLANE and any(f"{home / 'kubernetes'}/" in part for part in line)
     return "kubernetes" if ours else None
 

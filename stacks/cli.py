@@ -15,6 +15,7 @@ VERBS = {
     "cost": ("cli", "Show what environments cost: idle, expected, at worst."),
     "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
     "images": ("images", "Pin the images of instances; deregister old job definitions."),
+    "leaks": ("leaks", "Show what costs money or quota and serves nobody."),
     "unwedge": ("unwedge", "Remove a compute environment that AWS does not let go."),
     "refresh": ("refresh", "Read live prices and offers into a catalogue of your own."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),

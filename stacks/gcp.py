@@ -58,6 +58,7 @@ class Ground:
     cluster: pulumi.Output[contract.GkeCluster] | None
     pools: Mapping[str, MadePool]
     emails: Mapping[str, pulumi.Output[str]]
+    place: Place | None = None
 
 
 def deploy(
@@ -67,10 +68,24 @@ def deploy(
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section)])
     ground = lay(environment, section, hooks, on_gcp)
     outputs.export_accounts(ground.emails)
+    on_machines = _vms(environment, section, ground, on_gcp)
     if ground.cluster is None or section.cluster is None:
-        return {}
+        return on_machines
     outputs.export_clusters({section.cluster.key: ground.cluster})
-    return _workloads(section, section.cluster, ground, ground.cluster)
+    return on_machines | _workloads(section, section.cluster, ground, ground.cluster)
+
+
+def _vms(
+    environment: Environment, section: Gcp, ground: Ground, on_gcp: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """TPU VMs and GPU VMs; the targets of jobs that make their own."""
+    if section.vms is None:
+        return {}
+    # Imported here: a stack without machines does not load them.
+    from . import gcp_vms
+
+    assert ground.place is not None  # the section was checked for it
+    return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), on_gcp)
 
 
 def _workloads(
@@ -103,11 +118,11 @@ def lay(
         outputs.export_network(place.whole)
     emails = _workload_accounts(section, on_gcp)
     if section.cluster is None:
-        return Ground(None, {}, emails)
+        return Ground(None, {}, emails, place)
     nodes = _node_account(section, on_gcp)
     bare = _cluster(section, section.cluster, place, nodes, on_gcp)
     if nodes is None:
-        return Ground(bare.whole, {}, emails)
+        return Ground(bare.whole, {}, emails, place)
     common = PoolArgs(
         cluster=bare.name,
         location=bare.location,
@@ -121,7 +136,7 @@ def lay(
         pools[key] = MadePool(section.pool_facts(key, key), name)
     names = pulumi.Output.all(**{key: pool.name for key, pool in pools.items()})
     whole = pulumi.Output.all(bare.whole, names).apply(lambda known: _with_pools(section, known[0], known[1]))
-    return Ground(whole, pools, emails)
+    return Ground(whole, pools, emails, place)
 
 
 def _pool(key: str, spec: AnyPool, common: PoolArgs, on_gcp: pulumi.ResourceOptions) -> pulumi.Output[str]:

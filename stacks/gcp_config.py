@@ -24,6 +24,7 @@ from components.gcp.node_labels import NodePoolSpec, gke_pool
 from components.gcp.service_accounts import NodeServiceAccountSpec, WorkloadServiceAccountSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 
+from .gcp_vms_config import Vms
 from .gke_config import Workloads
 
 AnyPool = CpuPoolSpec | GpuPoolSpec | TpuPoolSpec
@@ -135,8 +136,9 @@ class Accounts(Spec):
 
 
 class Gcp(Spec):
-    """What is deployed to one region of a project. A stack may hold one layer alone: the network, or the cluster with
-    its pools on the network of another stack, or pools in the cluster of another stack."""
+    """What is deployed to one region of a project; machines of `vms` have zones of their own. A stack may hold one
+    layer alone: the network, or the cluster with its pools on the network of another stack, or pools in the cluster of
+    another stack."""
 
     project: str = Field(description="its id; of another project nothing is touched")
     region: str
@@ -146,6 +148,7 @@ class Gcp(Spec):
         default_factory=dict[str, NodePoolSpec], description="node pools of the cluster"
     )
     accounts: Accounts = Accounts()
+    vms: Vms | None = Field(default=None, description="TPU VMs, GPU VMs, and targets of jobs that make their own")
     workloads: Workloads | None = Field(
         default=None, description="what is put into the cluster: drivers, queues, volumes, targets of jobs"
     )
@@ -163,6 +166,8 @@ class Gcp(Spec):
                 faults.append(
                     ("network.subnets", f"has none in {self.region}, where the cluster is; nearest: {', '.join(near)}")
                 )
+        if self.vms is not None and self.network is None:
+            faults.append(("network", "is missing; machines of vms need one (create, existing or stack)"))
         for field in ("pools", "workloads"):
             if getattr(self, field) and self.cluster is None:
                 faults.append((field, "are in no cluster; add cluster (create, existing or stack)"))
@@ -198,6 +203,8 @@ class Gcp(Spec):
         # Pools in no cluster are told of above.
         for key, pool in self.pools.items() if self.cluster else ():
             found += under(f"pools.{key}", self._zones(pool)) + gke_labels.pool_name(key, f"pools.{key}")
+        if self.vms and (subnets := self._subnets()) is not None:
+            found += under("vms", self.vms.in_subnets(list(subnets)))
         if self.pools and isinstance(self.cluster, CreatedCluster):
             cpu = [pool for pool in self.pools.values() if isinstance(pool, CpuPoolSpec) and not pool.taints]
             found += cluster_rules.system_pool(sum(pool.min_nodes for pool in cpu))

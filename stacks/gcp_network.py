@@ -1,6 +1,6 @@
 """The network of the Google Cloud section: made here, given, or of another stack."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -23,6 +23,8 @@ class Place:
     pods_range: pulumi.Input[str]
     services_range: pulumi.Input[str]
     max_pods_per_node: pulumi.Input[int]
+    subnetwork_in: Callable[[str], pulumi.Input[str]]
+    """The subnet of any region that the network has one in."""
 
 
 def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
@@ -42,6 +44,7 @@ def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
                 made_network.PODS_RANGE,
                 made_network.SERVICES_RANGE,
                 spec.subnets[here].max_pods_per_node,
+                made.subnetwork,
             )
         case ExistingNetwork() as given:
             return _read_place(pulumi.Output.from_input(given.network).apply(lambda _: _given(given)), section.region)
@@ -59,6 +62,7 @@ def _read_place(whole: pulumi.Output[GcpNetwork], region: str) -> Place:
         subnet.apply(lambda one: one.pods_range),
         subnet.apply(lambda one: one.services_range),
         subnet.apply(lambda one: one.max_pods_per_node),
+        lambda other: whole.apply(lambda one: subnet_of(one, other).subnetwork),
     )
 
 

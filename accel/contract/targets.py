@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from .gke import GkeTarget
+from .google_vms import GceTarget, TpuVmTarget
 from .model import SCHEMA, Contract
 
 
@@ -75,7 +76,7 @@ class LocalTarget(Contract):
     root: str = "."
 
 
-AnyTarget = AwsBatchTarget | GkeTarget | LocalTarget
+AnyTarget = AwsBatchTarget | GkeTarget | TpuVmTarget | GceTarget | LocalTarget
 Target = Annotated[AnyTarget, Field(discriminator="kind")]
 Targets = dict[str, Target]
 
@@ -86,7 +87,7 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-KINDS: tuple[str, ...] = ("aws-batch", "gke", "local")
+KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "local")
 
 
 def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:

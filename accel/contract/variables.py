@@ -12,6 +12,8 @@ ATTEMPT = "ACCEL_ATTEMPT"
 
 NODE_COUNT = "ACCEL_NODE_COUNT"
 """How many nodes the job has; absent in a job of one."""
+NODE_INDEX = "ACCEL_NODE_INDEX"
+"""This node's index, on platforms that do not number nodes themselves."""
 NODE_INDEX_FROM = "ACCEL_NODE_INDEX_FROM"
 """Name of the variable that holds this node's index, 0 to count - 1; 0 is the main node. Absent in a job of one."""
 MAIN_ADDRESS_FROM = "ACCEL_MAIN_ADDRESS_FROM"
@@ -25,12 +27,21 @@ NODE_VARIABLES = {
         MAIN_ADDRESS_FROM: "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
     },
     "gke": {NODE_INDEX_FROM: "JOB_COMPLETION_INDEX", MAIN_ADDRESS_FROM: "MASTER_ADDR"},
+    "tpu-vm": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
+    "gce": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
 }
-"""Platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every node of GKE.
+"""Platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every node that is
+Google's.
 Sources: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html,
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""
 
-INDEX_VARIABLE = {"aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX", "gke": "JOB_COMPLETION_INDEX", "local": TASK_INDEX}
+INDEX_VARIABLE = {
+    "aws-batch": "AWS_BATCH_JOB_ARRAY_INDEX",
+    "gke": "JOB_COMPLETION_INDEX",
+    "tpu-vm": TASK_INDEX,
+    "gce": TASK_INDEX,
+    "local": TASK_INDEX,
+}
 """Platform's own index variable by target kind.
 Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html,
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""

@@ -56,9 +56,9 @@ class NodeServiceAccount(Component):
         super().__init__(name, args.spec, opts)
         account = gcp.serviceaccount.Account(name, project=args.project, display_name="GKE nodes", opts=self.child())
         roles = [NODE_ROLE, *([READER] if args.spec.read_project_registry else []), *args.spec.roles]
-        granted = [_project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
+        granted = [project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
         granted += [
-            _repository_role(self, name, repository, account.member)
+            repository_role(self, name, repository, account.member)
             for repository in dict.fromkeys(args.spec.repositories)
         ]
         # Whoever uses the account waits for its roles: a node that comes up without them never registers.
@@ -66,9 +66,8 @@ class NodeServiceAccount(Component):
         self.finish()
 
 
-def _project_role(
-    self: Component, name: str, project: str, role: str, member: pulumi.Output[str]
-) -> pulumi.Output[str]:
+def project_role(self: Component, name: str, project: str, role: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
+    """Gives a role in the project; its id, for what has to wait for it."""
     given = gcp.projects.IAMMember(
         f"{name}-{role.rpartition('/')[2].replace('.', '-')}",
         project=project,
@@ -79,7 +78,8 @@ def _project_role(
     return given.id
 
 
-def _repository_role(self: Component, name: str, repository: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
+def repository_role(self: Component, name: str, repository: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
+    """Lets an account pull from a repository; the grant's id."""
     _, project, _, location, _, short = repository.split("/")
     given = gcp.artifactregistry.RepositoryIamMember(
         f"{name}-{project}-{location}-{short}-reader",
@@ -152,7 +152,7 @@ class WorkloadServiceAccount(Component):
             opts=self.child(),
         )
         for role in dict.fromkeys(spec.roles):
-            _project_role(self, name, args.project, role, account.member)
+            project_role(self, name, args.project, role, account.member)
         _buckets(self, name, spec, account.member)
         for secret in dict.fromkeys(spec.secrets):
             gcp.secretmanager.SecretIamMember(
@@ -164,7 +164,7 @@ class WorkloadServiceAccount(Component):
                 opts=self.child(),
             )
         for repository in dict.fromkeys(spec.repositories):
-            _repository_role(self, name, repository, account.member)
+            repository_role(self, name, repository, account.member)
         self.email = account.email
         self.finish()
 

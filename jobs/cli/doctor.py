@@ -16,6 +16,7 @@ from .verb import Verb
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
+    from accel.contract.google_vms import GceTarget, TpuVmTarget
 
 CLOCK_SKEW_S = 300
 """AWS refuses a signature whose time is further off.
@@ -88,7 +89,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _targets(settings: Settings) -> Iterator[Finding]:
-    from accel.contract.targets import AwsBatchTarget, GkeTarget
+    from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, TpuVmTarget
 
     from ..errors import BadInputs, JobsError
     from ..targets import load
@@ -116,6 +117,8 @@ def _targets(settings: Settings) -> Iterator[Finding]:
                 )
         elif isinstance(entry.target, GkeTarget):
             yield _gke(entry.name, entry.target)
+        elif isinstance(entry.target, TpuVmTarget | GceTarget):
+            yield _vms(entry.name, entry.target)
         elif not os.access(entry.target.root, os.R_OK | os.X_OK):
             yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
     for region in sorted(regions):
@@ -152,6 +155,29 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
     if part(answer, "status").get("allowed") is True:
         return Finding("ok", check, f"cluster {target.cluster} reached; jobs may be made in {target.namespace}")
     return Finding("fail", check, f"you may not make jobs in namespace {target.namespace} of {target.cluster}", 4)
+
+
+def _vms(name: str, target: "TpuVmTarget | GceTarget") -> Finding:
+    """Two calls tell of the sign-in, the bucket of records, and the permission to make machines."""
+    from ..errors import JobsError
+    from ..google import entries
+    from ..google_api import Google
+    from ..timing import Timing
+
+    check = f"target {name}"
+    needed = ["compute.instances.create"] if target.kind == "gce" else ["tpu.nodes.create"]
+    try:
+        google = Google(Timing(connect_s=CONNECT_S, read_s=READ_S, attempts=1))
+        google.get("storage", f"b/{target.bucket}/o", prefix="accel-jobs/", maxResults=1)
+        path = f"v1/projects/{target.project}:testIamPermissions"
+        given = entries(
+            google.post("cloudresourcemanager", path, {"permissions": needed}, repeat=True).get("permissions")
+        )
+    except JobsError as error:
+        return Finding("fail", check, error.message, error.exit_code)
+    if missing := [permission for permission in needed if permission not in given]:
+        return Finding("fail", check, f"you lack {', '.join(missing)} in project {target.project}", 4)
+    return Finding("ok", check, f"bucket {target.bucket} read; machines may be made in project {target.project}")
 
 
 def _aws(region: str) -> Iterator[Finding]:

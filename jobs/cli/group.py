@@ -26,6 +26,7 @@ VERBS = {
     "logs": ("logs", "Show what a job printed."),
     "exec": ("exec", "Run a command in a job that runs."),
     "wait": ("wait", "Wait until jobs have ended."),
+    "tend": ("tend", "Move jobs on whose machines were lost, and clean up."),
     "cancel": ("cancel", "Stop jobs."),
     "retry": ("retry", "Run a job again."),
     "import": ("import_", "Turn a request of another tool into a job file."),

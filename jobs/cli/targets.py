@@ -35,7 +35,7 @@ def targets(settings: Settings, refresh: bool) -> None:
 
 
 def _row(entry: "Entry") -> dict[str, Any]:
-    from accel.contract.targets import AwsBatchTarget, GkeTarget
+    from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, TpuVmTarget
 
     row: dict[str, Any] = {
         "name": entry.name,
@@ -59,4 +59,8 @@ def _row(entry: "Entry") -> dict[str, Any]:
         )
         where = f"{target.location} {target.cluster} {target.namespace}"
         return row | {"where": where, "capacity": capacity}
+    if isinstance(target, TpuVmTarget | GceTarget):
+        kinds = target.types if isinstance(target, TpuVmTarget) else target.machine_types
+        capacity = ",".join(kinds) or "every type that a zone has"
+        return row | {"where": f"{target.project} {','.join(target.zones)}", "capacity": capacity}
     return row | {"where": target.root, "capacity": "this machine"}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from ..backend import Backend, JobRef, Many, Phase, Status
+from ..backend import Backend, JobRef, Many, Phase, Status, Tended
 from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
 from .report import say
 from .settings import program
@@ -100,7 +100,7 @@ def _seen(waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef]) -> Iterato
     known: dict[JobRef, Status] = {}
     silent: set[JobRef] = set()
     for group, backend in _groups(waiting):
-        if len(group) > 1 and isinstance(backend, Many):
+        if len(group) > 1 and isinstance(backend, Many) and not isinstance(backend, Tended):
             try:
                 known |= backend.statuses(group)
             except CloudSilent as error:
@@ -124,7 +124,7 @@ def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef]
 
 def _look(ref: JobRef, backend: Backend, unseen: set[JobRef]) -> Status | None:
     try:
-        return backend.status(ref)
+        return backend.tend(ref, say) if isinstance(backend, Tended) else backend.status(ref)
     except CloudSilent as silent:
         _cannot_see(str(ref), ref, silent, unseen)
         return None

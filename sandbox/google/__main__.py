@@ -4,8 +4,13 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
     POST   /sandbox-api/faults  {"method": "container.*.create", "code": 503, "count": 2}: faults.py;
                                 {"stockout": ["a3-highgpu-8g", "us-central1-a/g2-standard-4"]}: no more of these
                                 machines, there or anywhere; [] ends it.
+                                {"quota": {"tpu/us-central1-a/v5litepod": 16}}: chips; {} ends it. Of Compute Engine
+                                GPUs: compute/us-central1/NVIDIA_L4_GPUS, compute/global/GPUS_ALL_REGIONS.
+    POST   /sandbox-api/preempt {"name": KEY}: takes a machine away, as Google does; the key of an instance, a node or a
+                                queued resource below its API: projects/PROJECT/zones/ZONE/instances/NAME.
     GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
     POST   /oauth2.googleapis.com/token  a token, for whatever grant.
+    GET    /v4/connect  the TCP relay of Identity-Aware Proxy: guests/relay.py.
 """
 
 import argparse
@@ -16,12 +21,13 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from . import token
-from .api import Found, answer
+from .api import PREEMPT, Found, answer
 from .errors import Refused
 from .faults import Plan
+from .guests import relay
 from .world import World
 
 
@@ -31,12 +37,27 @@ def control(world: World, http: str, body: bytes) -> Any:
     with world.lock:
         if http == "POST" and "stockout" in request:
             world.stockouts = set(request["stockout"])
+        elif http == "POST" and "quota" in request:
+            world.quota = {name: int(limit) for name, limit in request["quota"].items()}
         elif http == "POST":
             world.plans.append(Plan(**request))
         elif http == "DELETE":
             world.plans.clear()
             world.stockouts.clear()
-        return {"plans": [plan.shown() for plan in world.plans], "stockout": sorted(world.stockouts)}
+            world.quota.clear()
+        told = {"stockout": sorted(world.stockouts), "quota": world.quota}
+        return {"plans": [plan.shown() for plan in world.plans], **told}
+
+
+def preempt(world: World, body: bytes) -> Any:
+    """Take a machine away. Raises Refused where no API has one of that name."""
+    name = json.loads(body)["name"]
+    with world.lock:
+        api = next((api for api in world.preempt if f"{api}/{name}" in world.items), None)
+        if api is None:
+            raise Refused(404, f"no machine {name} that can be taken away")
+        world.preempt[api](world, name)
+    return {"name": name}
 
 
 def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
@@ -50,7 +71,15 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             code = 200
             try:
-                if parts.path == "/sandbox-api/faults":
+                if parts.path.startswith(relay.PATH):
+                    allowed = self.headers.get("Authorization") == f"Bearer {world.token}"
+                    with world.lock:  # the first call makes them
+                        guests = world.guests
+                    relay.serve(guests, self, parts.path, dict(parse_qsl(parts.query)), allowed)
+                    return
+                if parts.path == "/sandbox-api/preempt":
+                    made = preempt(world, body)
+                elif parts.path == "/sandbox-api/faults":
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":
                     made = {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
@@ -66,6 +95,8 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
             self.send_header(
                 "Content-Type", "application/octet-stream" if isinstance(made, bytes) else "application/json"
             )
+            if generation := getattr(made, "generation", ""):
+                self.send_header("X-Goog-Generation", generation)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -94,18 +125,21 @@ def main() -> None:
     told.unlink(missing_ok=True)  # of a server that was killed: nobody may take its port for ours
     settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
     world = World(home, token(home), settle_s)
+    world.preempt |= PREEMPT
     server = Server(("127.0.0.1", given.port), handler(world, Found()))
     port = server.server_address[1]
+    world.url = f"http://127.0.0.1:{port}"
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     new = home / "google.json.new"
-    new.write_text(json.dumps({"pid": os.getpid(), "port": port, "url": f"http://127.0.0.1:{port}"}))
+    new.write_text(json.dumps({"pid": os.getpid(), "port": port, "url": world.url}))
     new.replace(told)
     stop.wait()
     told.unlink(missing_ok=True)
     server.shutdown()
+    world.guests.close()
 
 
 if __name__ == "__main__":

@@ -93,6 +93,32 @@ def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
     return item
 
 
+class Media(bytes):
+    """An object's bytes, as a download gives them."""
+
+    generation = ""
+
+
+def downloaded(call: Call, item: Json) -> Media:
+    """The bytes of an object, which the header of the answer says the generation of."""
+    media = Media(call.world.media[f"storage/{call.key}"])
+    media.generation = item["generation"]
+    return media
+
+
+def _object_leaving(call: Call, key: str) -> None:
+    wanted, item = call.query.get("ifGenerationMatch"), call.find(key) or {}
+    if wanted not in (None, item.get("generation")):
+        raise Refused(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
+
+
+def _globbed(pattern: str) -> re.Pattern[str]:
+    """Names that a glob means: * is within a folder, ** across them. Source:
+    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob"""
+    parts = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(parts.get(each) or re.escape(each) for each in re.findall(r"\*\*|.", pattern)))
+
+
 def _escaped(name: str) -> str:
     from urllib.parse import quote
 
@@ -103,6 +129,9 @@ def objects(call: Call, collection: Collection) -> Json:
     """A list of objects, and with a delimiter the folders that it has."""
     prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     found = [item for item in call.world.below("storage", call.key) if item["name"].startswith(prefix)]
+    if glob := call.query.get("matchGlob"):
+        wanted = _globbed(glob)
+        found = [item for item in found if wanted.fullmatch(item["name"])]
     folders: dict[str, None] = {}
     kept: list[Json] = []
     for item in found:
@@ -174,11 +203,16 @@ COLLECTIONS = (
         missing="Service account {key} does not exist.",
     ),
     Collection(
+        id="iam.projects.roles", schema="Role", wrap="role", name="roleId", full_name=True,
+        exists="A role named {id} in projects/" + PROJECT + " already exists.",
+        missing="The role named {key} was not found.",
+    ),
+    Collection(
         id="storage.buckets", schema="Bucket", made=_bucket_made, leaving=_bucket_leaving,
         defaults={"storageClass": "STANDARD"}, missing="The specified bucket does not exist.",
         exists="Your previous request to create the named bucket succeeded and you already own it.",
     ),
-    Collection(id="storage.objects", schema="Object", missing="No such object: {key}"),
+    Collection(id="storage.objects", schema="Object", leaving=_object_leaving, missing="No such object: {key}"),
     Collection(
         id="file.projects.locations.instances", schema="Instance", name="?instanceId", style="longrunning",
         kind="INSTANCE", full_name=True, state=("state", "CREATING", "READY", "DELETING"), made=_instance_made,

@@ -5,23 +5,47 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from . import PROJECT, PROJECT_NUMBER, accounts, compute, container, node_pools, verbs
+from . import (
+    PROJECT,
+    PROJECT_NUMBER,
+    accounts,
+    capacity,
+    compute,
+    container,
+    group_methods,
+    images,
+    instance_life,
+    instance_methods,
+    instances,
+    logging,
+    node_pools,
+    oslogin,
+    templates,
+    tpu,
+    verbs,
+)
 from .discovery import Document, Method, check, document
 from .errors import Refused, invalid
 from .faults import Plan
-from .operations import begin
+from .operations import begin, once
 from .world import Call, Collection, Json, World, by_id
 
 DOCUMENTS = (
     *("container.v1", "compute.v1", "iam.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3"),
     *("serviceusage.v1", "storage.v1", "file.v1", "artifactregistry.v1", "secretmanager.v1"),
+    *("tpu.v2", "logging.v2", "oslogin.v1"),
 )
-_MODULES = (accounts, compute, container, node_pools)
+_MODULES = (
+    *(accounts, compute, container, node_pools, tpu, logging, oslogin),
+    *(instances, templates, group_methods, images, capacity),
+)
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
     **compute.CHANGES,
     **container.CHANGES,
     **node_pools.CHANGES,
+    **instance_methods.CHANGES,
+    **capacity.CHANGES,
 }
 _VERBS = {
     "get": verbs.get,
@@ -34,8 +58,10 @@ _VERBS = {
     "wait": verbs.get,
     "getIamPolicy": verbs.get_policy,
     "setIamPolicy": verbs.set_policy,
+    "testIamPermissions": verbs.test_permissions,
 }
 _POLICIES = {"getIamPolicy", "setIamPolicy"}
+PREEMPT: dict[str, Callable[[World, str], None]] = {"tpu": tpu.preempt, "compute": instance_life.preempt}
 
 
 class Found:
@@ -73,7 +99,7 @@ def answer(world: World, found: Found, http: str, target: str, query: str, body:
         key, values = method.named(path)
         call = _call(world, row, method, by_id(key), values, asked, target, plan)
         _project(call)
-        made = _upload(call, body, headers) if upload else _answered(_with_body(call, body))
+        made = _upload(call, body, headers) if upload else once(_with_body(call, body), _answered)
         if plan and plan.code:
             raise plan.refusal()
         # A copy: the answer is sent when the lock is free again.
@@ -123,7 +149,7 @@ def _project(call: Call) -> None:
     if call.api == "serviceusage":
         names["v1Id1"] = call.path.get("v1Id1")
     for given in names.values():
-        if given in (None, PROJECT, PROJECT_NUMBER, "-"):
+        if given in (None, PROJECT, PROJECT_NUMBER, "-") or images.public(call, given):
             continue
         if call.api == "compute":
             raise Refused(404, f"The resource 'projects/{given}' was not found")
@@ -177,7 +203,7 @@ _TYPES = {
 
 def _media(call: Call, collection: Collection) -> Any:
     found = verbs.get(call, collection)
-    return call.world.media[f"storage/{call.key}"] if call.query.get("alt") == "media" else found
+    return accounts.downloaded(call, found) if call.query.get("alt") == "media" else found
 
 
 def _service(call: Call, collection: Collection) -> Json:
@@ -195,6 +221,12 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     "serviceusage.services.get": _service,
     "serviceusage.services.enable": _switch,
     "serviceusage.services.disable": _switch,
+    **tpu.OWN,
+    **logging.OWN,
+    **oslogin.OWN,
+    **instance_methods.OWN,
+    **group_methods.OWN,
+    **images.OWN,
 }
 
 

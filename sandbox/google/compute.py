@@ -72,8 +72,7 @@ def _made(call: Call, key: str, item: Json) -> None:
         raise Refused(400, f"{said} Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
     linked(call, item)
     kind = call.method.collection.rpartition(".")[2]
-    singular = {"addresses": "address", "globalAddresses": "address", "resourcePolicies": "resourcePolicy"}
-    singular = singular.get(kind, kind.removesuffix("s"))
+    singular = _SINGULAR.get(kind, kind.removesuffix("s"))
     for place in ("region", "zone"):
         if place in call.path:
             item[place] = f"{call.link}projects/{call.path['project']}/{place}s/{call.path[place]}"
@@ -84,6 +83,13 @@ def _made(call: Call, key: str, item: Json) -> None:
         "selfLink": f"{call.link}{key}",
     }
     _MORE.get(kind, lambda call, item: None)(call, item)
+
+
+_SINGULAR = {
+    **{"addresses": "address", "globalAddresses": "address", "resourcePolicies": "resourcePolicy"},
+    **{"regionInstanceTemplates": "instanceTemplate", "regionInstanceGroupManagers": "instanceGroupManager"},
+    "regionCommitments": "commitment",
+}
 
 
 def _network(call: Call, item: Json) -> None:
@@ -172,7 +178,7 @@ def used_by(call: Call, key: str) -> str:
 def _used(call: Call, key: str) -> str:
     # Wording: https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167 and, where the
     # call itself is refused, https://github.com/genevieve/leftovers/issues/6.
-    kind = key.split("/")[-2].removesuffix("s").replace("Policie", "Policy")
+    kind = key.split("/")[-2].removesuffix("s").replace("Policie", "Policy").replace("eTemp", "e_temp")
     user = used_by(call, key)
     return f"The {kind} resource '{key}' is already being used by '{user}'" if user else ""
 
@@ -182,7 +188,7 @@ def _network_gone(call: Call, key: str) -> str:
     return f"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE: {said}" if said else ""
 
 
-def _refuse_used(call: Call, key: str) -> None:
+def refuse_used(call: Call, key: str) -> None:
     if said := _used(call, key):
         raise Refused(400, said, "resourceInUseByAnotherResource")
 
@@ -216,33 +222,28 @@ def _places(call: Call) -> list[Json]:
     return rows
 
 
-def _kept(name: str, schema: str, **more: Any) -> Collection:
+def kept(name: str, schema: str, **more: Any) -> Collection:
     words = {"exists": "The resource '{key}' already exists", "missing": "The resource '{key}' was not found"}
     return Collection(id=f"compute.{name}", schema=schema, style="compute", **{"made": _made, **words, **more})
 
 
 COLLECTIONS = (
-    _kept("networks", "Network", gone=_network_gone),
-    _kept("subnetworks", "Subnetwork", leaving=_refuse_used),
-    _kept("routers", "Router"),
-    _kept("firewalls", "Firewall"),
-    _kept("addresses", "Address", leaving=_refuse_used),
-    _kept("globalAddresses", "Address", leaving=_refuse_used),
-    _kept("disks", "Disk"),
-    _kept("reservations", "Reservation", leaving=_refuse_used),
-    _kept("resourcePolicies", "ResourcePolicy", leaving=_refuse_used),
-    _kept("instanceGroupManagers", "InstanceGroupManager"),
-    _kept("zones", "Zone", listed=_places),
-    _kept("regions", "Region", listed=_places),
-    _kept("machineTypes", "MachineType", listed=_machine_types),
-    _kept("globalOperations", "Operation"),
-    _kept("regionOperations", "Operation"),
-    _kept("zoneOperations", "Operation"),
+    kept("networks", "Network", gone=_network_gone),
+    kept("subnetworks", "Subnetwork", leaving=refuse_used),
+    kept("routers", "Router"),
+    kept("firewalls", "Firewall"),
+    kept("addresses", "Address", leaving=refuse_used),
+    kept("globalAddresses", "Address", leaving=refuse_used),
+    kept("disks", "Disk", leaving=refuse_used),
+    kept("reservations", "Reservation", leaving=refuse_used),
+    kept("resourcePolicies", "ResourcePolicy", leaving=refuse_used),
+    kept("zones", "Zone", listed=_places),
+    kept("regions", "Region", listed=_places),
+    kept("machineTypes", "MachineType", listed=_machine_types),
+    kept("globalOperations", "Operation"),
+    kept("regionOperations", "Operation"),
+    kept("zoneOperations", "Operation"),
 )
-
-
-def _resize(call: Call, item: Json) -> Json:
-    return {"targetSize": int(call.query["size"])}
 
 
 def _grown(call: Call, item: Json) -> Json:
@@ -253,18 +254,17 @@ def _grown(call: Call, item: Json) -> Json:
     return {"sizeGb": str(body["sizeGb"])}
 
 
-def _labelled(call: Call, item: Json) -> Json:
+def labelled(call: Call, item: Json) -> Json:
     if call.body.get("labelFingerprint") != item.get("labelFingerprint"):
         raise Refused(412, "Labels fingerprint either invalid or resource labels have changed", "conditionNotMet")
     return {"labels": call.body.get("labels", {}), "labelFingerprint": secrets.token_urlsafe(9)}
 
 
 CHANGES = {
-    "compute.instanceGroupManagers.resize": _resize,
     "compute.disks.resize": _grown,
-    "compute.disks.setLabels": _labelled,
-    "compute.addresses.setLabels": _labelled,
-    "compute.globalAddresses.setLabels": _labelled,
+    "compute.disks.setLabels": labelled,
+    "compute.addresses.setLabels": labelled,
+    "compute.globalAddresses.setLabels": labelled,
     "compute.reservations.resize": lambda call, item: {
         "specificReservation": {**item["specificReservation"], "count": str(call.body["specificSkuCount"])}
     },

@@ -1,5 +1,6 @@
 """Refusals in the form that Google's APIs give them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 STATUS = {
@@ -52,6 +53,24 @@ class Refused(Exception):
             "status": self.status,
         }
         return {"error": error | ({"details": self.details} if self.details else {})}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How an operation of Compute Engine failed: its code and message, the HTTP status that goes with them, and
+    `errorDetails`."""
+
+    code: str
+    message: str
+    http: tuple[int, str] = (400, "BAD REQUEST")
+    details: tuple[dict[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    def shown(self) -> dict[str, Any]:
+        """One of the `errors` of an operation."""
+        return {"code": self.code, "message": self.message} | ({"errorDetails": self.details} if self.details else {})
 
 
 def invalid(violations: list[tuple[str, str]]) -> Refused:

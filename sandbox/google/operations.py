@@ -4,15 +4,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .errors import Failure
 from .world import Call, Json, Pending, stamp
 
-Ended = Callable[[], str]
+Ended = Callable[[], str | Failure]
 """What happens when an operation ends; answers why it failed, or ""."""
 
 
-def begin(call: Call, style: str, verb: str, target: str, end: Ended, ready: Callable[[], bool] = lambda: True) -> Json:
+def begin(
+    call: Call,
+    style: str,
+    verb: str,
+    target: str,
+    end: Ended,
+    ready: Callable[[], bool] = lambda: True,
+    failed: Callable[[], None] = lambda: None,
+) -> Json:
     """Start an operation; `verb` is how the API names it (CREATE_CLUSTER, insert). Without one, `direct`, it ends at
-    once."""
+    once. `failed` runs in the place of `end` where it is planned to fail."""
     if style == "direct":
         end()
         return {}
@@ -22,12 +31,28 @@ def begin(call: Call, style: str, verb: str, target: str, end: Ended, ready: Cal
     failure = plan.fails if plan else ""
 
     def ended() -> None:
+        if failure:
+            failed()
         why = failure or end()
         operation.update(_ENDED[style](call, target, why))
 
     delay = plan.delay_s if plan else 0
     world.pending.append(Pending(key, time.monotonic() + world.settle_s + delay, ended, ready))
     return operation
+
+
+def once(call: Call, act: Callable[[Call], Any]) -> Any:
+    """A call's answer; the operation of the first where one of Compute Engine comes again under its requestId. Source:
+    clientOperationId of the discovery document."""
+    asked = call.query.get("requestId") if call.api == "compute" else None
+    if not asked:
+        return act(call)
+    known = (item for name, item in call.world.items.items() if name.startswith("compute/") and "/operations/" in name)
+    again = next((item for item in known if item.get("clientOperationId") == asked), None)
+    if again is None:
+        again = act(call)
+        again["clientOperationId"] = asked
+    return again
 
 
 def _container(call: Call, verb: str, target: str) -> tuple[str, Json]:
@@ -68,6 +93,16 @@ def _compute(call: Call, verb: str, target: str) -> tuple[str, Json]:
     }
 
 
+def event(call: Call, verb: str, said: str) -> None:
+    """An operation that Compute Engine itself has carried out on a resource. Form:
+    https://github.com/cloudpilot-ai/karpenter-provider-gcp/pull/37."""
+    key, operation = _compute(call, verb, call.key)
+    name = operation["name"].replace("operation-", "systemevent-")
+    key = f"{key.rpartition('/')[0]}/{name}"
+    ended = {"status": "DONE", "progress": 100, "endTime": stamp(), "statusMessage": said, "user": "system"}
+    call.world.items[f"{call.api}/{key}"] = {**operation, **ended, "name": name, "selfLink": f"{call.link}{key}"}
+
+
 def _longrunning(call: Call, verb: str, target: str) -> tuple[str, Json]:
     parts = call.key.split("/")
     place = "/".join(parts[:4]) + "/" if "/locations/" in call.key else ""
@@ -76,32 +111,43 @@ def _longrunning(call: Call, verb: str, target: str) -> tuple[str, Json]:
     return key, {"name": key, "done": False, "metadata": metadata}
 
 
-def _container_ended(call: Call, target: str, why: str) -> Json:
+def _container_ended(call: Call, target: str, why: str | Failure) -> Json:
     ended: dict[str, Any] = {"status": "DONE", "endTime": stamp()}
     if not why:
         return ended
-    code, _, said = why.partition(": ") if why.startswith("GCE_STOCKOUT: ") else ("", "", why)
+    text = str(why)
+    code, _, said = text.partition(": ") if text.startswith("GCE_STOCKOUT: ") else ("", "", text)
     stockout = {"nodepoolConditions": [{"code": code, "message": said, "canonicalCode": "RESOURCE_EXHAUSTED"}]}
     return {**ended, "statusMessage": said, "error": {"code": 8 if code else 13, "message": said}} | (
         stockout if code else {}
     )
 
 
-def _compute_ended(call: Call, target: str, why: str) -> Json:
+def _compute_ended(call: Call, target: str, why: str | Failure) -> Json:
     ended: dict[str, Any] = {"status": "DONE", "progress": 100, "endTime": stamp()}
     if not why:
         return ended
+    failure = as_failure(why)
+    status = {"httpErrorStatusCode": failure.http[0], "httpErrorMessage": failure.http[1]}
+    return {**ended, **status, "error": {"errors": [failure.shown()]}}
+
+
+def as_failure(why: str | Failure) -> Failure:
+    if isinstance(why, Failure):
+        return why
     code, _, said = why.partition(": ") if why.split(":")[0].isupper() else ("INTERNAL_ERROR", "", why)
-    status = {"httpErrorStatusCode": 400, "httpErrorMessage": "BAD REQUEST"}
-    return {**ended, **status, "error": {"errors": [{"code": code, "message": said}]}}
+    return Failure(code, said)
 
 
-def _longrunning_ended(call: Call, target: str, why: str) -> Json:
+def _longrunning_ended(call: Call, target: str, why: str | Failure) -> Json:
     if why:
-        return {"done": True, "error": {"code": 13, "message": why}}
+        failure = as_failure(why)
+        return {"done": True, "error": {"code": _CODES.get(failure.code, 13), "message": failure.message}}
     found = call.find(target)
     return {"done": True, "response": found or {"@type": "type.googleapis.com/google.protobuf.Empty"}}
 
 
+_CODES = {"RESOURCE_EXHAUSTED": 8}
+"""Of google.rpc.Code; what has no name is INTERNAL."""
 _FORMS = {"container": _container, "compute": _compute, "longrunning": _longrunning}
 _ENDED = {"container": _container_ended, "compute": _compute_ended, "longrunning": _longrunning_ended}

@@ -2,9 +2,10 @@
 
 import copy
 import re
+from functools import partial
 from typing import Any
 
-from .errors import Refused
+from .errors import Failure, Refused
 from .operations import begin
 from .world import Call, Collection, Json, merged
 
@@ -13,7 +14,8 @@ _PAGE = 500
 
 def get(call: Call, collection: Collection) -> Json:
     if collection.listed:
-        found = next((item for item in collection.listed(call) if item["name"] == call.key.rpartition("/")[2]), None)
+        last = call.key.rpartition("/")[2]
+        found = next((item for item in collection.listed(call) if item["name"].rpartition("/")[2] == last), None)
     else:
         found = call.find(call.key)
     if found is None:
@@ -28,7 +30,7 @@ def missing(collection: Collection, key: str) -> Refused:
 def listed(call: Call, collection: Collection) -> Json:
     """A page of a list, under the name that the response's schema has for it."""
     items = collection.listed(call) if collection.listed else call.world.below(call.api, call.key)
-    kept = [item for item in items if _matches(item, call.query.get("filter", ""))]
+    kept = [item for item in items if matches(item, call.query.get("filter", ""))]
     size = int(call.query.get("pageSize") or call.query.get("maxResults") or 0)
     start = int(call.query.get("pageToken") or 0)
     end = start + (size if 0 < size < _PAGE else _PAGE)
@@ -43,10 +45,10 @@ def _member(call: Call, collection: Collection) -> str:
     return next(n for n, p in properties.items() if p.get("items", {}).get("$ref") == collection.schema)
 
 
-_TERM = re.compile(r"\(?\s*([\w.]+)\s*(!=|=|:|eq|ne)\s*\"?([^\s\")]+)\"?\s*\)?(?:\s+AND\s+|\s+|$)")
+_TERM = re.compile(r"\(?\s*([\w.-]+)\s*(!=|=|:|eq|ne)\s*\"?([^\s\")]+)\"?\s*\)?(?:\s+AND\s+|\s+|$)")
 
 
-def _matches(item: Json, text: str) -> bool:
+def matches(item: Json, text: str) -> bool:
     """Simple terms, joined by AND or a space: enough for what asks here; any other filter is refused."""
     terms = _TERM.findall(text)
     if text and _TERM.sub("", text).strip():
@@ -82,14 +84,15 @@ def create(call: Call, collection: Collection) -> Json:
         item[collection.state[0]] = collection.state[1]
     call.world.items[f"{call.api}/{key}"] = item
 
-    def end() -> str:
+    def end() -> str | Failure:
         why = collection.settled(call, key)
         if collection.state and not why:
             item[collection.state[0]] = collection.state[2]
         return why
 
     verb = "insert" if collection.style == "compute" else f"CREATE_{collection.kind}"
-    return begin(call, collection.style, verb, key, end) or item
+    failed = partial(collection.failed, call, key)
+    return begin(call, collection.style, verb, key, end, failed=failed) or item
 
 
 def change(call: Call, collection: Collection) -> Json:
@@ -158,6 +161,12 @@ def set_policy(call: Call, collection: Collection) -> Json:
     policy["bindings"] = [binding for binding in policy.get("bindings", []) if binding.get("members")]
     call.world.policies[f"{call.api}/{call.key}"] = policy
     return policy
+
+
+def test_permissions(call: Call, collection: Collection) -> Json:
+    """Who has the sandbox's token may do everything."""
+    get(call, collection)
+    return {"permissions": call.body.get("permissions", [])}
 
 
 def _known(call: Call, member: str) -> None:

@@ -8,12 +8,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from . import PROJECT, PROJECT_NUMBER
 from .discovery import Document, Method
+from .errors import Failure
 from .faults import Plan
+from .guests import Guests
+from .logs import Logs
 
 Json = dict[str, Any]
 
@@ -48,7 +52,30 @@ class World:
     """By name, why a deletion could not be carried out."""
     identity_pools: set[str] = field(default_factory=set[str])
     """Those of clusters with workload identity: they outlive their clusters."""
+    url: str = ""
+    """Of this server."""
+    preempt: dict[str, Callable[["World", str], None]] = field(
+        default_factory=dict[str, Callable[["World", str], None]]
+    )
+    """By API, what takes a machine away that is named by its key below the API; Refused: there is none."""
+    quota: dict[str, int] = field(default_factory=dict[str, int])
+    """Chips of a zone and generation that can be had: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
+    requests: dict[str, Json] = field(default_factory=dict[str, Json])
+    """The operations of calls that had a requestId, by method, resource and that."""
+    logs: Logs = field(default_factory=Logs)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @cached_property
+    def guests(self) -> Guests:
+        """The machines that run here."""
+        return Guests(self.home, self.url, self.token, self.login)
+
+    def login(self, user: str) -> Json | None:
+        """The OS Login profile in which a POSIX account has this user name."""
+        with self.lock:
+            profiles = self.below("oslogin", "users")
+            named = [row for row in profiles if any(each["username"] == user for each in row.get("posixAccounts", []))]
+            return next(iter(named), None)
 
     def number(self) -> int:
         """A number that was not given before, as long as those that Google makes up."""
@@ -121,7 +148,8 @@ class Collection:
     made: Callable[[Call, str, Json], None] = lambda call, key, item: None
     changed: Callable[[Call, Json, Json], None] = lambda call, item, news: None
     leaving: Callable[[Call, str], None] = lambda call, key: None
-    settled: Callable[[Call, str], str] = lambda call, key: ""
+    settled: Callable[[Call, str], str | Failure] = lambda call, key: ""
+    failed: Callable[[Call, str], None] = lambda call, key: None  # in its place, where a test has it fail
     gone: Callable[[Call, str], str] = lambda call, key: ""
     ending: Callable[[Call, str], Callable[[], bool]] = lambda call, key: lambda: True
     listed: Callable[[Call], list[Json]] | None = None  # what is not kept, but known

@@ -16,8 +16,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+from ..websocket import handshake
 from .container import PROJECT, Container
-from .joining import handshake, join
+from .joining import PROTOCOLS, join
 from .kubelet import Kubelet
 
 _POLL_S = 0.1
@@ -154,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         pairs = parse_qsl(query, keep_blank_values=True)
         words = [value for name, value in pairs if name == "command"]
         wrapped = [sys.executable, "-c", _ENTER, str(run.folder / "spec.json"), str(PROJECT), *words]
-        opening = handshake(self.headers)
+        opening = handshake(self.headers, PROTOCOLS)
         if opening is None:
             raise Refused(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
         self.connection.sendall(opening.encode())

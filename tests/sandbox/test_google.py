@@ -48,8 +48,8 @@ def test_the_token_endpoint_gives_out_the_token(fake: Fake) -> None:
         ("storage.googleapis.com/storage/v1/b?project=other", 400, "Unknown project id: other"),
         ("compute.googleapis.com/compute/v1/projects/accel-sandbox/global/none", 404,
          "The requested URL /compute/v1/projects/accel-sandbox/global/none was not found on this server."),
-        ("compute.googleapis.com/compute/v1/projects/accel-sandbox/global/images", 501,
-         "the sandbox does not serve compute.images.list"),
+        ("compute.googleapis.com/compute/v1/projects/accel-sandbox/global/snapshots", 501,
+         "the sandbox does not serve compute.snapshots.list"),
         ("compute.googleapis.com/compute/v1/projects/accel-sandbox/zones?pagesize=3", 400,
          'Invalid JSON payload received. Unknown name "pagesize": Cannot bind query parameter. Field \'pagesize\' '
          "could not be found in request message."),
@@ -153,7 +153,11 @@ def test_faults_are_planned(fake: Fake) -> None:
     with pytest.raises(AssertionError, match="one of code, delay_s, fails"):
         fake.fault(method="x")
     fake.well()
-    assert requests.get(f"{fake.url}/sandbox-api/faults", timeout=10).json() == {"plans": [], "stockout": []}
+    assert requests.get(f"{fake.url}/sandbox-api/faults", timeout=10).json() == {
+        "plans": [],
+        "stockout": [],
+        "quota": {},
+    }
     fake.done("DELETE", f"{path}/broken")
 
 

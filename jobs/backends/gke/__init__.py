@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from accel.contract.gke import GkeTarget
 
-from ...backend import Explanation, JobRef, LogLine, Request, Status, Streams
+from ...backend import Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ...errors import BadInput
 from ...job import Job
 from ...kubernetes import Api, Timing
@@ -109,10 +109,20 @@ class GkeBackend:
 
         return again(*self._at(ref), key)
 
-    def run(self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None) -> int:
+    def places(self, ref: JobRef) -> Places:
+        """The tasks or nodes whose pods run now."""
+        from .shell import places
+
+        return places(*self._at(ref))
+
+    def run(
+        self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
+    ) -> int:
         """A command in a pod of the job that runs. See shell.py."""
         from .shell import run
 
+        if host:
+            raise BadInput(f"--host: {ref} runs on nodes of a cluster, which may not be entered")
         return run(*self._at(ref), command, task, streams)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:

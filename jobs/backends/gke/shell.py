@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...backend import JobRef, Streams
+from ...backend import JobRef, Places, Streams
 from ...errors import BadInput, CloudRefused, CloudSilent, NotFound
 from ...kubernetes import Api
 from ...kubernetes_answers import part, parts
 from . import found, marks
 from .found import Found
 from .marks import Scope
+from .places import CHIPS, GPUS
 
 CLOSING, PLAIN = "v5.channel.k8s.io", "v4.channel.k8s.io"
 """Only the first can tell a command that its input has ended."""
@@ -49,23 +50,42 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
         socket.close()
 
 
+def places(api: Api, scope: Scope, ref: JobRef) -> Places:
+    """The tasks or nodes whose pods run, and what each asks for. Raises NotFound, and BadInput where none runs."""
+    job = Found(found.body(api, scope, ref.id))
+    running = {found.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
+    asked = part(job.container, "resources", "limits")
+    return Places(
+        word=job.several,
+        running=tuple(sorted(running)),
+        gpus=int(asked.get(GPUS) or 0),
+        chips=int(asked.get(CHIPS) or 0),
+    )
+
+
 def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
     job = Found(found.body(api, scope, ref.id))
     word = job.several or "task"
     if task is not None and not (job.several and 0 <= task < job.count):
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
-    selector = f"{marks.OBJECT}={ref.id}" + (f",{marks.INDEX}={task}" if task is not None else "")
-    running = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
-    running = [pod for pod in running if not part(pod, "metadata").get("deletionTimestamp")]
-    if not running:
-        what = f"{word} {task} of {ref}" if task is not None else str(ref)
-        raise BadInput(f"{what}: no pod of it runs now", f"`accel-jobs get {ref}` shows its state")
+    running = _running(api, scope, ref, word, task)
     if len(running) > 1 and job.several:
         indexes = sorted({found.index(pod) for pod in running})
         shown = ", ".join(map(str, indexes[:6])) + (", ..." if len(indexes) > 6 else "")
         raise BadInput(f"{ref}: --{word} is missing; {word}s that run: {shown}")
     return str(part(running[-1], "metadata").get("name"))
+
+
+def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -> list[dict[str, Any]]:
+    """Pods of the job, or of one of its tasks. Raises BadInput where there are none."""
+    selector = f"{marks.OBJECT}={ref.id}" + (f",{marks.INDEX}={task}" if task is not None else "")
+    listed = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
+    running = [pod for pod in listed if not part(pod, "metadata").get("deletionTimestamp")]
+    if not running:
+        what = f"{word} {task} of {ref}" if task is not None else str(ref)
+        raise BadInput(f"{what}: no pod of it runs now", f"`accel-jobs get {ref}` shows its state")
+    return running
 
 
 class _Talk:

@@ -46,8 +46,36 @@ def _versions(google: Google, args: State, config: State) -> State:
     }
 
 
+def _image(google: Google, args: State, config: State) -> State:
+    project = args.get("project") or config.get("project")
+    images = f"projects/{project}/global/images"
+    at = f"{images}/family/{args['family']}" if args.get("family") else f"{images}/{args.get('name')}"
+    found = google.call("GET", "compute", at)
+    same = ("name", "family", "selfLink", "status", "creationTimestamp", "description", "labels", "licenses")
+    return {
+        **{name: found[name] for name in same if name in found},
+        "id": f"{images}/{found['name']}",
+        "imageId": found["id"],
+        "project": project,
+        "diskSizeGb": int(found["diskSizeGb"]),
+    }
+
+
+def _zones(google: Google, args: State, config: State) -> State:
+    project, region = args.get("project") or config.get("project"), args.get("region") or config.get("region")
+    found = google.call("GET", "compute", f"projects/{project}/zones")["items"]
+    asked = args.get("status")
+    names = [
+        row["name"] for row in found
+        if row["region"].rpartition("/")[2] == region and asked in (None, row["status"])
+    ]  # fmt: skip
+    return {"id": f"projects/{project}/regions/{region}", "project": project, "region": region, "names": sorted(names)}
+
+
 FUNCTIONS: dict[str, Callable[[Google, State, State], State]] = {
     "gcp:organizations/getProject:getProject": _project,
     "gcp:organizations/getClientConfig:getClientConfig": _client,
+    "gcp:compute/getImage:getImage": _image,
+    "gcp:compute/getZones:getZones": _zones,
     "gcp:container/getEngineVersions:getEngineVersions": _versions,
 }

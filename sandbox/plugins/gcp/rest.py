@@ -19,6 +19,7 @@ BASES = {
     "storage": "storage.googleapis.com/storage/v1",
     "upload": "storage.googleapis.com/upload/storage/v1",
     "file": "file.googleapis.com/v1",
+    "tpu": "tpu.googleapis.com/v2",
 }
 _PASSING = {429, 500, 502, 503}
 _ATTEMPTS = 4

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ..mapping import Unmapped
 from ..resource import State
-from . import gke, members
+from . import gke, groups, machines, members
 from .life import Kind, Own, address, body, finished, formatted, outputs, seen
 from .rest import Google, GoogleError, Json
 
@@ -99,6 +99,11 @@ def read_account(google: Google, kind: Kind, id: str, inputs: State, outs: State
     return seen(kind, {**known, "id": id}, known, found)
 
 
+def create_role(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    google.call("POST", "iam", formatted(kind.path, inputs), {"roleId": inputs["roleId"], "role": body(kind, inputs)})
+    return finished(google, kind, inputs)
+
+
 def update_disk(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
     at = address(kind, state)
     if "size" in changed:
@@ -111,10 +116,7 @@ def update_disk(google: Google, kind: Kind, state: State, olds: State, changed: 
 
 def relabel(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
     """Labels of a resource whose other properties do not change."""
-    at = address(kind, state)
-    found = google.call("GET", "compute", at)
-    sent = {"labels": state["pulumiLabels"], "labelFingerprint": found.get("labelFingerprint")}
-    google.done("compute", "POST", f"{at}/setLabels", sent, doing=f"Updating {kind.title}")
+    machines.relabelled(google, kind, state)
 
 
 def resize_reservation(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
@@ -187,7 +189,24 @@ ACTS = {
         create=create_service, read=read_service, update=keep_service, delete=delete_service, finish=finish_service
     ),
     "account": Own(create=create_account, read=read_account),
+    "role": Own(create=create_role),
     "disk": Own(update=update_disk),
+    "instance": Own(
+        create=machines.create_instance,
+        read=machines.read_instance,
+        update=machines.update_instance,
+        delete=machines.delete_instance,
+        finish=machines.finish_instance,
+    ),
+    "template": Own(create=groups.create_template, read=groups.read_template, finish=groups.finish_template),
+    "group": Own(create=groups.create_group, update=groups.update_group),
+    "commitment": Own(delete=groups.keep_commitment),
+    "attached": Own(
+        create=groups.create_attached,
+        read=groups.read_attached,
+        delete=groups.delete_attached,
+        finish=groups.finish_attached,
+    ),
     "labels": Own(update=relabel),
     "reservation": Own(update=resize_reservation),
     "bucket": Own(delete=delete_bucket),

@@ -30,7 +30,13 @@ def shrunk_size(old: State, new: State) -> frozenset[str]:
     return frozenset({"size"}) if smaller else _NONE
 
 
-_RULES = {"shrunk_range": shrunk_range, "shrunk_size": shrunk_size}
+def interfaces(old: State, new: State) -> frozenset[str]:
+    """An instance keeps its number of network interfaces."""
+    before, after = (len(side.get("networkInterfaces", [])) for side in (old, new))
+    return frozenset({"networkInterfaces"}) if before != after else _NONE
+
+
+_RULES = {"shrunk_range": shrunk_range, "shrunk_size": shrunk_size, "interfaces": interfaces}
 
 
 def _kind(row: State) -> Kind:

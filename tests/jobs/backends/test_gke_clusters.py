@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from accel.catalog.prices import price
 from accel.contract.targets import AwsBatchTarget, write
 from jobs import cost, offers, targets
 from jobs.backend import Streams
@@ -21,7 +22,7 @@ from jobs.job import Job
 from jobs.kubernetes import Api
 from jobs.targets import Entry
 from tests.jobs.backends.gke_cluster import QUICK, SCOPE, Cluster
-from tests.jobs.backends.gke_target import IMAGE, POOLS, gpu_pool, make_target
+from tests.jobs.backends.gke_target import IMAGE, POOLS, gpu_pool, make_target, tpu_pool
 from tests.jobs.test_kubernetes import Server
 
 PEM = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
@@ -126,8 +127,19 @@ def test_a_pool_is_priced_by_its_machine_and_a_slice_as_a_whole() -> None:
     attached = gpu_pool("t4", "nvidia-tesla-t4", 2, machine_type="n1-standard-8")
     host = cost.of(job(accelerator={"type": "t4", "count": 2}), "gpu", make_target(pools={"t4": attached}))
     assert host.environments[0].rates[0].machine == "n1-standard-8+nvidia-tesla-t4x2"
-    alone = cost.price("gcp", "us-central1", "n1-standard-8").on_demand or 0
-    assert (host.environments[0].rates[0].on_demand or 0) > alone
+    parts = [price("gcp", "us-central1", each).on_demand or 0 for each in ("n1-standard-8", "n1+nvidia-tesla-t4x2")]
+    assert all(parts) and host.environments[0].rates[0].on_demand == sum(parts)
+
+
+def test_both_forms_of_eight_chips_cost_the_slice() -> None:
+    label = "tpu-v5-lite-podslice"
+    pools = {f"v5e-{hosts}": tpu_pool(f"v5e-{hosts}", label, "2x4", 8 // hosts, hosts) for hosts in (1, 2)}
+    for nodes in (1, 2):
+        found = cost.of(
+            job(accelerator={"type": "v5e-8"}, nodes=nodes, timeout_s=3600), "gpu", make_target(pools=pools)
+        )
+        assert [each.name for each in found.environments] == [f"v5e-{nodes}"]
+        assert found.worst == price("gcp", "us-central1", "v5litepod-8").on_demand
 
 
 def test_what_spot_takes_away_is_at_least_said() -> None:

@@ -73,6 +73,9 @@ gcp.compute.Disk("smaller", zone="us-central1-a", size=pick(200, 100), type="pd-
 
 nodes = gcp.serviceaccount.Account("nodes", account_id="ml-nodes", display_name=pick("Nodes", "Nodes of ML"))
 renamed = gcp.serviceaccount.Account("renamed", account_id=pick("ml-first", "ml-second"))
+gcp.projects.IAMCustomRole(
+    "release", role_id="release", title="Release", permissions=["compute.instances.delete", "tpu.nodes.delete"]
+)
 gcp.projects.IAMMember("logs", project="accel-sandbox", role="roles/logging.logWriter", member=nodes.member)
 gcp.projects.IAMMember(
     "metrics",

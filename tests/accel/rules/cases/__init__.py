@@ -3,8 +3,11 @@
 from . import (
     definitions,
     environments,
+    gce_jobs,
     gcp_gpus,
+    gcp_tpu_jobs,
     gcp_tpus,
+    gcp_vms,
     gke_clusters,
     gke_jobs,
     gke_pools,
@@ -27,6 +30,9 @@ CASES = (
     + shares.CASES
     + gcp_gpus.CASES
     + gcp_tpus.CASES
+    + gcp_tpu_jobs.CASES
+    + gcp_vms.CASES
+    + gce_jobs.CASES
     + gke_clusters.CASES
     + gke_pools.CASES
     + kubernetes.CASES

@@ -1,0 +1,86 @@
+"""Boot images of GPU VMs: families of Google's Deep Learning VM images, and who installs the driver."""
+
+import re
+from datetime import date
+
+from accel.catalog import machine
+from accel.catalog.gcp_images import CURRENT, CURRENT_BASE, DEEP_LEARNING, families
+from accel.rules.finding import Finding, Rule
+
+_PAGE = "https://docs.cloud.google.com/deep-learning-vm/docs/images"
+_POLICY = "https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy"
+_DRIVERS = "https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu"
+
+OLD_NAME = Rule("gcp.image.old-name", "translate", "The image families pytorch-latest-... are gone", _PAGE)
+TENSORFLOW = Rule(
+    "gcp.image.tensorflow", "reject", "There are no Deep Learning VM images of TensorFlow any more", _PAGE
+)
+PATCHED = Rule(
+    "gcp.image.patched", "warn", "An image family gets no security updates after its end-of-patch date", _POLICY
+)
+GONE = Rule("gcp.image.gone", "reject", "An image family cannot be used after its end-of-availability date", _POLICY)
+UNKNOWN = Rule("gcp.image.unknown", "warn", "A family that is not in Google's table may not exist", _PAGE)
+DRIVER = Rule(
+    "gcp.image.driver",
+    "warn",
+    "Only Deep Learning VM images install the NVIDIA driver when told to by metadata",
+    _DRIVERS,
+)
+ARCHITECTURE = Rule(
+    "gcp.image.architecture",
+    "reject",
+    "An Arm machine does not start from an x86 image",
+    "https://docs.cloud.google.com/compute/docs/images/os-details#ubuntu_accelerator_images",
+)
+
+RULES = (OLD_NAME, TENSORFLOW, PATCHED, GONE, UNKNOWN, DRIVER, ARCHITECTURE)
+
+UBUNTU = ("ubuntu-os-cloud",)
+"""Projects whose images are plain Ubuntu, on which Google's installer works."""
+
+BUILT_IN = ("ubuntu-os-accelerator-images",)
+"""Projects whose images have the driver. Source:
+https://docs.cloud.google.com/compute/docs/images/os-details#ubuntu_accelerator_images"""
+
+_OLD = re.compile(r"pytorch-latest-(gpu|cu\d+).*")
+_TENSORFLOW = re.compile(r"(tf|tf2|tensorflow)-.*")
+
+
+def family(name: str, project: str, *, today: date, field: str = "image_family") -> list[Finding]:
+    """An image family on that day; families of other projects are their owner's."""
+    if project != DEEP_LEARNING:
+        return []
+    if _OLD.fullmatch(name):
+        return [OLD_NAME.finding(field, f'is "{name}", which does not exist any more', f"use {CURRENT}", CURRENT)]
+    if _TENSORFLOW.fullmatch(name):
+        fix = f"use {CURRENT_BASE} and install TensorFlow, or run a container"
+        return [TENSORFLOW.finding(field, f'is "{name}"', fix)]
+    found = families().get(name)
+    if found is None:
+        message = f'is "{name}", which is not in the table of image families'
+        return [UNKNOWN.finding(field, message, f"use {CURRENT}, or make sure that it exists")]
+    if found.available_until and today > found.available_until:
+        return [GONE.finding(field, f"is {name}, which was available until {found.available_until}", f"use {CURRENT}")]
+    if found.patched_until and today > found.patched_until:
+        return [PATCHED.finding(field, f"is {name}, which was patched until {found.patched_until}", f"use {CURRENT}")]
+    return []
+
+
+def driver(project: str, *, install: bool, field: str = "image_project") -> list[Finding]:
+    """Who brings the driver, where `install` asks for one."""
+    if not install or project in (DEEP_LEARNING, *BUILT_IN):
+        return []
+    if project in UBUNTU:
+        message = f"is {project}, so the startup script installs the driver, and again at each boot without one"
+        return [DRIVER.finding(field, message, f"use {DEEP_LEARNING} for a driver that Google tests with the image")]
+    message = f"is {project}, on whose images nothing here installs the driver"
+    return [DRIVER.finding(field, message, "write install_driver: false if the image has one")]
+
+
+def architecture(project: str, machine_type: str, field: str = "image_family") -> list[Finding]:
+    """The Deep Learning VM images that the table lists are of x86."""
+    if project != DEEP_LEARNING or machine("gcp", machine_type).cpu_arch == "x86_64":
+        return []
+    message = f"is of x86, and {machine_type} is an Arm machine"
+    fix = "use ubuntu-accelerator-2404-arm64-with-nvidia-580 of image_project ubuntu-os-accelerator-images"
+    return [ARCHITECTURE.finding(field, message, fix)]

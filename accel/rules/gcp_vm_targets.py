@@ -1,0 +1,44 @@
+"""Where jobs may make machines of their own."""
+
+from collections.abc import Sequence
+
+from accel.catalog.nearest import nearest
+from accel.catalog.places import regions
+from accel.rules.finding import COMPUTE, Finding, Rule
+
+ZONES = Rule(
+    "gcp.vm-target.zones",
+    "reject",
+    "A target names zones, each once: a job goes to the next where it found no capacity",
+    f"{COMPUTE}regions-zones",
+)
+SUBNET = Rule(
+    "gcp.vm.subnet",
+    "reject",
+    "A machine gets its address from a subnet in the region of its zone",
+    f"{COMPUTE}networking/networks-and-zonal-resources",
+)
+
+RULES = (ZONES, SUBNET)
+
+
+def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:
+    """The zones of a target, in the order in which jobs try them."""
+    found: list[Finding] = []
+    for index, zone in enumerate(given):
+        if zone in given[:index]:
+            found.append(ZONES.finding(f"{field}[{index}]", f"is {zone} again", "name each zone once"))
+        elif zone.rpartition("-")[0] not in regions("gcp"):
+            near = nearest(zone.rpartition("-")[0] or zone, list(regions("gcp")), 1)
+            fix = f"use a zone such as {near[0]}-a" if near else "use a zone such as us-central1-a"
+            found.append(ZONES.finding(f"{field}[{index}]", f'is "{zone}", in no region that is known', fix))
+    return found
+
+
+def subnet(zone: str, of_network: Sequence[str], field: str = "zone") -> list[Finding]:
+    """The zone of a machine against the regions in which the network has subnets."""
+    region = zone.rpartition("-")[0]
+    if region in of_network:
+        return []
+    message = f"is {zone}, and the network has subnets in {', '.join(sorted(of_network))} only"
+    return [SUBNET.finding(field, message, f"add a subnet in {region or zone}, or use a zone of these")]

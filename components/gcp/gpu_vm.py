@@ -1,0 +1,71 @@
+"""A VM of Compute Engine with GPUs that stays until the stack gives it up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from ..base import Component
+from ..sdk import gcp
+from .gpu_vm_parts import parts
+from .gpu_vm_spec import GpuVmSpec
+from .vm_scripts import READY
+from .vm_spec import VmArgs
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuVmArgs(VmArgs):
+    """The spec, and what VmArgs wire."""
+
+    spec: GpuVmSpec
+
+
+class GpuVm(Component):
+    """A VM with GPUs.
+
+    A changed machine type stops it and starts it anew, with its disk; image, network and zone replace it. The update
+    ends when the VM runs, not when its driver does: that is told by the guest attribute `ready` names.
+    """
+
+    TYPE = "accel:gcp:GpuVm"
+
+    name: pulumi.Output[str]
+    zone: pulumi.Output[str]
+    machine_type: pulumi.Output[str]
+    accelerator: pulumi.Output[str]
+    gpus: pulumi.Output[int]
+    ready: pulumi.Output[str]
+    """Guest attribute, namespace and key: `waiting`, the number of GPUs, or `driver-not-ready`."""
+    ssh_command: pulumi.Output[str]
+
+    def __init__(self, name: str, args: GpuVmArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        made = gcp.compute.Instance(
+            name,
+            zone=spec.zone,
+            boot_disk=gcp.compute.InstanceBootDiskArgs(
+                auto_delete=True,
+                initialize_params=gcp.compute.InstanceBootDiskInitializeParamsArgs(
+                    image=spec.image, size=spec.disk.size_gib, type=spec.disk_type
+                ),
+            ),
+            allow_stopping_for_update=True,
+            resource_policies=spec.placement,
+            **parts(spec, args),
+            opts=self.child(),
+        )
+        self.name = made.name
+        self.zone = pulumi.Output.from_input(spec.zone)
+        self.machine_type = pulumi.Output.from_input(spec.machine)
+        self.accelerator = pulumi.Output.from_input(spec.accelerator_type)
+        self.gpus = pulumi.Output.from_input(spec.gpus)
+        self.ready = pulumi.Output.from_input(READY)
+        self.ssh_command = made.name.apply(lambda known: ssh_command(known, args.project, spec.zone))
+        self.finish()
+
+
+def ssh_command(name: str, project: str, zone: str) -> str:
+    """Through IAP, which needs no address on the internet."""
+    return f"gcloud compute ssh {name} --project={project} --zone={zone} --tunnel-through-iap"

@@ -1,0 +1,160 @@
+"""The spec that a GPU VM and a group of them have in common, and what it comes to in Compute Engine's terms."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Literal
+
+from pydantic import Field
+
+from accel.catalog import accelerator as accelerator_named
+from accel.catalog import machine as machine_named
+from accel.catalog.attached import n1
+from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
+from accel.rules import gcp_images, gcp_vms, gke_nodes
+from accel.rules.finding import Finding
+
+from ..base import Spec
+from .pool_spec import Capacity, ReservationSpec
+from .vm_scripts import AUTHORS_SCRIPT, checkpoint_script, shutdown_script, startup_script
+from .vm_spec import VmSpec, metadata
+
+
+def today() -> date:
+    """The day that images are held against."""
+    return date.today()
+
+
+class BootDiskSpec(Spec):
+    """The boot disk, which goes with the VM."""
+
+    size_gib: int = Field(default=200, ge=10)
+    type: str | None = Field(default=None, description="absent: as the machine type needs it")
+
+
+class CheckpointSpec(Spec):
+    """What is told by SIGTERM that the VM goes, and waited for."""
+
+    unit: str | None = Field(default=None, description="of systemd, such as training.service")
+    pid_file: str | None = Field(default=None, pattern=r"^/", description="holds the number of a process group")
+    wait_s: int | None = Field(default=None, ge=1, description="absent: as long as the VM has")
+
+
+class GpuVmSpec(VmSpec):
+    """One VM with GPUs: by its machine type, or by accelerator and number."""
+
+    machine_type: str | None = Field(default=None, description="absent: the smallest that has the accelerators")
+    accelerator: str | None = Field(default=None, description="such as nvidia-l4; attached to an N1 machine")
+    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
+    image_family: str = CURRENT
+    image_project: str = DEEP_LEARNING
+    install_driver: bool = Field(default=True, description="false: the image has it, or nothing needs it")
+    driver_wait_s: int = Field(default=1800, ge=0, description="after which the VM is reported as driver-not-ready")
+    disk: BootDiskSpec = BootDiskSpec()
+    capacity: Capacity = "on-demand"
+    reservation: ReservationSpec | None = None
+    reservation_bound: bool = Field(
+        default=False, description="the reservation is a calendar's or dense: the VM lives as long as it"
+    )
+    termination_action: Literal["STOP", "DELETE"] | None = Field(
+        default=None, description="of a VM that ends by itself; absent: STOP, and DELETE for flex-start"
+    )
+    max_run_duration_s: int | None = Field(default=None, ge=30, description="absent: no end; flex-start needs one")
+    preemption_notice_s: int | None = Field(
+        default=None, description="120: Spot VMs are told so long before; absent: 0"
+    )
+    automatic_restart: bool | None = Field(default=None, description="absent: true where Google can")
+    on_host_maintenance: str = Field(default="TERMINATE", description="GPUs are not moved while they run")
+    checkpoint: CheckpointSpec | None = None
+    placement: str | None = Field(default=None, description="projects/<p>/regions/<r>/resourcePolicies/<name>")
+
+    @property
+    def machine(self) -> str:
+        """machine_type, or the one that was chosen."""
+        if self.machine_type:
+            return self.machine_type
+        found = gcp_vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
+        return found.name if found else ""
+
+    @property
+    def attached(self) -> bool:
+        """Whether the GPUs are attached to an N1 machine; others have theirs built in."""
+        return n1(self.machine) is not None
+
+    @property
+    def accelerator_type(self) -> str:
+        """As Google spells it."""
+        name = (self.accelerator or "") if self.attached else machine_named("gcp", self.machine).accelerator
+        return accelerator_named(name).gcp_type
+
+    @property
+    def gpus(self) -> int:
+        """That the VM sees; a share of one is one."""
+        if self.attached:
+            return self.accelerator_count or 1
+        return math.ceil(machine_named("gcp", self.machine).accelerator_count)
+
+    @property
+    def image(self) -> str:
+        return f"projects/{self.image_project}/global/images/family/{self.image_family}"
+
+    @property
+    def disk_type(self) -> str:
+        return self.disk.type or gke_nodes.disk_type(self.machine) or "pd-balanced"
+
+    @property
+    def ending(self) -> str | None:
+        """The termination action that the API is given; None where nothing ends the VM by itself."""
+        if self.capacity == "flex-start":
+            return "DELETE"
+        ends = self.capacity == "spot" or self.max_run_duration_s is not None
+        return (self.termination_action or "STOP") if ends else None
+
+    @property
+    def all_metadata(self) -> dict[str, str]:
+        """With the stack's scripts."""
+        script = None
+        if self.checkpoint:
+            most = gcp_vms.most_wait_s(self.capacity, self.preemption_notice_s)
+            each = self.checkpoint
+            script = checkpoint_script(each.unit, each.pid_file, each.wait_s or most)
+        here = self.install_driver and self.image_project in gcp_images.UBUNTU
+        return metadata(
+            {**self.metadata, **({AUTHORS_SCRIPT: self.startup_script} if self.startup_script else {})},
+            enable_guest_attributes="TRUE",
+            install_nvidia_driver="True" if self.install_driver and self.image_project == DEEP_LEARNING else None,
+            startup_script=startup_script(
+                self.gpus,
+                wait_s=self.driver_wait_s,
+                driver=here,
+                checkpoint=script if self.preemption_notice_s else None,
+            ),
+            shutdown_script=shutdown_script(script) if script else None,
+        )
+
+    def findings(self) -> list[Finding]:
+        found = gcp_vms.gpu_machine(
+            self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity
+        )
+        known = not any(each.severity == "reject" for each in found)
+        found += gcp_images.family(self.image_family, self.image_project, today=today())
+        found += gcp_images.driver(self.image_project, install=self.install_driver)
+        found += gcp_vms.maintenance(self.on_host_maintenance) + gcp_vms.secure_boot(self.secure_boot)
+        found += gcp_vms.provisioning(
+            self.capacity,
+            reservation=self.reservation.name if self.reservation else None,
+            bound=self.reservation_bound,
+            automatic_restart=self.automatic_restart,
+            termination_action=self.termination_action,
+            max_run_duration_s=self.max_run_duration_s,
+            notice_s=self.preemption_notice_s,
+        )
+        if self.checkpoint:
+            each = self.checkpoint
+            found += gcp_vms.checkpoint(each.unit, each.pid_file, each.wait_s, self.capacity, self.preemption_notice_s)
+        if known:
+            found += gcp_vms.boot_disk(self.disk.type, self.machine)
+        if known and not self.attached:
+            found += gcp_images.architecture(self.image_project, self.machine)
+        return found + self.vm_findings()

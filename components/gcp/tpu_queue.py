@@ -1,0 +1,119 @@
+"""A TPU that waits in Google's queue until there is one: as much of a queued resource as the provider can say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pulumi
+from pydantic import Field, model_validator
+
+from accel.catalog.tpu import Slice, tpu
+from accel.faults import several
+from accel.rules import gcp_tpu_vms
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .tpu_vm import slice_findings
+
+_NODE_ID_MOST = 63
+
+
+class TpuQueueSpec(Spec):
+    """One slice, on demand. Spot, a reservation, several slices, a time limit, an account and a startup script are
+    for the queued resources that jobs make."""
+
+    zone: str
+    accelerator_type: str
+    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
+    description: str | None = Field(default=None, max_length=512)
+    external_address: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_the_providers(cls, given: Any) -> Any:
+        """A plain refusal of unknown keys would not say where they can be used."""
+        if isinstance(given, Mapping):
+            found = gcp_tpu_vms.queue_fields(cast("Mapping[str, Any]", given))
+            if found:
+                raise several([(finding.field, finding.text) for finding in found])
+        return cast("Any", given)
+
+    @property
+    def slice(self) -> Slice:
+        return tpu(self.accelerator_type)
+
+    @property
+    def runtime(self) -> str:
+        """runtime_version, or what stands for it."""
+        return self.runtime_version or next(iter(self.slice.runtime_versions))
+
+    def findings(self) -> list[Finding]:
+        found = slice_findings(self.accelerator_type, None, self.runtime_version, self.zone)
+        return found + gcp_tpu_vms.queue_account()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpuQueueArgs:
+    """The spec, the network of the TPU, and the hooks of `queue_hooks()`, without which a queued resource that has its
+    TPU cannot be deleted."""
+
+    spec: TpuQueueSpec
+    project: str
+    network: pulumi.Input[str]
+    subnetwork: pulumi.Input[str]
+    hooks: pulumi.ResourceHookBinding | None
+
+
+class TpuQueue(Component):
+    """A queued resource with one node.
+
+    The update that makes it ends when Google has taken the request, not when there is a TPU. The node's name is not
+    made up by anybody, so it is the project's, the stack's and the component's, and the old request goes before a new
+    one comes.
+    """
+
+    TYPE = "accel:gcp:TpuQueue"
+
+    name: pulumi.Output[str]
+    zone: pulumi.Output[str]
+    node: pulumi.Output[str]
+    accelerator_type: pulumi.Output[str]
+    worker_count: pulumi.Output[int]
+
+    def __init__(self, name: str, args: TpuQueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        node = f"{pulumi.get_project()}-{pulumi.get_stack()}-{name}".lower()[-_NODE_ID_MOST:].lstrip("-0123456789")
+        made = gcp.tpu.V2QueuedResource(
+            name,
+            project=args.project,
+            zone=spec.zone,
+            tpu=gcp.tpu.V2QueuedResourceTpuArgs(
+                node_specs=[
+                    gcp.tpu.V2QueuedResourceTpuNodeSpecArgs(
+                        parent=f"projects/{args.project}/locations/{spec.zone}",
+                        node_id=node,
+                        node=gcp.tpu.V2QueuedResourceTpuNodeSpecNodeArgs(
+                            accelerator_type=spec.slice.api_type,
+                            runtime_version=spec.runtime,
+                            description=spec.description,
+                            network_config=gcp.tpu.V2QueuedResourceTpuNodeSpecNodeNetworkConfigArgs(
+                                network=args.network,
+                                subnetwork=args.subnetwork,
+                                enable_external_ips=spec.external_address,
+                            ),
+                        ),
+                    )
+                ]
+            ),
+            opts=self.child(delete_before_replace=True, hooks=args.hooks),
+        )
+        self.name = made.name
+        self.zone = pulumi.Output.from_input(spec.zone)
+        self.node = pulumi.Output.from_input(node)
+        self.accelerator_type = pulumi.Output.from_input(spec.slice.name)
+        self.worker_count = pulumi.Output.from_input(spec.slice.hosts)
+        self.finish()

@@ -1,0 +1,177 @@
+"""A TPU slice that stays until the stack gives it up: one VM or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.catalog.tpu import Slice, tpu
+from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
+from accel.rules.finding import Finding
+
+from ..base import Component, Name, Spec
+from ..sdk import gcp
+from .vm_spec import SCOPES, VmArgs, VmSpec, metadata
+
+
+class DataDiskSpec(Spec):
+    """A disk beside the boot disk, on every host."""
+
+    size_gib: int | None = Field(default=None, ge=10, description="of a new disk, which goes with the TPU")
+    type: str | None = Field(default=None, description="of a new disk; absent: the one that the TPU takes")
+    source: str | None = Field(
+        default=None, description="projects/<p>/zones/<z>/disks/<d>, which stays when the TPU goes"
+    )
+    mode: Literal["read-write", "read-only"] = "read-write"
+
+
+def slice_findings(
+    accelerator_type: str, topology: str | None, runtime_version: str | None, zone: str
+) -> list[Finding]:
+    """What the rules say of a slice, its zone and its software version."""
+    found = gcp_tpu.accelerator_type(accelerator_type, topology)
+    if any(each.severity == "reject" for each in found):
+        return found
+    name = tpu(accelerator_type, topology).name
+    if runtime_version is not None:
+        found += gcp_tpu_runtimes.runtime(runtime_version, name)
+    return found + gcp_tpu_vms.zone(zone, name)
+
+
+class TpuVmSpec(VmSpec):
+    """A slice. The type is always named: the provider would make a v2-8."""
+
+    accelerator_type: str = Field(description="such as v5litepod-8, or a generation such as v5p beside a topology")
+    topology: str | None = Field(default=None, description="chips by side, such as 2x2x4; absent: the type's own")
+    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
+    architecture: str = Field(default="vm", description="vm: the node architecture is gone")
+    spot: bool = False
+    reserved: bool = Field(default=False, description="out of a reservation of the project in this zone")
+    description: str | None = Field(default=None, max_length=512)
+    data_disks: dict[Name, DataDiskSpec] = Field(default_factory=dict[str, DataDiskSpec])
+
+    @property
+    def slice(self) -> Slice:
+        return tpu(self.accelerator_type, self.topology)
+
+    @property
+    def runtime(self) -> str:
+        """runtime_version, or what stands for it."""
+        return self.runtime_version or next(iter(self.slice.runtime_versions))
+
+    def findings(self) -> list[Finding]:
+        found = gcp_tpu.architecture(self.architecture) + gcp_tpu.provisioning(spot=self.spot, reserved=self.reserved)
+        slices = slice_findings(self.accelerator_type, self.topology, self.runtime_version, self.zone)
+        found += slices + self.vm_findings()
+        if any(each.severity == "reject" for each in slices):
+            return found
+        for name, disk in self.data_disks.items():
+            found += gcp_tpu_vms.data_disk(
+                self.slice.name,
+                size_gib=disk.size_gib,
+                source=disk.source,
+                kind=disk.type,
+                read_only=disk.mode == "read-only",
+                field=f"data_disks.{name}",
+            )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpuVmArgs(VmArgs):
+    """The spec, and what VmArgs wire. Without an external address the subnetwork needs Private Google Access."""
+
+    spec: TpuVmSpec
+
+
+class TpuVm(Component):
+    """A TPU slice of the Cloud TPU API, generations v2 to v6e.
+
+    Google replaces it, and ends what runs on it, where type, topology, software version, Spot, network or account
+    change. The new one is there before the old one goes, unless a disk is written to, which only one can attach.
+    """
+
+    TYPE = "accel:gcp:TpuVm"
+
+    name: pulumi.Output[str]
+    zone: pulumi.Output[str]
+    accelerator_type: pulumi.Output[str]
+    topology: pulumi.Output[str]
+    worker_count: pulumi.Output[int]
+    chips: pulumi.Output[int]
+    ssh_commands: pulumi.Output[list[str]]
+    """One for each worker."""
+
+    def __init__(self, name: str, args: TpuVmArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        own = spec.slice
+        made = gcp.tpu.V2Vm(
+            name,
+            project=args.project,
+            zone=spec.zone,
+            accelerator_type=None if spec.topology else own.api_type,
+            accelerator_config=gcp.tpu.V2VmAcceleratorConfigArgs(type=own.version, topology=own.topology)
+            if spec.topology
+            else None,
+            runtime_version=spec.runtime,
+            description=spec.description,
+            network_config=gcp.tpu.V2VmNetworkConfigArgs(
+                network=args.network, subnetwork=args.subnetwork, enable_external_ips=spec.external_address
+            ),
+            service_account=gcp.tpu.V2VmServiceAccountArgs(email=args.service_account, scopes=SCOPES),
+            scheduling_config=_scheduling(spec),
+            shielded_instance_config=gcp.tpu.V2VmShieldedInstanceConfigArgs(enable_secure_boot=True)
+            if spec.secure_boot
+            else None,
+            data_disks=_disks(self, name, spec, args) or None,
+            metadata=metadata(spec.metadata, startup_script=spec.startup_script),
+            labels=spec.all_labels,
+            tags=spec.tags or None,
+            opts=self.child(
+                delete_before_replace=any(disk.mode == "read-write" for disk in spec.data_disks.values()) or None
+            ),
+        )
+        self.name = made.name
+        self.zone = pulumi.Output.from_input(spec.zone)
+        self.accelerator_type = pulumi.Output.from_input(own.name)
+        self.topology = pulumi.Output.from_input(own.topology)
+        self.worker_count = pulumi.Output.from_input(own.hosts)
+        self.chips = pulumi.Output.from_input(own.chips)
+        self.ssh_commands = made.name.apply(lambda known: ssh_commands(known, args.project, spec.zone, own.hosts))
+        self.finish()
+
+
+def ssh_commands(name: str, project: str, zone: str, workers: int) -> list[str]:
+    """A command for each worker, through IAP, which gcloud has for TPUs in its alpha track only. Source:
+    lib/surface/compute/tpus/tpu_vm/ssh.py of Google Cloud CLI (SshAlpha._ENABLE_IAP)."""
+    command = f"gcloud alpha compute tpus tpu-vm ssh {name} --project={project} --zone={zone} --tunnel-through-iap"
+    return [f"{command} --worker={number}" for number in range(workers)]
+
+
+def _scheduling(spec: TpuVmSpec) -> gcp.tpu.V2VmSchedulingConfigArgs | None:
+    if not (spec.spot or spec.reserved):
+        return None
+    return gcp.tpu.V2VmSchedulingConfigArgs(spot=spec.spot or None, reserved=spec.reserved or None)
+
+
+def _disks(self: Component, name: str, spec: TpuVmSpec, args: TpuVmArgs) -> list[gcp.tpu.V2VmDataDiskArgs]:
+    attached: list[gcp.tpu.V2VmDataDiskArgs] = []
+    for key, disk in spec.data_disks.items():
+        source: pulumi.Input[str] = disk.source or ""
+        if disk.size_gib is not None:
+            source = gcp.compute.Disk(
+                f"{name}-{key}",
+                project=args.project,
+                zone=spec.zone,
+                size=disk.size_gib,
+                type=disk.type or gcp_tpu_vms.disk_types(spec.slice.name)[0],
+                labels=spec.all_labels,
+                opts=self.child(),
+            ).id
+        mode = "READ_ONLY" if disk.mode == "read-only" else "READ_WRITE"
+        attached.append(gcp.tpu.V2VmDataDiskArgs(source_disk=source, mode=mode))
+    return attached

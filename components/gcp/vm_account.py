@@ -1,0 +1,89 @@
+"""What machines run as, in place of the project's default account, which may edit everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gcp_accounts as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .service_accounts import READER, project_role, repository_role
+
+ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
+"""What every machine needs to be seen."""
+
+
+class VmAccountSpec(Spec):
+    """What the code on machines may reach at Google."""
+
+    read_buckets: list[str] = Field(default_factory=list, description="Cloud Storage buckets that may be read")
+    write_buckets: list[str] = Field(default_factory=list, description="buckets that may be read and written")
+    secrets: list[str] = Field(default_factory=list, description="Secret Manager secrets of the project, by their ids")
+    repositories: list[str] = Field(
+        default_factory=list,
+        description="projects/<p>/locations/<l>/repositories/<r> of images; without any, all of the project",
+    )
+    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+
+    def findings(self) -> list[Finding]:
+        return rules.repositories(self.repositories) + rules.roles(self.roles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmAccountArgs:
+    """The spec, and the project that the account is in."""
+
+    spec: VmAccountSpec
+    project: str
+
+
+class VmAccount(Component):
+    """An account with no more than what is named. Machines carry its e-mail: another account replaces them."""
+
+    TYPE = "accel:gcp:VmAccount"
+
+    email: pulumi.Output[str]
+    member: pulumi.Output[str]
+
+    def __init__(self, name: str, args: VmAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        account = gcp.serviceaccount.Account(name, project=args.project, display_name="machines", opts=self.child())
+        roles = [*ROLES, *([] if spec.repositories else [READER]), *spec.roles]
+        granted = [project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
+        granted += [repository_role(self, name, one, account.member) for one in dict.fromkeys(spec.repositories)]
+        granted += self._buckets(name, spec, account.member)
+        granted += [
+            gcp.secretmanager.SecretIamMember(
+                f"{name}-secret-{secret}",
+                project=args.project,
+                secret_id=secret,
+                role="roles/secretmanager.secretAccessor",
+                member=account.member,
+                opts=self.child(),
+            ).id
+            for secret in dict.fromkeys(spec.secrets)
+        ]
+        # A machine that comes up before its account may do anything says nothing, ever: whoever uses it waits for that.
+        self.email = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.member = account.member
+        self.finish()
+
+    def _buckets(self, name: str, spec: VmAccountSpec, member: pulumi.Output[str]) -> list[pulumi.Output[str]]:
+        only_read = [one for one in spec.read_buckets if one not in spec.write_buckets]
+        given = [(one, "objectUser") for one in spec.write_buckets] + [(one, "objectViewer") for one in only_read]
+        return [
+            gcp.storage.BucketIAMMember(
+                f"{name}-{bucket}-{role}",
+                bucket=bucket,
+                role=f"roles/storage.{role}",
+                member=member,
+                opts=self.child(),
+            ).id
+            for bucket, role in dict.fromkeys(given)
+        ]

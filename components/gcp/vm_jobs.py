@@ -1,0 +1,186 @@
+"""What jobs on machines of their own stand on: a bucket for their records, an account for their machines, firewalls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
+
+TAG = "accel-jobs"
+"""Network tag of every machine that jobs make."""
+
+IAP = "35.235.240.0/20"
+"""Where connections through Identity-Aware Proxy come from. Source:
+https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule"""
+
+TARGETS = "accel-targets"
+"""Folder of the bucket with a file for each target."""
+
+RELEASE = (
+    "compute.instanceGroupManagers.delete",
+    "compute.instanceGroupManagers.get",
+    "compute.instanceGroups.delete",
+    "compute.instanceTemplates.delete",
+    "compute.instances.delete",
+    "tpu.nodes.delete",
+)
+"""With which a machine gives itself back when its job has ended. A queued resource is deleted with that of its nodes.
+Source: https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
+
+
+class VmJobsSpec(Spec):
+    """The ground of jobs on TPU VMs and GPU VMs of their own."""
+
+    location: str | None = Field(default=None, description="of the bucket; without one, the section's region")
+    keep_days: int = Field(default=90, ge=1, description="records and results of jobs that are older are deleted")
+    force_delete: bool = Field(default=False, description="the bucket goes with the stack, whatever is in it")
+    ssh: bool = Field(default=True, description="`accel-jobs exec` reaches machines through Identity-Aware Proxy")
+    release: bool = Field(
+        default=True, description="machines may delete themselves when their job has ended; else clients do it"
+    )
+    account: VmAccountSpec = Field(default=VmAccountSpec(), description="what jobs may reach besides")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmJobsArgs:
+    """The spec, the project and its region, and the network of the machines."""
+
+    spec: VmJobsSpec
+    project: str
+    region: str
+    network: pulumi.Input[str]
+
+
+class VmJobs(Component):
+    """A bucket that only this ground's account and people with roles of their own reach, and an account that may do
+    nothing else but write there, log, pull images, and delete machines.
+
+    Another bucket loses what is known of jobs; the machines that they have go on, and find nowhere to report to.
+    """
+
+    TYPE = "accel:gcp:VmJobs"
+
+    bucket: pulumi.Output[str]
+    service_account: pulumi.Output[str]
+
+    def __init__(self, name: str, args: VmJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        bucket = gcp.storage.Bucket(
+            name,
+            project=args.project,
+            location=spec.location or args.region,
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            force_destroy=spec.force_delete,
+            # Records are replaced many times; none of their former states is of use.
+            soft_delete_policy=gcp.storage.BucketSoftDeletePolicyArgs(retention_duration_seconds=0),
+            lifecycle_rules=[_expiry(spec.keep_days)],
+            opts=self.child(),
+        )
+        account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project), self.child())
+        records = gcp.storage.BucketIAMMember(
+            f"{name}-records",
+            bucket=bucket.name,
+            role="roles/storage.objectUser",
+            member=account.member,
+            opts=self.child(),
+        )
+        granted = [records.id, *([_released(self, name, args, account.member)] if spec.release else [])]
+        _firewalls(self, name, args)
+        self.bucket = bucket.name
+        # As the account itself: a machine that may not write to the bucket tells nobody how its job ended.
+        self.service_account = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.finish()
+
+
+def _expiry(days: int) -> gcp.storage.BucketLifecycleRuleArgs:
+    return gcp.storage.BucketLifecycleRuleArgs(
+        action=gcp.storage.BucketLifecycleRuleActionArgs(type="Delete"),
+        condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=days, matches_prefixes=["accel-jobs/"]),
+    )
+
+
+def _released(self: Component, name: str, args: VmJobsArgs, member: pulumi.Output[str]) -> pulumi.Output[str]:
+    """Lets machines delete themselves; the grant's id."""
+    role = gcp.projects.IAMCustomRole(
+        f"{name}-release",
+        project=args.project,
+        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
+        role_id=f"accelRelease_{pulumi.get_stack()}_{name}".replace("-", "_")[:64],
+        title=f"accel: machines of jobs give themselves back ({name})"[:100],
+        permissions=list(RELEASE),
+        opts=self.child(),
+    )
+    given = gcp.projects.IAMMember(
+        f"{name}-release", project=args.project, role=role.name, member=member, opts=self.child()
+    )
+    return given.id
+
+
+def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
+    """Machines of jobs reach each other; nothing else comes in but SSH through Identity-Aware Proxy."""
+    gcp.compute.Firewall(
+        f"{name}-inside",
+        project=args.project,
+        network=args.network,
+        direction="INGRESS",
+        allows=[gcp.compute.FirewallAllowArgs(protocol=each) for each in ("tcp", "udp", "icmp")],
+        source_tags=[TAG],
+        target_tags=[TAG],
+        opts=self.child(),
+    )
+    if args.spec.ssh:
+        gcp.compute.Firewall(
+            f"{name}-ssh",
+            project=args.project,
+            network=args.network,
+            direction="INGRESS",
+            allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=["22"])],
+            source_ranges=[IAP],
+            target_tags=[TAG],
+            opts=self.child(),
+        )
+
+
+class BucketTargetsSpec(Spec):
+    """Nothing but the folder: whoever may read the bucket finds the targets."""
+
+    folder: str = TARGETS
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketTargetsArgs:
+    """The spec, the bucket, and each target as JSON text by its name."""
+
+    spec: BucketTargetsSpec
+    bucket: pulumi.Input[str]
+    targets: Mapping[str, pulumi.Input[str]]
+
+
+class BucketTargets(Component):
+    """Where `jobs` reads targets without asking Pulumi: gs://<bucket>/accel-targets/<target>.json."""
+
+    TYPE = "accel:gcp:BucketTargets"
+
+    source: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BucketTargetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        for target, text in args.targets.items():
+            gcp.storage.BucketObject(
+                f"{name}-{target}",
+                bucket=args.bucket,
+                name=f"{args.spec.folder}/{target}.json",
+                content=text,
+                content_type="application/json",
+                opts=self.child(),
+            )
+        self.source = pulumi.Output.concat("gs://", args.bucket, "/", args.spec.folder)
+        self.finish()

@@ -1,0 +1,71 @@
+"""What TPU VMs and GPU VMs that a stack owns have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gcp_labels, gcp_vms
+from accel.rules.finding import Finding
+
+from ..base import Spec
+
+SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+"""What a machine may do is for the roles of its service account to say. Source:
+https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice"""
+
+OWNER_LABEL = "accel-owner"
+OWNER = "stack"
+"""The label and its value on what a stack makes; what jobs make has another value."""
+
+
+class VmSpec(Spec):
+    """What every machine has."""
+
+    zone: str
+    external_address: bool = Field(
+        default=False, description="an address on the internet; without one SSH goes through IAP"
+    )
+    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    tags: list[str] = Field(default_factory=list[str], description="network tags, by which firewalls know it")
+    metadata: dict[str, str] = Field(
+        default_factory=dict[str, str], description="further keys; who may read the machine sees them"
+    )
+    startup_script: str | None = Field(default=None, description="run by root at each boot; no secrets")
+    secure_boot: bool = Field(
+        default=False, description="unsigned kernel modules, such as drivers, do not load with it"
+    )
+
+    def vm_findings(self) -> list[Finding]:
+        """Of the fields that every machine has."""
+        return gcp_labels.labels(self.labels, own=1) + gcp_vms.own_keys(self.labels, self.metadata)
+
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """As Google takes them, with the stack's own."""
+        return {**gcp_labels.translated(self.labels), OWNER_LABEL: OWNER}
+
+    @property
+    def region(self) -> str:
+        return self.zone.rpartition("-")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmArgs:
+    """Where a machine is, and what it runs as; there is no default account. Network and subnetwork are self links or
+    projects/<p>/...; the subnetwork is in the region of the spec's zone."""
+
+    project: str
+    network: pulumi.Input[str]
+    subnetwork: pulumi.Input[str]
+    service_account: pulumi.Input[str]
+
+
+def metadata(given: Mapping[str, str], **own: str | None) -> dict[str, str]:
+    """A person's metadata with the stack's own keys, in which - is written as _; None is left out. OS Login is always
+    on."""
+    keys = {"enable-oslogin": "TRUE", **{name.replace("_", "-"): value for name, value in own.items() if value}}
+    return {**given, **keys}

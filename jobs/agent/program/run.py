@@ -1,0 +1,212 @@
+"""One attempt on this host, from the machine's metadata to its release."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from . import command, container, hosts
+from .cloud import Cloud, Refused
+from .command import Ended, Stop
+from .hosts import Folder, Host
+from .lines import Lines
+
+FLUSH_S, LAST_FLUSH_S = 60.0, 3.0
+"""How long the end of a job waits for its log; the second where the machine is being taken away."""
+
+
+class Unready(Exception):
+    """The command cannot be started; the text is the reason of a result."""
+
+
+def main() -> int:
+    """The exit status of the startup script, which nobody reads but the serial console."""
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Whoever shuts the machine down takes it away from the job.
+        signal.signal(number, lambda number, frame: stop.ask("preempted"))
+    cloud = Cloud()
+    text = cloud.metadata("instance/attributes/accel-job")
+    if text is None:
+        print("accel: the machine's metadata has no accel-job", flush=True)  # noqa: T201
+        return 2
+    job: dict[str, Any] = json.loads(text)
+    try:
+        host = hosts.this(cloud, job)
+        return _hosted(cloud, job, host, Folder(cloud, job), stop)
+    except (Refused, ValueError, KeyError) as error:
+        # Without the bucket, or its place in the job, no result could ever be told: better no machine than one that
+        # works for nobody.
+        print(f"accel: {error}", flush=True)  # noqa: T201
+        for said in _release(cloud, job):
+            print(f"accel: {said}", flush=True)  # noqa: T201
+        return 1
+
+
+def _hosted(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, stop: Stop) -> int:
+    earlier = folder.read(f"result-{host.index}.json")
+    boot = folder.arrive(host)
+    log = _log(cloud, job, host, boot)
+    try:
+        if earlier is None:
+            _attempt(cloud, job, host, folder, log, stop, boot)
+        else:
+            # The machine was stopped and started again: its attempt is over, whoever started it.
+            log.say(f"host {host.index} has its result from an earlier boot: the command is not run again")
+        if host.index == 0:
+            _all_over(job, folder)
+            for said in _release(cloud, job):
+                log.say(said, "ERROR")
+    finally:
+        _flush(folder, log, host, boot, LAST_FLUSH_S)
+    return 0
+
+
+def _log(cloud: Cloud, job: dict[str, Any], host: Host, boot: int) -> Lines:
+    labels = {"accel-job": job["name"], "accel-attempt": str(job["attempt"]), "accel-host": str(host.index)}
+    head = {"logName": job["log"], "resource": {"type": "global"}, "labels": labels}
+    folder = Path(os.environ.get("ACCEL_WORK") or ".")
+    return Lines(cloud.log, head, f"{hosts.attempt_name(job)}-{host.index}", boot, folder / "log.txt")
+
+
+def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log: Lines, stop: Stop, boot: int) -> None:
+    """Runs the command, and leaves the result, whatever happens here."""
+    log.say(f"host {host.index} of {job['hosts']}: {host.name}, attempt {job['attempt']}, boot {boot}")
+    threading.Thread(target=_watch_preemption, args=(cloud, stop), daemon=True).start()
+    ended = Ended(None, "not-started: the agent failed, see the machine's serial console")
+    started: list[str] = []
+    try:
+        ended = _ran(cloud, job, host, folder, log, stop, started)
+    except Unready as unready:
+        ended = Ended(None, str(unready))
+    except Refused as refused:
+        ended = Ended(None, f"not-started: {refused}")
+    finally:
+        if ended.reason != "exited":
+            log.say(f"host {host.index} ended: {ended.reason}", "ERROR")
+        # The log first: with the last result a client may remove the machine.
+        _flush(folder, log, host, boot, LAST_FLUSH_S if ended.reason == "preempted" else FLUSH_S)
+        result = {
+            "host": host.index,
+            # Of a command that was stopped for another host's sake it would tell nothing.
+            "exit_code": None if ended.reason.startswith(hosts.STOPPED) else ended.exit_code,
+            "reason": ended.reason,
+            "started": started[0] if started else None,
+            "stopped": command.now(),
+        }
+        folder.write(f"result-{host.index}.json", result, once=True)
+        cloud.tell("result", json.dumps(result))
+
+
+def _ran(
+    cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log: Lines, stop: Stop, started: list[str]
+) -> Ended:
+    """From a booted machine to the command's end. Raises Unready and Refused where it does not come to start."""
+    if job["gpus"]:
+        _driver(job, stop)
+    addresses = [host.ip]
+    if job["hosts"] > 1:
+        addresses, missing = folder.meet(job["meet_wait_s"], stop)
+        _go_on(stop)
+        if missing:
+            shown = ", ".join(str(index) for index in missing)
+            raise Unready(f"not-met: after {job['meet_wait_s']} s without host {shown}")
+    wanted = {**hosts.environment(job, host, addresses), **job["env"]}
+    secrets = {name: cloud.secret(version) for name, version in job["secrets"].items()}
+    ready = container.prepare(cloud, job, host.index, wanted, secrets, log.say, stop)
+    _go_on(stop)
+    if ready.fault:
+        raise Unready(f"not-started: {ready.fault}")
+    if job["hosts"] > 1:
+        threading.Thread(target=hosts.watch, args=(folder, host, stop), daemon=True).start()
+    started.append(command.now())
+    ended = command.run(ready.command, ready.env, log.put, stop, job["timeout_s"], job["grace_s"], ready.kill)
+    if job["image"] and ended.exit_code == container.DAEMON and ended.last.startswith("docker: "):
+        return Ended(None, f"not-started: {ended.last[:400]}")
+    if ended.reason == "exited" and ended.exit_code and cloud.metadata("instance/preempted", attempts=2) == "TRUE":
+        return Ended(ended.exit_code, "preempted")
+    return ended
+
+
+def _go_on(stop: Stop) -> None:
+    if stop.asked:
+        raise Unready(stop.reason)
+
+
+def _driver(job: dict[str, Any], stop: Stop) -> None:
+    """Waits until the driver has found the machine's GPUs."""
+    until = time.monotonic() + job["driver_wait_s"]
+    while True:
+        found = container.gpus()
+        if found >= job["gpus"]:
+            return
+        if time.monotonic() >= until:
+            raise Unready(f"driver-not-ready: after {job['driver_wait_s']} s it has {found} of {job['gpus']} GPUs")
+        stop.sleep(2.0)
+        _go_on(stop)
+
+
+def _watch_preemption(cloud: Cloud, stop: Stop) -> None:
+    etag = "0"
+    while not stop.asked:
+        try:
+            taken, etag = cloud.preempted(etag, 60)
+        except Refused:
+            stop.sleep(5.0)
+            continue
+        if taken:
+            stop.ask("preempted")
+        stop.sleep(0.5)
+
+
+def _all_over(job: dict[str, Any], folder: Folder) -> None:
+    """Waits until every host has a result. Where one has failed, the others that have come are given the time to end;
+    a host that died tells nothing, and with a timeout all others have ended by then."""
+    limit: int | None = job["timeout_s"]
+    leave_s = job["grace_s"] + FLUSH_S
+    until = float("inf") if limit is None else time.monotonic() + limit + leave_s
+    known: dict[int, dict[str, Any]] = {}
+    failed = False
+    while time.monotonic() < until:
+        try:
+            now = folder.failed(known) is not None
+            if len(known) == job["hosts"] or (now and set(folder.there("host")) <= known.keys()):
+                return
+            if now and not failed:
+                failed, until = True, min(until, time.monotonic() + leave_s)
+        except (Refused, ValueError) as error:
+            print(f"accel: {error}", flush=True)  # noqa: T201
+        time.sleep(folder.poll_s)
+
+
+def _release(cloud: Cloud, job: dict[str, Any]) -> list[str]:
+    """Deletes the machines, this one too. What was refused, in words."""
+    said: list[str] = []
+    for call in job["release"]:
+        try:
+            cloud.call(call["method"], call["url"], attempts=10)
+        except Refused as refused:
+            if refused.status != 404:
+                said.append(f"the machines are not released, and cost money until a client removes them: {refused}")
+    return said
+
+
+def _flush(folder: Folder, log: Lines, host: Host, boot: int, patience_s: float) -> None:
+    left = log.flush(patience_s)
+    if not left:
+        return
+    name = f"log-{host.index}.txt" if boot == 1 else f"log-{host.index}-{boot}.txt"
+    try:
+        folder.keep(name, left)
+    except Refused as refused:
+        print(f"accel: {refused}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())

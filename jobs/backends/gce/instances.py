@@ -1,0 +1,203 @@
+"""VMs of Compute Engine: made, seen and removed. Every call may be made again.
+
+One machine is an instance of the attempt's name. Several are an instance template and a managed instance group of that
+name, in which instances are made by theirs: <attempt>-0, -1, ... Source:
+https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-with-specific-names
+"""
+
+import time
+import uuid
+from typing import Any
+
+from ...errors import CloudRefused, CloudSilent, NotFound
+from ...google import mapping, part
+from ...google_api import Conflict, Google
+from ...kubernetes_answers import part as inside
+from ...kubernetes_answers import parts
+from ..vms import marks
+from ..vms.control import ABSENT, STARTING, TAKEN, NoCapacity, Seen
+from ..vms.record import ENDED, MADE, PLANNED, Attempt, Record
+from . import bodies, states
+
+API = bodies.API
+REFUSED_S = 60
+"""A zone without room says so within it, as a rule; what comes later, `look` tells."""
+LINKS = "https://www.googleapis.com/compute/v1"
+"""Where links to resources begin, wherever the API is."""
+
+
+class Instances:
+    """Machines of jobs on Compute Engine."""
+
+    def __init__(self, google: Google) -> None:
+        self._google = google
+
+    def make(self, record: Record, attempt: Attempt) -> None:
+        """Makes the attempt's machines, and waits for a zone's refusal as far as it comes soon.
+
+        Raises NoCapacity with the zones that Google names instead, and CloudRefused for anything else that it refuses,
+        another's machine of that name among it.
+        """
+        if record.body["machine"]["group"]:
+            self._make_group(record, attempt)
+            return
+        path = f"{bodies.zone_path(record, attempt)}/instances"
+        operation = self._insert(record, attempt, path, bodies.instance(record, attempt))
+        if operation is None:
+            if self._instance(record, attempt) is None:
+                raise CloudRefused(f"{attempt.name} in {attempt.zone}: is there already, and is not this job's")
+            return
+        until = time.monotonic() + REFUSED_S
+        while not self._done(record, attempt, operation) and time.monotonic() < until:
+            found = self._instance(record, attempt)
+            if found and states.of_instance(found).state != STARTING:
+                return
+            time.sleep(self._google.timing.poll_s)
+            operation = self._operation(record, attempt, operation)
+
+    def _make_group(self, record: Record, attempt: Attempt) -> None:
+        zone = bodies.zone_path(record, attempt)
+        for path, body, own in (
+            (bodies.template_path(record), bodies.template(record, attempt), bodies.template_path(record, attempt)),
+            (f"{zone}/instanceGroupManagers", bodies.group(record, attempt), bodies.group_path(record, attempt)),
+        ):
+            operation = self._insert(record, attempt, path, body)
+            if operation is None:
+                if self._own(own, record, attempt) is None:
+                    raise CloudRefused(f"{own}: is there already, and is not this job's")
+                continue
+            until = time.monotonic() + REFUSED_S
+            while not self._done(record, attempt, operation):
+                if time.monotonic() >= until:
+                    raise CloudSilent(f"{own}: was asked for, and is not there yet")
+                time.sleep(self._google.timing.poll_s)
+                operation = self._operation(record, attempt, operation)
+        missing = sorted(set(bodies.names(record, attempt)) - self._managed(record, attempt).keys())
+        if missing:
+            body = {"instances": [{"name": name} for name in missing]}
+            path = f"{bodies.group_path(record, attempt)}/createInstances"
+            query = {"requestId": _id(record, attempt, f"instances {missing}")}
+            self._google.post(API, path, body, repeat=True, **query)
+
+    def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The operation; None where there is one of that name."""
+        query = {"requestId": _id(record, attempt, path)}
+        try:
+            return self._google.post(API, path, body, repeat=True, **query)
+        except Conflict:
+            return None
+        except (CloudRefused, CloudSilent) as refused:
+            if states.lacks(refused.message):
+                raise NoCapacity(refused.message) from refused
+            raise
+        except NotFound as missing:
+            # Something that the body names: a network, an image, an account.
+            raise CloudRefused(missing.message) from missing
+
+    def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
+        """Whether it has ended well. Raises what it ended in."""
+        if errors := parts(inside(operation, "error"), "errors"):
+            raise states.refusal(f"{attempt.name} in {attempt.zone}", errors)
+        return operation.get("status") == "DONE"
+
+    def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
+        project, zone = f"projects/{part(str(record.body['project']))}", bodies.zone_path(record, attempt)
+        place = zone if operation.get("zone") else f"{project}/global"
+        return self._google.get(API, f"{place}/operations/{part(str(operation.get('name')))}")
+
+    def look(self, record: Record, attempt: Attempt) -> Seen:
+        """By the states of the instances; where there is none, by the operations that say why."""
+        if record.body["machine"]["group"]:
+            return self._look_group(record, attempt)
+        found = self._instance(record, attempt)
+        if found is None:
+            return Seen(ABSENT, "") if attempt.state != MADE else self._ended(record, attempt)
+        seen = states.of_instance(found)
+        if attempt.state == ENDED:
+            return states.going(seen)
+        if seen.state != TAKEN or attempt.state != MADE:
+            return seen
+        return Seen(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
+
+    def _look_group(self, record: Record, attempt: Attempt) -> Seen:
+        group = self._own(bodies.group_path(record, attempt), record, attempt)
+        managed = self._managed(record, attempt) if group else {}
+        if attempt.state == PLANNED and not managed:
+            return Seen(ABSENT, "")
+        if group is None:
+            left = self._own(bodies.template_path(record, attempt), record, attempt)
+            return Seen(ABSENT, "") if left is None else Seen(TAKEN, "", "its machines are no longer there")
+        seen = states.of_group(bodies.names(record, attempt), managed)
+        return states.going(seen, managed) if attempt.state == ENDED else seen
+
+    def _ended(self, record: Record, attempt: Attempt) -> Seen:
+        """What became of the instance, as far as its zone remembers: operations are kept for some weeks."""
+        link = f"{LINKS}/{bodies.instance_path(record, attempt)}"
+        path = f"{bodies.zone_path(record, attempt)}/operations"
+        told = list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
+        for operation in told:
+            if operation.get("operationType") == "insert" and (
+                errors := parts(mapping(operation.get("error")) or {}, "errors")
+            ):
+                return states.of_errors("FAILED", errors)
+        kinds = {str(operation.get("operationType")) for operation in told}
+        words = [words for kind, words in states.ENDED.items() if kind in kinds]
+        return Seen(ABSENT, "", words[0] if words else "")
+
+    def remove(self, record: Record, attempt: Attempt) -> None:
+        """The group with its instances, then the template, which a group holds: asked for again until both are gone.
+        What is not this job's is left alone."""
+        if not record.body["machine"]["group"]:
+            if self._instance(record, attempt) is not None:
+                self._delete(bodies.instance_path(record, attempt))
+        elif self._own(bodies.group_path(record, attempt), record, attempt) is not None:
+            self._delete(bodies.group_path(record, attempt))
+        elif self._own(bodies.template_path(record, attempt), record, attempt) is not None:
+            self._delete(bodies.template_path(record, attempt))
+
+    def _delete(self, path: str) -> None:
+        """Unless it is on its way already, or what uses it is."""
+        try:
+            self._google.delete(API, path)
+        except CloudRefused as refused:
+            if not states.busy(refused.message):
+                raise
+
+    def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
+        """The attempt's one instance; None where there is none, or one that is not this job's."""
+        try:
+            found = self._google.get(API, bodies.instance_path(record, attempt))
+        except NotFound:
+            return None
+        wanted = {marks.MAKER: marks.JOBS, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
+        return found if wanted.items() <= inside(found, "labels").items() else None
+
+    def _own(self, path: str, record: Record, attempt: Attempt) -> dict[str, Any] | None:
+        """A group or a template; None where there is none, or one that is not this job's."""
+        try:
+            found = self._google.get(API, path)
+        except NotFound:
+            return None
+        return found if found.get("description") == bodies.note(record, attempt) else None
+
+    def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
+        """The instances of the group by name, those among them that are still to come. None where the group has gone
+        meanwhile."""
+        path = f"{bodies.group_path(record, attempt)}/listManagedInstances"
+        found: dict[str, dict[str, Any]] = {}
+        token: str | None = None
+        while True:
+            try:
+                page = self._google.post(API, path, {}, repeat=True, pageToken=token)
+            except NotFound:
+                return {}
+            for each in parts(page, "managedInstances"):
+                found[str(each.get("name") or str(each.get("instance")).rpartition("/")[2])] = each
+            token = str(page.get("nextPageToken") or "") or None
+            if token is None:
+                return found
+
+
+def _id(record: Record, attempt: Attempt, what: str) -> str:
+    """The id by which Google knows a request that is sent again."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{record.key}/{attempt.name}/{attempt.zone}/{what}"))

@@ -1,0 +1,77 @@
+"""What a job asks of a machine of its own, whichever it is: secrets, mounts, and what the agent is told."""
+
+import re
+from typing import Any
+
+from accel.contract import variables
+from accel.contract.google_vms import VmGround
+
+from ...job import Job, Mount
+from . import marks
+
+_SECRET = re.compile(r"(?:projects/([a-z0-9:.-]+)/secrets/)?([A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+))?")
+_BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
+
+
+def secrets(job: Job, project: str, faults: list[str]) -> dict[str, str]:
+    """Versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret itself."""
+    found: dict[str, str] = {}
+    for name, reference in sorted(job.secrets.items()):
+        parts = _SECRET.fullmatch(reference)
+        # The shorter forms look like many a secret; a version makes the difference.
+        if parts is None or (parts[1] is None and parts[3] is None):
+            faults.append(
+                f"secrets.{name}: must be projects/<project>/secrets/<secret>, or <secret>/versions/<number or latest>"
+            )
+            continue
+        found[name] = f"projects/{parts[1] or project}/secrets/{parts[2]}/versions/{parts[3] or 'latest'}"
+    return found
+
+
+def mounts(job: Job, what: str) -> list[str]:
+    """The faults of mounts; `what` is the machine, in words."""
+    return [fault for i, mount in enumerate(job.mounts) for fault in _mount(f"mounts[{i}].source", mount, what)]
+
+
+def _mount(field: str, mount: Mount, what: str) -> list[str]:
+    shown = mount.source[:80]
+    if not _BUCKET.fullmatch(mount.source):
+        return [f'{field}: "{shown}" is no gs://<bucket>[/folder]; {what} mounts nothing else']
+    return [f'{field}: "{shown}" has ..'] if ".." in mount.source.split("/") else []
+
+
+def unsupported(job: Job) -> list[str]:
+    """Fields that no machine of its own can honour."""
+    faults: list[str] = []
+    if job.tasks > 1:
+        faults.append(f"tasks: is {job.tasks}, and machines of its own run one task; submit several jobs")
+    if not job.image and not job.command:
+        faults.append("command: is missing, and there is no image that would have one")
+    if not job.image and job.shm_mib:
+        faults.append("shm_mib: is of a container, and without an image the command runs on the machine itself")
+    return faults
+
+
+def told(job: Job, kind: str, target: VmGround, secrets: dict[str, str], **more: Any) -> dict[str, Any]:
+    """What the agent is told, but for the attempt. `name` is the job file's until then."""
+    env = {
+        **job.env,
+        variables.JOB_NAME: job.name,
+        variables.TASK_COUNT: "1",
+        variables.TASK_INDEX: "0",
+        variables.INDEX_FROM: variables.TASK_INDEX,
+    }
+    return {
+        "name": job.name,
+        "kind": kind,
+        "project": target.project,
+        "log": f"projects/{target.project}/logs/{marks.LOG}",
+        "image": job.image,
+        "command": list(job.command),
+        "env": env,
+        "secrets": secrets,
+        "mounts": [mount.model_dump() for mount in job.mounts],
+        "shm_mib": job.shm_mib,
+        "task": None,
+        **more,
+    }

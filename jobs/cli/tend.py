@@ -1,0 +1,36 @@
+"""`jobs tend`."""
+
+import click
+
+from .settings import Duration, Settings
+from .verb import Verb
+
+
+@click.command(cls=Verb)
+@click.argument("jobs", metavar="[JOB]...", nargs=-1)
+@click.option("--to", metavar="TARGET", help="Every job of this target that has not ended.")
+@click.option("--every", type=Duration(), help="Again and again, with this pause; without it, once.")
+@click.pass_obj
+def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int | None) -> None:
+    """Do what is to be done for JOBs now: make again what was lost, remove what is left of those that have ended.
+
+    `wait`, `submit --wait` and `logs -f` do the same while they run. A service of yours that runs `tend --to TARGET
+    --every 30s` does it for everybody.
+    """
+    import time
+
+    from ..errors import BadInput, Interrupted
+    from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .tending import round_of
+
+    if bool(jobs) == bool(to):
+        raise BadInput("tend: name jobs, or a target with --to")
+    try:
+        while True:
+            statuses = round_of(settings, jobs, to)
+            if every is None:
+                break
+            time.sleep(every)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the jobs go on, and nobody tends them") from None
+    show([status_row(status) for status in statuses], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")

@@ -1,0 +1,192 @@
+"""The metadata server of one machine, on a port of its own.
+
+Its form is Google's: https://docs.cloud.google.com/compute/docs/metadata/querying-metadata. What it answers to a
+request without the header, and to guest attributes that are not enabled, is as in
+https://github.com/salrashid123/gce_metadata_server
+"""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from .machine import Machine
+from .tree import as_json, as_text, at, is_directory, listing, tree
+
+ROOT = "/computeMetadata/v1/"
+_GUEST = "instance/guest-attributes"
+_NOT_FOUND = "<!DOCTYPE html>\n<html lang=en>\n<title>Error 404 (Not Found)!!1</title>\n"
+_DISABLED = "Guest attributes endpoint access is disabled."
+
+Answer = tuple[int, str, str]
+"""Status, content type, text."""
+
+
+class Metadata:
+    """What one machine is told, and what it told in guest attributes. `login(user)`: an OS Login profile, or None."""
+
+    def __init__(self, machine: Machine, token: str, login: Callable[[str], Any]) -> None:
+        self.guest: dict[str, dict[str, str]] = {}
+        self._machine, self._token, self._login = machine, token, login
+        self._metadata, self._preempted, self._closed = dict(machine.metadata), False, False
+        self._changed = threading.Condition()
+        self._server: _Server | None = None
+
+    def serve(self) -> None:
+        """Start to answer, from threads."""
+        self._server = _Server(self)
+
+    @property
+    def host(self) -> str:
+        """Host and port of one that serves, as GCE_METADATA_HOST has it."""
+        assert self._server
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def change(self, metadata: Mapping[str, str]) -> None:
+        with self._changed:
+            self._metadata = dict(metadata)
+            self._changed.notify_all()
+
+    def preempt(self) -> None:
+        with self._changed:
+            self._preempted = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def get(self, path: str, query: Mapping[str, str]) -> tuple[Answer, str]:
+        """The answer and its ETag; with `wait_for_change` when it is another than it was."""
+        if path.startswith("oslogin/"):  # without our lock: it is asked for under the world's
+            return self._os_login(path.strip("/"), query), ""
+        last = query.get("last_etag")
+        until = time.monotonic() + float(query.get("timeout_sec") or threading.TIMEOUT_MAX / 2)
+        with self._changed:
+            while True:
+                answer = self._answer(path, query)
+                etag = hashlib.sha256(answer[2].encode()).hexdigest()[:16]
+                last = etag if last is None else last
+                left = until - time.monotonic()
+                waits = query.get("wait_for_change", "").lower() == "true" and answer[0] == 200
+                if not waits or etag != last or left <= 0 or self._closed:
+                    return answer, etag
+                self._changed.wait(left)
+
+    def _answer(self, path: str, query: Mapping[str, str]) -> Answer:
+        account = path.removesuffix("/token").removeprefix("instance/service-accounts/")
+        if path.endswith("/token") and account in ("default", self._machine.account) and self._machine.account:
+            return _json({"access_token": self._token, "expires_in": 3599, "token_type": "Bearer"})
+        if path.startswith(_GUEST) and not self._open():
+            return 403, "text/html", _DISABLED
+        try:
+            found = at(tree(self._machine, self._metadata, self.guest, self._preempted), path)
+        except KeyError:
+            return 404, "text/html", _NOT_FOUND
+        deep = query.get("recursive", "").lower() == "true"
+        kind = query.get("alt") or ("json" if deep and is_directory(found) else "text")
+        if kind == "json":
+            shown = found if not is_directory(found) or deep else listing(found).split()
+            return _json(as_json(shown, path.strip("/").rpartition("/")[2]))
+        text = str(found) if not is_directory(found) else as_text(found) if deep else listing(found)
+        return 200, "application/text", text
+
+    def _open(self) -> bool:
+        return self._metadata.get("enable-guest-attributes", "").upper() == "TRUE"
+
+    def _os_login(self, path: str, query: Mapping[str, str]) -> Answer:
+        """What sshd's helper asks for: https://github.com/GoogleCloudPlatform/guest-oslogin"""
+        if path == "oslogin/users" and (profile := self._login(query.get("username", ""))):
+            return _json({"loginProfiles": [profile]})
+        if path == "oslogin/authorize":
+            return _json({"success": True})
+        return 404, "text/html", _NOT_FOUND
+
+    def put(self, path: str, value: str | None) -> Answer:
+        """Set a guest attribute, or delete it (None)."""
+        place = path.removeprefix(f"{_GUEST}/").split("/")
+        if not path.startswith(f"{_GUEST}/") or len(place) != 2 or not all(place):
+            return 404, "text/html", _NOT_FOUND
+        with self._changed:
+            if not self._open():
+                return 403, "text/html", _DISABLED
+            namespace, key = place
+            if value is None:
+                self.guest.get(namespace, {}).pop(key, None)
+            else:
+                self.guest.setdefault(namespace, {})[key] = value
+            self._changed.notify_all()
+        return 200, "application/text", ""
+
+
+def _json(value: Any) -> Answer:
+    return 200, "application/json", json.dumps(value)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, metadata: Metadata) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.metadata = metadata
+        threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A script that is killed while it waits for an answer is nobody's fault."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        if parts.path == "/":
+            self._send((200, "application/text", "computeMetadata/\n"), "")
+        elif self._let_in(parts.path):
+            self._send(*self.server.metadata.get(parts.path.removeprefix(ROOT), dict(parse_qsl(parts.query))))
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        parts = urlsplit(self.path)
+        if self._let_in(parts.path):
+            self._send(self.server.metadata.put(parts.path.removeprefix(ROOT), body), "")
+
+    def do_DELETE(self) -> None:
+        parts = urlsplit(self.path)
+        if self._let_in(parts.path):
+            self._send(self.server.metadata.put(parts.path.removeprefix(ROOT), None), "")
+
+    def _let_in(self, path: str) -> bool:
+        if self.headers.get("Metadata-Flavor") != "Google":
+            self._send((403, "text/html", "Missing required header: Metadata-Flavor\n"), "")
+            return False
+        if not path.startswith(ROOT):
+            self._send((404, "text/html", _NOT_FOUND), "")
+            return False
+        return True
+
+    def _send(self, answer: Answer, etag: str) -> None:
+        status, kind, text = answer
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Metadata-Flavor", "Google")
+        self.send_header("Content-Type", kind)
+        if etag:
+            self.send_header("ETag", etag)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)

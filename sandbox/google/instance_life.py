@@ -1,0 +1,214 @@
+"""The states of a virtual machine: PROVISIONING, STAGING, RUNNING, STOPPING, TERMINATED, and gone.
+
+A machine that runs is one of `world.guests`. Source:
+https://cloud.google.com/compute/docs/instances/instance-lifecycle.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from . import verbs
+from .capacity import consumed, quota_failure, stockout_failure, taken
+from .discovery import document
+from .disks import free, source_of
+from .errors import Failure, Refused
+from .guests import Machine
+from .images import driver_of
+from .instance_body import metadata_of
+from .operations import event
+from .world import Call, Json, Pending, World, stamp
+
+Told = Callable[[Call, str, str, Failure | None], None]
+LISTENERS: list[Told] = []
+"""Who wants to know what has become of an instance: its key, and "running", "terminated", "gone" or "failed"."""
+NOTICE_S = float(os.environ.get("SANDBOX_PREEMPT_S", "30"))
+"""Between the notice of a preemption and the end. Source: https://cloud.google.com/compute/docs/instances/spot."""
+
+
+def tell(call: Call, key: str, what: str, why: Failure | None = None) -> None:
+    consumed(call)
+    for listener in LISTENERS:
+        listener(call, key, what, why)
+
+
+def inner(world: World, method: str, key: str, path: dict[str, str], **query: str) -> Call:
+    """A call of Compute Engine's own, without a body."""
+    row = document("compute.v1")
+    found = next(each for each in row.methods if each.id == method)
+    return Call(world, "compute", row, found, key, path, query, {}, "")
+
+
+def of_instance(world: World, key: str, verb: str = "get") -> Call:
+    _, project, _, zone, _, name = key.split("/")
+    return inner(world, f"compute.instances.{verb}", key, {"project": project, "zone": zone, "instance": name})
+
+
+def later(world: World, seconds: float, act: Callable[[], None], ready: Callable[[], bool] = lambda: True) -> None:
+    """Run `act` after so long, whether or not somebody calls then."""
+    world.pending.append(Pending("", time.monotonic() + seconds, act, ready))
+    timer = threading.Timer(seconds + 0.01, _tick, (world,))
+    timer.daemon = True
+    timer.start()
+
+
+def _tick(world: World) -> None:
+    with world.lock:
+        world.tick()
+
+
+def staged(call: Call, item: Json) -> None:
+    def stage() -> None:
+        if item["status"] == "PROVISIONING":
+            item["status"] = "STAGING"
+
+    call.world.pending.append(Pending("", time.monotonic() + call.world.settle_s / 2, stage))
+
+
+def refused(call: Call, key: str, item: Json) -> Failure | None:
+    """Why the zone has no room for it. What is reserved is there, whatever else is out of stock."""
+    if why := quota_failure(call, item):
+        return why
+    if "resourceStatus" in item and item["resourceStatus"].get("reservationConsumptionInfo"):
+        return None
+    return stockout_failure(call, item)
+
+
+def boot(call: Call, key: str, item: Json) -> None:
+    """The machine runs, until it switches itself off or its time is over."""
+    world, name = call.world, f"compute/{key}"
+    item |= {"status": "RUNNING", "lastStartTimestamp": stamp()}
+    accounts = item.get("serviceAccounts", [])
+    gpus = item["guestAccelerators"]
+    world.guests.start(
+        Machine(
+            key=name,
+            name=item["name"],
+            zone=item["zone"].rpartition("/")[2],
+            metadata=metadata_of(item),
+            account=accounts[0]["email"] if accounts else "",
+            id=item["id"],
+            machine_type=item["machineType"].rpartition("/")[2],
+            gpu=gpus[0]["acceleratorType"].rpartition("/")[2] if gpus else "",
+            gpus=int(gpus[0]["acceleratorCount"]) if gpus else 0,
+            driver=_has_driver(call, item),
+        )
+    )
+    started = item["lastStartTimestamp"]
+
+    def is_on() -> bool:
+        return call.find(key) is item and item["status"] == "RUNNING" and item["lastStartTimestamp"] == started
+
+    def off() -> None:
+        if is_on():
+            ended(call, key, item)
+
+    world.pending.append(Pending("", 0, off, lambda: not is_on() or not world.guests.running(name)))
+    if (seconds := _limit(item)) is not None:
+        later(world, seconds, lambda: leave(call, key, item) if is_on() else None)
+    tell(call, key, "running")
+
+
+def _has_driver(call: Call, item: Json) -> bool:
+    disk = source_of(call, next((each for each in item["disks"] if each["boot"]), {})) or {}
+    project = disk.get("sourceImage", "").partition("/projects/")[2].partition("/")[0]
+    asked = metadata_of(item).get("install-nvidia-driver", "").lower() == "true"
+    return {"built-in": True, "asked": asked}.get(driver_of(project), False)
+
+
+def _limit(item: Json) -> float | None:
+    """Seconds that it may run. Google's least is 30, which a test would have to wait for: it is not held here. Source:
+    https://cloud.google.com/compute/docs/instances/limit-vm-runtime."""
+    asked = item["scheduling"]
+    if most := asked.get("maxRunDuration"):
+        return int(most.get("seconds", 0)) + int(most.get("nanos", 0)) / 1e9
+    if end := asked.get("terminationTime"):
+        return max(0.0, datetime.fromisoformat(end).timestamp() - time.time())
+    return None
+
+
+def stopping(call: Call, key: str, item: Json) -> None:
+    if item.get("status") in ("PROVISIONING", "STAGING", "RUNNING"):
+        item["status"] = "STOPPING"
+    call.world.guests.stop(f"compute/{key}")
+
+
+def ended(call: Call, key: str, item: Json) -> None:
+    call.world.guests.stop(f"compute/{key}")
+    item |= {"status": "TERMINATED", "lastStopTimestamp": stamp()}
+    item.pop("resourceStatus", None)
+    tell(call, key, "terminated")
+
+
+def removed(call: Call, key: str, item: Json) -> None:
+    call.world.guests.stop(f"compute/{key}")
+    free(call, key, item)
+    verbs.forget(call, key)
+    tell(call, key, "gone")
+
+
+def leave(call: Call, key: str, item: Json) -> None:
+    """Stop or delete an instance as it says itself, since it is preempted or its time is over."""
+    stopping(call, key, item)
+    _end(call, key, item)
+
+
+def _end(call: Call, key: str, item: Json) -> None:
+    delete = item["scheduling"].get("instanceTerminationAction") == "DELETE"
+
+    def end() -> None:
+        if call.find(key) is item:
+            (removed if delete else ended)(call, key, item)
+
+    later(call.world, call.world.settle_s, end, lambda: not call.world.guests.running(f"compute/{key}"))
+
+
+def preempt(world: World, key: str) -> None:
+    """Take a Spot instance away. Raises Refused where there is none."""
+    call = of_instance(world, key)
+    item = call.find(key)
+    if item is None:
+        raise Refused(404, f"The resource '{key}' was not found")
+    if item["status"] != "RUNNING" or not item["scheduling"]["preemptible"]:
+        raise Refused(400, f"sandbox: {item['name']} is no Spot instance that runs: it is {item['status']}")
+    item["status"] = "STOPPING"
+    world.guests.preempt(f"compute/{key}", NOTICE_S)
+    event(call, "compute.instances.preempted", "Instance was preempted.")
+    _end(call, key, item)
+
+
+def check_reservation(call: Call, item: Json) -> None:
+    """Take the place in a reservation that the instance asks for by name, or that fits it. Source:
+    https://cloud.google.com/compute/docs/instances/reservations-consume. Words for one that is full or does not fit are
+    ours: Google's are not known."""
+    affinity, zone = item["reservationAffinity"], f"projects/{call.path['project']}/zones/{call.path['zone']}"
+    kind = affinity.get("consumeReservationType", "ANY_RESERVATION")
+    if kind == "NO_RESERVATION" or item["scheduling"]["preemptible"]:
+        return
+    known = call.world.below("compute", f"{zone}/reservations")
+    if kind == "SPECIFIC_RESERVATION":
+        (name,) = affinity.get("values", [""])
+        name = name.rpartition("/")[2]
+        found = next((each for each in known if each["name"] == name), None)
+        if found is None:
+            raise Refused(404, f"The resource '{zone}/reservations/{name}' was not found")
+        if not found.get("specificReservationRequired"):
+            # https://github.com/superserve-ai/sandbox/pull/238
+            said = f"Reservation '{name}' can not be targeted as specificReservationRequired is not set."
+            raise Refused(400, said, "invalid")
+        if not _fits(call, found, item):
+            said = f"The reservation '{name}' has no free place for a {item['machineType'].rpartition('/')[2]}."
+            raise Refused(400, said, "invalid")
+    else:
+        open_ = (each for each in known if not each.get("specificReservationRequired") and _fits(call, each, item))
+        found = next(open_, None)
+    if found:
+        item["resourceStatus"] = {"reservationConsumptionInfo": {"consumedReservation": found["selfLink"]}}
+
+
+def _fits(call: Call, reservation: Json, item: Json) -> bool:
+    sku = reservation.get("specificReservation", {})
+    kind = sku.get("instanceProperties", {}).get("machineType", "").rpartition("/")[2]
+    return kind == item["machineType"].rpartition("/")[2] and int(sku.get("count", 0)) > taken(call, reservation)

@@ -1,0 +1,245 @@
+"""Stands in for docker on a machine: `main(FOLDER, ARGUMENTS)`.
+
+`docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/runner.py, with the variables of -e
+and those that every image has. A container goes on without its client, and ends with the machine. Volumes, networks,
+limits and -w mean nothing here, and what it writes to stderr comes on stdout. Any other image cannot be pulled.
+
+FOLDER/docker/<name>/  spec.json, output.log and status.json of the runner; pid of it; id; client: pid; stop: seconds
+                       before SIGKILL; rm: it goes when it is over
+Exit codes: https://docs.docker.com/engine/containers/run/#exit-status
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from .asked import Asked, Failed, parse, variables
+from .container import TICK_S, Container
+
+PROJECT = Path(__file__).resolve().parents[3]
+RUNNER = PROJECT / "jobs" / "runner.py"
+FOREVER_S = 10**8  # SIGTERM of a client that hands it on is not followed by SIGKILL
+STOP_S = 10
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Docker:
+    """The verbs, on one machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.containers = folder, folder / "docker"
+
+    def named(self, name: str) -> Container:
+        for found in self.all():
+            if found.name == name or (len(name) >= 4 and found.read("id").startswith(name)):
+                return found
+        raise Failed(f"Error response from daemon: No such container: {name}")
+
+    def all(self) -> list[Container]:
+        """Those that are kept; what was to be removed at its end is."""
+        found = [Container(path) for path in sorted(self.containers.glob("*")) if (path / "spec.json").exists()]
+        gone = [each for each in found if (each.folder / "rm").exists() and each.runner() is None]
+        for each in gone:
+            if (each.folder / "client").exists() and psutil.pid_exists(int(each.read("client"))):
+                continue  # it reads how it ended
+            shutil.rmtree(each.folder, ignore_errors=True)
+        return [each for each in found if each.folder.exists()]
+
+    def run(self, asked: Asked) -> int:
+        if not asked.rest:
+            raise Failed('"docker run" requires at least 1 argument.', 125)
+        image, *command = asked.rest
+        workdir = folder_of(image)
+        if workdir is None:
+            sys.stderr.write(f"Unable to find image '{image}' locally\n")
+            raise Failed(f"docker: {_denied(image)}", 125)
+        if entry := asked.last("--entrypoint"):
+            command = [entry, *command]
+        if not command:
+            raise Failed("docker: Error response from daemon: no command specified", 125)
+        known = json.loads((self.folder / "gpus.json").read_text())
+        if asked.has("--gpus") and not (known["gpus"] and known["driver"]):
+            said = 'could not select device driver "" with capabilities: [[gpu]]'
+            raise Failed(f"docker: Error response from daemon: {said}", 125)
+        container = self._made(asked)
+        # The metadata server has a name that a container knows, too; here it is in a variable.
+        given = {"HOSTNAME": container.read("id")[:12]}
+        given |= {name: os.environ[name] for name in ("GCE_METADATA_HOST",) if name in os.environ}
+        spec = {"command": command, "env": given | variables(asked), "workdir": str(workdir), "timeout_s": None}
+        (container.folder / "spec.json").touch(mode=0o600)
+        (container.folder / "spec.json").write_text(json.dumps(spec | {"grace_s": FOREVER_S}))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: container.signal(signal.SIGTERM))
+        with (container.folder / "runner.log").open("wb") as log, (self.folder / "life").open("rb") as life:
+            process = subprocess.Popen(
+                [sys.executable, str(RUNNER), str(container.folder), "--tied"],
+                stdin=life, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
+                env={"PATH": _PATH, "HOME": str(container.folder)},
+            )  # fmt: skip
+        (container.folder / "pid").write_text(str(process.pid))
+        if asked.has("-d", "--detach"):
+            return _say(container.read("id"))
+        self._follow(container, lambda: process.poll() is None)
+        code = container.exit_code()
+        if asked.has("--rm"):
+            shutil.rmtree(container.folder, ignore_errors=True)
+        return code
+
+    def _made(self, asked: Asked) -> Container:
+        """A new container's folder."""
+        number = secrets.token_hex(32)
+        container = Container(self.containers / (asked.last("--name") or f"sandbox_{number[:8]}"))
+        self.all()
+        try:
+            container.folder.mkdir(parents=True)
+        except FileExistsError:
+            said = f'The container name "/{container.name}" is already in use by container "{container.read("id")}".'
+            raise Failed(f"docker: Error response from daemon: Conflict. {said}", 125) from None
+        (container.folder / "id").write_text(number)
+        (container.folder / "stop").write_text(asked.last("--stop-timeout") or str(STOP_S))
+        if asked.has("--rm"):
+            (container.folder / "rm").touch()
+        (container.folder / "client").write_text(str(os.getpid()))
+        return container
+
+    def _follow(self, container: Container, running: Callable[[], bool]) -> None:
+        """Hand on what it prints until it is over."""
+        offset, goes_on = 0, True
+        while goes_on:
+            goes_on = running()  # asked before reading: what it printed last is read
+            with contextlib.suppress(FileNotFoundError), (container.folder / "output.log").open("rb") as output:
+                output.seek(offset)
+                while part := output.read(1 << 16):
+                    offset += len(part)
+                    with contextlib.suppress(BrokenPipeError):
+                        sys.stdout.buffer.write(part)
+                sys.stdout.flush()
+            if goes_on:
+                time.sleep(TICK_S)
+
+    def exec(self, asked: Asked) -> int:
+        container, command = self.named(asked.rest[0]), asked.rest[1:]
+        if container.runner() is None:
+            raise Failed(f"Error response from daemon: container {container.name} is not running")
+        spec = json.loads(container.read("spec.json"))
+        path = os.pathsep.join([str(Path(sys.executable).parent), _PATH])
+        made = {"PATH": path, "HOME": str(container.folder)} | spec["env"] | variables(asked)
+        os.chdir(spec["workdir"])
+        os.environ["PATH"] = made["PATH"]
+        try:
+            os.execvpe(command[0], command, made)  # noqa: S606, it takes the place of this client
+        except OSError as error:
+            said = f'exec failed: unable to start container process: exec: "{command[0]}": {error.strerror}'
+            raise Failed(f"OCI runtime exec failed: {said}", 127) from None
+
+    def logs(self, asked: Asked) -> int:
+        container = self.named(asked.rest[0])
+        follow = asked.has("-f", "--follow")
+        self._follow(container, lambda: follow and container.runner() is not None)
+        return 0
+
+    def stop(self, asked: Asked) -> int:
+        for name in asked.rest:
+            container = self.named(name)
+            container.signal(signal.SIGTERM)
+            if not container.over(float(asked.last("-t", "--time", "--timeout") or container.read("stop"))):
+                container.kill()
+                container.over(STOP_S)
+            _say(name)
+        return 0
+
+    def kill(self, asked: Asked) -> int:
+        for name in asked.rest:
+            container = self.named(name)
+            if container.runner() is None:
+                raise Failed(f"Error response from daemon: cannot kill container: {name}: is not running")
+            if (asked.last("-s", "--signal") or "KILL").removeprefix("SIG") == "KILL":
+                container.kill()
+                container.over(STOP_S)
+            else:
+                container.signal(signal.SIGTERM)
+            _say(name)
+        return 0
+
+    def rm(self, asked: Asked) -> int:
+        for name in asked.rest:
+            container = self.named(name)
+            if container.runner() is not None:
+                if not asked.has("-f", "--force"):
+                    said = f"cannot remove container {name}: container is running: stop the container before removing"
+                    raise Failed(f"Error response from daemon: {said} or force remove")
+                container.kill()
+                container.over(STOP_S)
+            shutil.rmtree(container.folder, ignore_errors=True)
+            _say(name)
+        return 0
+
+    def ps(self, asked: Asked) -> int:
+        filters = [*asked.options.get("--filter", []), *asked.options.get("-f", [])]
+        names = [value.removeprefix("name=") for value in filters]
+        for container in self.all():
+            shown = asked.has("-a", "--all") or container.runner() is not None
+            if shown and all(name.strip("^$/") in container.name for name in names):
+                number = container.read("id")[:12]
+                _say(number if asked.has("-q", "--quiet") else f"{number}  {container.name}")
+        return 0
+
+    def pull(self, asked: Asked) -> int:
+        for image in asked.rest:
+            if folder_of(image) is None:
+                raise Failed(_denied(image))
+            _say(image)
+        return 0
+
+    def login(self, asked: Asked) -> int:
+        given = asked.last("-p", "--password") or (sys.stdin.read().strip() if asked.has("--password-stdin") else "")
+        if given != json.loads((self.folder / "machine.json").read_text())["token"]:
+            where = asked.rest[0] if asked.rest else "https://index.docker.io/v1/"
+            raise Failed(f'Error response from daemon: Get "{where}": unauthorized: authentication failed')
+        return _say("Login Succeeded")
+
+    def info(self, asked: Asked) -> int:
+        return _say("Server Version: sandbox")
+
+
+def folder_of(image: str) -> Path | None:
+    """The folder of a `local/<folder>` image; None: there is none, or it lies outside of the project."""
+    folder = (PROJECT / image.removeprefix("local/").partition(":")[0]).resolve()
+    known = image.startswith("local/") and folder.is_relative_to(PROJECT) and folder.is_dir()
+    return folder if known else None
+
+
+def _denied(image: str) -> str:
+    return (
+        f"Error response from daemon: pull access denied for {image}, repository does not exist or may require "
+        "'docker login': denied: the sandbox runs only local/<folder> images"
+    )
+
+
+def _say(text: str) -> int:
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def main(folder: str, arguments: list[str]) -> int:
+    docker = Docker(Path(folder))
+    verb = arguments[0] if arguments else ""
+    known = (docker.run, docker.exec, docker.logs, docker.stop, docker.kill, docker.rm, docker.ps)
+    verbs = {each.__name__: each for each in (*known, docker.pull, docker.login, docker.info)}
+    try:
+        if verb not in verbs:
+            raise Failed(f"docker: '{verb}' is not a docker command that the sandbox knows.")
+        return verbs[verb](parse(verb, arguments[1:]))
+    except Failed as failed:
+        sys.stderr.write(f"{failed}\n")
+        return failed.code

@@ -1,0 +1,112 @@
+"""The `vms` part of the Google Cloud section as components, and the targets of jobs that make machines of their own."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from accel.contract import google_vms as contract
+from accel.contract.targets import write
+from components.gcp.gpu_vm import GpuVm, GpuVmArgs
+from components.gcp.gpu_vm_group import GpuVmGroup, GpuVmGroupArgs
+from components.gcp.tpu_queue import TpuQueue, TpuQueueArgs
+from components.gcp.tpu_vm import TpuVm, TpuVmArgs
+from components.gcp.vm_account import VmAccount, VmAccountArgs
+from components.gcp.vm_jobs import TAG, BucketTargets, BucketTargetsArgs, BucketTargetsSpec, VmJobs, VmJobsArgs
+
+from .gcp_config import Gcp
+from .gcp_network import Place
+from .gcp_vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
+
+
+def deploy(
+    section: Gcp, vms: Vms, place: Place, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make."""
+    _machines(section, vms, place, on_gcp)
+    if vms.jobs is None:
+        return {}
+    args = VmJobsArgs(spec=vms.jobs, project=section.project, region=section.region, network=place.network)
+    ground = VmJobs("jobs", args, on_gcp)
+    targets = {key: _target(section, key, spec, place, ground, labels) for key, spec in vms.targets.items()}
+    published = BucketTargets(
+        "targets",
+        BucketTargetsArgs(
+            spec=BucketTargetsSpec(),
+            bucket=ground.bucket,
+            targets={
+                name: target.apply(lambda value: json.dumps(value, sort_keys=True)) for name, target in targets.items()
+            },
+        ),
+        on_gcp,
+    )
+    pulumi.export("vm_targets", published.source)
+    return targets
+
+
+def _machines(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptions) -> None:
+    """Exports `vms`: by kind and key, what a person needs to reach each."""
+    told: dict[str, dict[str, Any]] = {}
+    account = _account(section, vms, on_gcp) if vms.own else ""
+
+    def common(zone: str) -> dict[str, Any]:
+        subnetwork = place.subnetwork_in(zone.rpartition("-")[0])
+        return {"project": section.project, "network": place.network, "subnetwork": subnetwork}
+
+    for key, spec in vms.tpus.items():
+        made = TpuVm(key, TpuVmArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)
+        told.setdefault("tpus", {})[key] = {
+            "name": made.name,
+            "zone": made.zone,
+            "accelerator_type": made.accelerator_type,
+            "workers": made.worker_count,
+            "ssh": made.ssh_commands,
+        }
+    for key, spec in vms.tpu_queues.items():
+        queue = TpuQueue(key, TpuQueueArgs(spec=spec, **common(spec.zone)), on_gcp)
+        told.setdefault("tpu_queues", {})[key] = {"name": queue.name, "zone": queue.zone, "node": queue.node}
+    for key, spec in vms.gpus.items():
+        vm = GpuVm(key, GpuVmArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)
+        told.setdefault("gpus", {})[key] = {
+            "name": vm.name,
+            "zone": vm.zone,
+            "machine_type": vm.machine_type,
+            "gpus": vm.gpus,
+            "ssh": vm.ssh_command,
+        }
+    for key, spec in vms.gpu_groups.items():
+        group = GpuVmGroup(key, GpuVmGroupArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)
+        told.setdefault("gpu_groups", {})[key] = {"name": group.name, "zone": group.zone, "size": group.size}
+    if told:
+        pulumi.export("vms", told)
+
+
+def _account(section: Gcp, vms: Vms, on_gcp: pulumi.ResourceOptions) -> pulumi.Input[str]:
+    if isinstance(vms.account, ExistingVmAccount):
+        return vms.account.email
+    return VmAccount("machines", VmAccountArgs(spec=vms.account, project=section.project), on_gcp).email
+
+
+def _target(
+    section: Gcp, name: str, spec: AnyVmTarget, place: Place, ground: VmJobs, labels: Mapping[str, str]
+) -> pulumi.Output[dict[str, Any]]:
+    """Known once everything that it names exists."""
+    regions = dict.fromkeys(zone.rpartition("-")[0] for zone in spec.zones)
+    known = pulumi.Output.all(
+        network=place.network,
+        subnetworks={region: place.subnetwork_in(region) for region in regions},
+        service_account=ground.service_account,
+        bucket=ground.bucket,
+    )
+    return known.apply(lambda wired: write({name: _contract(section, spec, labels, wired)})[name])
+
+
+def _contract(
+    section: Gcp, spec: AnyVmTarget, labels: Mapping[str, str], wired: Mapping[str, Any]
+) -> contract.TpuVmTarget | contract.GceTarget:
+    common = {"project": section.project, "tags": [TAG], "labels": dict(labels), **wired}
+    said = spec.model_dump(exclude={"kind"})
+    return (
+        contract.GceTarget(**common, **said) if isinstance(spec, GceTarget) else contract.TpuVmTarget(**common, **said)
+    )

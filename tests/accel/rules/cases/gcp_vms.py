@@ -1,0 +1,158 @@
+"""GPU VMs, their images, and TPU VMs that a stack owns."""
+
+from datetime import date
+from typing import Any
+
+from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
+from accel.rules import Finding, gcp_images, gcp_tpu_vms, gcp_vms
+
+from .case import Case
+
+DAY = date(2026, 11, 22)
+OLD = "pytorch-2-7-cu128-ubuntu-2204-nvidia-570"
+
+
+def vm(machine_type: str | None, accelerator: str | None = None, count: int | None = None) -> list[Finding]:
+    return gcp_vms.gpu_machine(machine_type, accelerator, count, "us-central1-a", "on-demand")
+
+
+def image(name: str, day: date = DAY) -> list[Finding]:
+    return gcp_images.family(name, DEEP_LEARNING, today=day)
+
+
+def disk(accelerator_type: str = "v5p-8", **values: Any) -> list[Finding]:
+    given = {"size_gib": 100, "source": None, "kind": None, "read_only": False, "field": "data_disks.d", **values}
+    return gcp_tpu_vms.data_disk(accelerator_type, **given)
+
+
+def saved(wait_s: int, notice_s: int | None) -> list[Finding]:
+    return gcp_vms.checkpoint("training.service", None, wait_s, "spot", notice_s)
+
+
+VMS = [
+    Case(
+        "gcp.vm.machine", "machine_type", ("e2-standard-4", "no GPU"), "g2-standard-8",
+        lambda: vm("e2-standard-4"), lambda: vm("g2-standard-8"),
+    ),
+    Case(
+        "gcp.vm.maintenance", "on_host_maintenance", ("MIGRATE",), "TERMINATE",
+        lambda: gcp_vms.maintenance("MIGRATE"), lambda: gcp_vms.maintenance("TERMINATE"),
+    ),
+    Case(
+        "gcp.vm.restart", "automatic_restart", ("true", "spot"), "leave it out",
+        lambda: gcp_vms.provisioning("spot", automatic_restart=True),
+        lambda: gcp_vms.provisioning("on-demand", automatic_restart=True),
+    ),
+    Case(
+        "gcp.vm.reservation", "reservation", ("is mine", "spot"), "capacity: reservation",
+        lambda: gcp_vms.provisioning("spot", reservation="mine"),
+        lambda: gcp_vms.provisioning("reservation", reservation="mine"),
+    ),
+    Case(
+        "gcp.vm.duration", "max_run_duration_s", ("604801", "flex-start"), "at most 604800",
+        lambda: gcp_vms.provisioning("flex-start", max_run_duration_s=604_801),
+        lambda: gcp_vms.provisioning("flex-start", max_run_duration_s=604_800),
+    ),
+    Case(
+        "gcp.vm.termination", "termination_action", ("STOP", "flex-start"), "leave it out",
+        lambda: gcp_vms.provisioning("flex-start", max_run_duration_s=60, termination_action="STOP"),
+        lambda: gcp_vms.provisioning("spot", termination_action="STOP"),
+    ),
+    Case(
+        "gcp.vm.notice", "preemption_notice_s", ("is 60", "spot"), "write 120",
+        lambda: gcp_vms.provisioning("spot", notice_s=60), lambda: gcp_vms.provisioning("spot", notice_s=120),
+    ),
+    Case(
+        "gcp.vm.checkpoint-wait", "checkpoint.wait_s", ("is 60", "has 30"), "preemption_notice_s: 120",
+        lambda: saved(60, None), lambda: saved(60, 120),
+    ),
+    Case(
+        "gcp.vm.checkpoint", "checkpoint", ("neither unit nor pid_file",), "one of the two",
+        lambda: gcp_vms.checkpoint(None, None, None, "spot", None), lambda: saved(30, None),
+    ),
+    Case(
+        "gcp.vm.disk-type", "disk.type", ("pd-ssd", "a4-highgpu-8g"), "hyperdisk-balanced",
+        lambda: gcp_vms.boot_disk("pd-ssd", "a4-highgpu-8g"), lambda: gcp_vms.boot_disk("pd-ssd", "a2-highgpu-1g"),
+    ),
+    Case(
+        "gcp.vm.secure-boot", "secure_boot", ("true",), "driver",
+        lambda: gcp_vms.secure_boot(True), lambda: gcp_vms.secure_boot(False),
+    ),
+    Case(
+        "gcp.vm.compact", "compact_placement", ("n1-standard-8",), "a2",
+        lambda: gcp_vms.group("n1-standard-8", "spot", compact=True),
+        lambda: gcp_vms.group("a2-highgpu-8g", "spot", compact=True),
+    ),
+    Case(
+        "gcp.vm.group-flex-start", "capacity", ("flex-start",), "kind gce",
+        lambda: gcp_vms.group("g2-standard-8", "flex-start", compact=False),
+        lambda: gcp_vms.group("g2-standard-8", "spot", compact=False),
+    ),
+    Case(
+        "gcp.vm.own-key", "metadata", ("ssh-keys",), "OS Login",
+        lambda: gcp_vms.own_keys({}, {"ssh-keys": "me:ssh-ed25519 AAAA"}),
+        lambda: gcp_vms.own_keys({"team": "ml"}, {"serial-port-enable": "TRUE"}),
+    ),
+]  # fmt: skip
+
+IMAGES = [
+    Case(
+        "gcp.image.old-name", "image_family", ("pytorch-latest-gpu",), CURRENT,
+        lambda: image("pytorch-latest-gpu"), lambda: image(CURRENT), CURRENT,
+    ),
+    Case(
+        "gcp.image.tensorflow", "image_family", ("tf-latest-gpu",), "common-cu129",
+        lambda: image("tf-latest-gpu"), lambda: image(CURRENT),
+    ),
+    Case(
+        "gcp.image.patched", "image_family", ("patched until 2026-04-13",), CURRENT,
+        lambda: image(OLD), lambda: image(OLD, date(2026, 4, 13)),
+    ),
+    Case(
+        "gcp.image.gone", "image_family", ("available until 2027-04-13",), CURRENT,
+        lambda: image(OLD, date(2027, 4, 14)), lambda: image(OLD, date(2027, 4, 13)),
+    ),
+    Case(
+        "gcp.image.unknown", "image_family", ("pytorch-9-9",), CURRENT,
+        lambda: image("pytorch-9-9-cu140"), lambda: gcp_images.family("pytorch-9-9-cu140", "mine", today=DAY),
+    ),
+    Case(
+        "gcp.image.driver", "image_project", ("ubuntu-os-cloud", "startup script"), DEEP_LEARNING,
+        lambda: gcp_images.driver("ubuntu-os-cloud", install=True),
+        lambda: gcp_images.driver("ubuntu-os-accelerator-images", install=True),
+    ),
+    Case(
+        "gcp.image.architecture", "image_family", ("a4x-highgpu-4g is an Arm machine",), "arm64-with-nvidia-580",
+        lambda: gcp_images.architecture(DEEP_LEARNING, "a4x-highgpu-4g"),
+        lambda: gcp_images.architecture(DEEP_LEARNING, "a4-highgpu-8g"),
+    ),
+]  # fmt: skip
+
+TPUS = [
+    Case(
+        "gcp.tpu.zone", "zone", ("us-central1-a", "v4-8 is in us-central2-b"), "us-central2-b",
+        lambda: gcp_tpu_vms.zone("us-central1-a", "v4-8"), lambda: gcp_tpu_vms.zone("us-central2-b", "v4-8"),
+    ),
+    Case(
+        "gcp.tpu.queue-field", "spot", ("nothing that the provider",), "accel-jobs submit",
+        lambda: gcp_tpu_vms.queue_fields(["spot"]), lambda: gcp_tpu_vms.queue_fields(["zone"]),
+    ),
+    Case(
+        "gcp.tpu.queue-account", "accelerator_type", ("default one",), "TpuVm",
+        gcp_tpu_vms.queue_account, lambda: gcp_tpu_vms.queue_fields(["zone"]),
+    ),
+    Case(
+        "gcp.tpu.disk", "data_disks.d", ("neither size_gib nor source",), "source for one that is there",
+        lambda: disk(size_gib=None), disk,
+    ),
+    Case(
+        "gcp.tpu.disk-shared", "data_disks.d", ("v5p-16 has 2 hosts",), "read-only",
+        lambda: disk("v5p-16"), lambda: disk("v5p-16", size_gib=None, source="d", read_only=True),
+    ),
+    Case(
+        "gcp.tpu.disk-type", "data_disks.d.type", ("pd-balanced", "hyperdisk-balanced or hyperdisk-ml"), "hyperdisk",
+        lambda: disk("v6e-8", kind="pd-balanced"), lambda: disk("v5p-8", kind="pd-balanced"),
+    ),
+]  # fmt: skip
+
+CASES = VMS + IMAGES + TPUS

@@ -1,0 +1,74 @@
+"""The hook that lets a queued resource go with its TPU, against a server that answers as it is told."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pulumi
+import pytest
+
+from components.gcp.queue_hooks import GIVEN, OVERRIDE, delete
+
+NAME = "projects/p/locations/us-central1-a/queuedResources/q"
+
+
+class Answers:
+    """Statuses to answer with, one after the other, and what was asked."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.asked: list[str] = []
+        answers = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                answers.asked.append(f"{self.command} {self.path} {self.headers['Authorization']}")
+                self.send_response(answers.statuses.pop(0))
+                self.end_headers()
+                self.wfile.write(b'{"error": {"message": "what Google says"}}')
+
+            def do_DELETE(self) -> None:
+                self.do_GET()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
+    made = Answers()
+    monkeypatch.setenv(OVERRIDE, f"http://127.0.0.1:{made.server.server_port}/")
+    monkeypatch.setenv(GIVEN, "token")
+    monkeypatch.setattr("components.gcp.queue_hooks.PAUSE_S", 0.0)
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_it_is_forced_and_waited_for(answers: Answers) -> None:
+    answers.statuses = [503, 200, 200, 503, 404]
+    delete(NAME)
+    forced, looked = f"DELETE /v2/{NAME}?force=true Bearer token", f"GET /v2/{NAME} Bearer token"
+    assert answers.asked == [forced, forced, looked, looked, looked]
+
+
+def test_what_is_gone_is_no_fault(answers: Answers) -> None:
+    answers.statuses = [404]
+    delete(NAME)
+
+
+def test_a_refusal_is_told(answers: Answers) -> None:
+    answers.statuses = [403]
+    with pytest.raises(pulumi.RunError, match=r"queuedResources/q could not be deleted: HTTP 403: .*what Google says"):
+        delete(NAME)
+
+
+def test_it_is_not_waited_for_for_ever(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.gcp.queue_hooks.PATIENCE_S", 0.5)
+    monkeypatch.setattr("components.gcp.queue_hooks.PAUSE_S", 0.1)
+    answers.statuses = [200] * 100
+    with pytest.raises(pulumi.RunError, match="is still there after"):
+        delete(NAME)

@@ -1,0 +1,297 @@
+"""Jobs on TPU VMs and GPU VMs of their own, from `pulumi up` to nothing left: machines that really run the agent."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from sandbox.environment import environment as variables_of
+from sandbox.environment import project
+from sandbox.processes import start, stop
+from tests.support.engine import Sandbox
+from tests.support.kubernetes import until
+from tests.support.project import Stack, environment
+
+from .conftest import Shell
+
+PROJECT = "accel-sandbox"
+ZONES = {
+    "v2-8": "europe-west4-a",
+    "v3-8": "europe-west4-a",
+    "v4-16": "us-central2-b",
+    "v5litepod-4": "europe-west4-a",
+    "v5p-8": "europe-west4-b",
+    "v6e-8": "europe-west4-a",
+}
+"""One slice of each generation, that of v4 on two hosts."""
+CHECKPOINT = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(os.environ["CHECKPOINT_DIR"])
+host = os.environ.get("TPU_WORKER_ID", "0")
+kept = folder / f"{os.environ['ACCEL_JOB_NAME']}-{host}"
+if kept.exists():
+    print("resumes at", kept.read_text(), flush=True)
+    sys.exit(0)
+def save(*_):
+    kept.write_text("step 7")
+    print("saved at step 7", flush=True)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("runs", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox without Kubernetes."""
+    home = tmp_path_factory.mktemp("machines")
+    start(home, ("cloud", "google", "plugins"))
+    yield Sandbox(home, variables_of(home))
+    stop(home)
+
+
+def section() -> dict[str, Any]:
+    """The ground of jobs, with targets in every zone that the tests ask for."""
+    values = environment("sandbox", cloud="gcp")
+    regions = ["us-central1", *dict.fromkeys(zone.rpartition("-")[0] for zone in ZONES.values())]
+    subnets = {
+        region: {"nodes": f"10.{60 + i}.0.0/22", "pods": f"10.{100 + 4 * i}.0.0/14", "services": f"10.{80 + i}.0.0/20"}
+        for i, region in enumerate(regions)
+    }
+    zones = list(dict.fromkeys(ZONES.values()))
+    targets = {
+        "tpu": {"kind": "tpu-vm", "zones": ["us-central1-a", *zones]},
+        "vm": {"kind": "gce", "zones": ["us-central1-a", "us-central1-b"]},
+    }
+    vms = {"jobs": {"force_delete": True}, "targets": targets}
+    place = {name: values["gcp"][name] for name in ("project", "region")}
+    values["gcp"] = {**place, "network": {"kind": "create", "subnets": subnets}, "vms": vms}
+    return values
+
+
+@pytest.fixture(scope="module")
+def deployed(machines: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The section, deployed; destroyed, it leaves nothing."""
+    stack = Stack(tmp_path_factory.mktemp("vms"), machines, section(), stack="vms")
+    outputs = stack.up().outputs
+    (stack.folder / "targets.json").write_text(json.dumps(outputs["targets"]))
+    (stack.folder / "source").write_text(outputs["vm_targets"])
+    yield stack
+    stack.destroy()
+
+
+@pytest.fixture
+def shell(deployed: Stack, machines: Sandbox, tmp_path: Path) -> Shell:
+    own = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(own)},
+        **machines.variables,
+        "ACCEL_TARGETS": str(deployed.folder / "targets.json"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": str(project()),
+    }
+    return Shell(project(), variables)
+
+
+@pytest.fixture
+def submit(shell: Shell, tmp_path: Path) -> Callable[..., str]:
+    def send(name: str, *more: str, to: str = "tpu", **fields: Any) -> str:
+        document = {
+            "name": name,
+            "image": "local/examples",
+            "command": ["python", "-c", CHECKPOINT],
+            "env": {"CHECKPOINT_DIR": str(tmp_path)},
+            **fields,
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document))
+        return shell.jobs("submit", str(path), "--to", to, "-o", "id", *more)
+
+    return send
+
+
+@pytest.fixture
+def google(machines: Sandbox) -> Callable[..., Any]:
+    """A call of the sandbox's Google, or of its control."""
+    told = json.loads((machines.home / "google.json").read_text())
+    head = {"Authorization": f"Bearer {machines.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+
+    def call(method: str, path: str, body: Any = None) -> Any:
+        answer = requests.request(method, f"{told['url']}/{path}", json=body, headers=head, timeout=30)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    return call
+
+
+def status(shell: Shell, ref: str) -> dict[str, Any]:
+    return json.loads(shell.jobs("get", ref, "-o", "json"))
+
+
+def printed(shell: Shell, ref: str, text: str) -> None:
+    until(lambda: text in shell.jobs("logs", ref), timeout_s=60)
+
+
+def nothing_left(shell: Shell) -> None:
+    """Deletions take a moment."""
+    until(lambda: shell.stacks("leaks", "--project", PROJECT, "-o", "json") == "[]", timeout_s=30)
+
+
+def left(google: Callable[..., Any]) -> list[str]:
+    """Every machine and request, leak or not."""
+    tpu = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/-"
+    found = [each["name"] for each in google("GET", f"{tpu}/queuedResources").get("queuedResources", [])]
+    found += [each["name"] for each in google("GET", f"{tpu}/nodes").get("nodes", [])]
+    compute = f"compute.googleapis.com/compute/v1/projects/{PROJECT}"
+    for kind in ("instances", "instanceGroupManagers", "disks"):
+        items = google("GET", f"{compute}/aggregated/{kind}").get("items", {})
+        found += [each["name"] for inside in items.values() for each in inside.get(kind, [])]
+    return found
+
+
+@pytest.mark.parametrize("kind", ZONES)
+def test_each_generation_from_its_queue_to_nothing_left(
+    kind: str, shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+) -> None:
+    """Queued, preempted, queued again, run to its end."""
+    zone = ZONES[kind]
+    ref = submit(f"train-{kind}", accelerator={"type": kind}, spot=True, tpu_vm={"zones": [zone], "grace_s": 5})
+    name = ref.rpartition("/")[2]
+    printed(shell, ref, "runs")
+    assert status(shell, ref)["phase"] == "RUNNING"
+    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/{zone}/queuedResources/{name}"})
+    shell.jobs("wait", ref, "--timeout", "90s")
+    ended = status(shell, ref)
+    assert (ended["phase"], ended["attempts"], ended["lost"], ended["exit_code"]) == ("SUCCEEDED", 2, 1, 0)
+    text = shell.jobs("logs", ref)
+    assert "saved at step 7" in text and "resumes at step 7" in text and "[attempt 2]" in text.replace("node 0 ", "")
+    until(lambda: left(google) == [], timeout_s=30)
+    nothing_left(shell)
+
+
+def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
+    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+) -> None:
+    fields = {"accelerator": {"type": "l4", "count": 1}, "spot": True, "gce": {"grace_s": 5}}
+    ref = submit("tune", to="vm", timeout_s="1h", **fields)
+    name = ref.rpartition("/")[2]
+    printed(shell, ref, "runs")
+    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/zones/us-central1-a/instances/{name}"})
+    shell.jobs("wait", ref, "--timeout", "90s")
+    ended = status(shell, ref)
+    assert (ended["phase"], ended["attempts"], ended["lost"]) == ("SUCCEEDED", 2, 1)
+    assert "resumes at step 7" in shell.jobs("logs", ref)
+    until(lambda: left(google) == [], timeout_s=30)
+    nothing_left(shell)
+
+
+MEETING = """
+import os, socket, time
+rank, count = int(os.environ[os.environ["ACCEL_NODE_INDEX_FROM"]]), int(os.environ["ACCEL_NODE_COUNT"])
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(address) as server:
+        for _ in range(count - 1):
+            other, _ = server.accept()
+            print("met", other.makefile().readline().strip(), flush=True)
+            other.sendall(b"done")
+            other.close()
+else:
+    for _ in range(400):
+        try:
+            link = socket.create_connection(address)
+            break
+        except OSError:
+            time.sleep(0.05)
+    link.sendall(f"rank {rank}\\n".encode())
+    print("heard", link.recv(10).decode(), flush=True)
+"""
+
+
+def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+    ref = submit(
+        "meet", "--wait", to="vm", nodes=2, accelerator={"type": "l4", "count": 1}, command=["python", "-c", MEETING]
+    )
+    text = shell.jobs("logs", ref)
+    assert "[node 0] met rank 1" in text and "[node 1] heard done" in text
+    until(lambda: left(google) == [], timeout_s=30)
+
+
+def test_a_zone_without_capacity_is_left_for_the_next(
+    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+) -> None:
+    google("POST", "sandbox-api/faults", {"stockout": ["us-central1-a/g2-standard-4"]})
+    try:
+        command = {"command": ["true"], "accelerator": {"type": "l4", "count": 1}}
+        ref = submit("elsewhere", "--wait", to="vm", gce={"machine_type": "g2-standard-4"}, **command)
+    finally:
+        google("DELETE", "sandbox-api/faults")
+    assert status(shell, ref)["phase"] == "SUCCEEDED"
+    # No zone at all: the error names them.
+    google("POST", "sandbox-api/faults", {"stockout": ["g2-standard-4"]})
+    try:
+        ref = submit("nowhere", to="vm", gce={"machine_type": "g2-standard-4"}, **command)
+        ended = status(shell, ref)
+        assert ended["phase"] == "FAILED" and "us-central1-a, us-central1-b" in ended["reason"]
+    finally:
+        google("DELETE", "sandbox-api/faults")
+
+
+def test_cancelling_leaves_nothing(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+    ref = submit("stop", accelerator={"type": "v5litepod-4"}, tpu_vm={"zones": ["europe-west4-a"]})
+    printed(shell, ref, "runs")
+    shell.jobs("cancel", ref, "-y")
+    until(lambda: left(google) == [], timeout_s=30)
+    assert status(shell, ref)["phase"] == "FAILED"
+
+
+def test_a_client_that_never_comes_back_costs_nothing(
+    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+) -> None:
+    """The machine gives itself back; what it leaves behind says how it ended."""
+    ref = submit("alone", accelerator={"type": "v6e-4"}, tpu_vm={"zones": ["europe-west4-a"]}, command=["true"])
+    until(lambda: left(google) == [], timeout_s=60)
+    assert status(shell, ref)["phase"] == "SUCCEEDED"
+
+
+def test_one_key_makes_one_job(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+    fields = {"accelerator": {"type": "v6e-4"}, "tpu_vm": {"zones": ["europe-west4-a"]}, "command": ["true"]}
+    first = submit("once", "--key", "k", **fields)
+    assert submit("once", "--key", "k", **fields) == first
+    shell.jobs("wait", first, "--timeout", "60s")
+    assert status(shell, first)["attempts"] == 1
+
+
+def test_targets_are_published_in_the_bucket(shell: Shell, deployed: Stack) -> None:
+    source = (deployed.folder / "source").read_text()
+    rows = json.loads(shell.jobs("targets", "--targets", source, "-o", "json"))
+    assert {row["name"]: row["kind"] for row in rows} == {"tpu": "tpu-vm", "vm": "gce", "local": "local"}
+    assert "ok" in shell.jobs("doctor")
+
+
+def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+    """A request that was suspended, whose client never came back."""
+    zone = "europe-west4-a"
+    ref = submit("lost", accelerator={"type": "v5litepod-4"}, spot=True, tpu_vm={"zones": [zone], "grace_s": 1})
+    name = ref.rpartition("/")[2]
+    printed(shell, ref, "runs")
+    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/{zone}/queuedResources/{name}"})
+
+    def found() -> list[tuple[str, str]]:
+        rows = json.loads(shell.stacks("leaks", "--project", PROJECT, "-o", "json"))
+        return [(row["name"], row["why"]) for row in rows]
+
+    until(lambda: found() == [(name, "was taken away and holds its quota")], timeout_s=60)
+    shell.stacks("leaks", "--project", PROJECT, "--yes")
+    until(lambda: left(google) == [], timeout_s=30)
+    started = time.monotonic()
+    shell.jobs("cancel", ref, "-y")
+    assert status(shell, ref)["phase"] == "FAILED" and time.monotonic() - started < 60

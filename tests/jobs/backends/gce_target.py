@@ -1,0 +1,50 @@
+"""A target of GPU VMs, and jobs for it."""
+
+from dataclasses import replace
+from typing import Any
+
+from accel.contract.google_vms import GceTarget
+from jobs.backend import Request
+from jobs.backends.gce.render import render
+from jobs.backends.vms.backend import new_record
+from jobs.backends.vms.record import Attempt, Record
+from jobs.job import Job
+from jobs.keys import platform_name, submission_key
+
+PROJECT = "accel-sandbox"
+ZONES = ["us-central1-a", "us-central1-b", "us-east4-c", "europe-west4-b"]
+REGIONS = ("us-central1", "us-east4", "europe-west4")
+IMAGE = "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2404-nvidia-580"
+
+
+def make_target(**changes: Any) -> GceTarget:
+    """Four zones of three regions."""
+    values: dict[str, Any] = {
+        "project": PROJECT,
+        "zones": ZONES,
+        "network": f"projects/{PROJECT}/global/networks/ml",
+        "subnetworks": {region: f"projects/{PROJECT}/regions/{region}/subnetworks/ml" for region in REGIONS},
+        "service_account": f"runner@{PROJECT}.iam.gserviceaccount.com",
+        "bucket": "acme-jobs",
+        "tags": ["gpu"],
+        "labels": {"team": "vision"},
+        "image": IMAGE,
+        "disk_gib": 100,
+    }
+    return GceTarget(**{**values, **changes})
+
+
+def make_request(target: GceTarget | None = None, text: str = "golden", **fields: Any) -> Request:
+    """The request of a small job under the key of a text."""
+    values: dict[str, Any] = {"name": "digits", "command": ["python3", "train.py"], **fields}
+    values.setdefault("accelerator", {"type": "l4"})
+    job = Job(**values)
+    key = submission_key(job.name, text)
+    return render(job, platform_name(job.name, key), key, "gpus", target or make_target())
+
+
+def make_record(request: Request, *, planned: str = "2026-11-22T00:00:00+00:00", **attempt: Any) -> Record:
+    """The record of a request, with one attempt of known time."""
+    record = new_record(request)
+    first: Attempt = replace(record.last, planned=planned, **attempt)
+    return replace(record, attempts=(first,))

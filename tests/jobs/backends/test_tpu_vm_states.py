@@ -1,0 +1,100 @@
+"""States of queued resources and of their nodes, and Google's words, as those of an attempt."""
+
+from typing import Any
+
+import pytest
+
+from jobs.backends.tpu_vm import states
+from jobs.backends.tpu_vm.queued import QueuedResources
+from jobs.backends.vms.control import NoCapacity, Seen
+from jobs.errors import CloudRefused, CloudSilent
+from jobs.google_api import Google
+from sandbox.google.discovery import document
+from tests.jobs.backends.tpu_target import make_record, make_request
+from tests.jobs.test_google_api import QUICK, Server, server
+
+__all__ = ["server"]
+
+CAPACITY = 'There is no more capacity in the zone "us-central1-a"; you can try in another zone'
+STATE = document("tpu.v2").schema("QueuedResourceState")["properties"]["state"]["enum"]
+NODE = document("tpu.v2").schema("Node")["properties"]["state"]["enum"]
+
+
+def test_every_state_that_the_api_has_is_known() -> None:
+    assert set(STATE) == {*states.REQUEST, "ACTIVE", "STATE_UNSPECIFIED"}
+    assert set(NODE) == {*states.NODE, "STATE_UNSPECIFIED"}
+
+
+@pytest.mark.parametrize(
+    "state, expected",
+    [
+        ({}, Seen("waiting", "STATE_UNSPECIFIED")),
+        ({"state": "ACCEPTED"}, Seen("waiting", "ACCEPTED")),
+        ({"state": "A_NEW_ONE"}, Seen("waiting", "A_NEW_ONE")),
+        ({"state": "ACTIVE"}, None),
+        ({"state": "DELETING"}, Seen("leaving", "DELETING")),
+        ({"state": "FAILED"}, Seen("failed", "FAILED", "Google says no reason")),
+        (
+            {"state": "FAILED", "failedData": {"error": {"code": 8, "message": CAPACITY}}},
+            Seen("failed", "FAILED", CAPACITY, stockout=True),
+        ),
+        (
+            {"state": "FAILED", "failedData": {"error": {"code": 8, "message": "Quota limit 'X' has been exceeded."}}},
+            Seen("failed", "FAILED", "Quota limit 'X' has been exceeded."),
+        ),
+        (
+            {"state": "FAILED", "failedData": {"error": {"code": 9, "message": "aborted while in state PREEMPTED"}}},
+            Seen("lost", "FAILED", "aborted while in state PREEMPTED"),
+        ),
+        (
+            {"state": "FAILED", "failedData": {"error": {"code": 3, "message": "no such runtime"}}},
+            Seen("failed", "FAILED", "no such runtime"),
+        ),
+    ],
+)
+def test_a_request_by_its_state(state: dict[str, Any], expected: Seen | None) -> None:
+    assert states.of_request(state) == expected
+
+
+@pytest.mark.parametrize(
+    "nodes, expected",
+    [
+        (["READY", "READY"], "running"),
+        (["READY", "CREATING"], "starting"),
+        (["READY", "REPAIRING"], "starting"),
+        (["CREATING", "PREEMPTED"], "lost"),
+        (["READY", "TERMINATED"], "lost"),
+        (["READY", None], "lost"),
+        (["READY", "A_NEW_ONE"], "starting"),
+    ],
+)
+def test_nodes_by_their_states(nodes: list[str | None], expected: str) -> None:
+    found = states.of_nodes({f"n-{i}": {"state": each} if each else None for i, each in enumerate(nodes)})
+    assert found.state == expected and (expected == "running" or found.reason.startswith("node n-1 is "))
+
+
+def test_a_node_says_what_ails_it() -> None:
+    found = states.of_nodes({"n": {"state": "REPAIRING", "healthDescription": "a chip\nis bad"}})
+    assert found.reason == "node n is REPAIRING: a chip is bad"
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        ({"code": 8, "message": CAPACITY}, NoCapacity),
+        ({"code": 13, "message": "internal"}, CloudSilent),
+        ({"code": 3, "message": "bad"}, CloudRefused),
+    ],
+)
+def test_an_operation_that_ends_in_an_error(error: dict[str, Any], kind: type[Exception]) -> None:
+    assert type(states.refused("n in z", error)) is kind
+
+
+def test_a_request_whose_operation_has_failed_already(server: Server) -> None:
+    """Before anything of it could be seen."""
+    record = make_record(make_request())
+    failed = {"name": "projects/p/locations/z/operations/o", "done": True, "error": {"code": 8, "message": CAPACITY}}
+    server.answers = [(200, failed)]
+    with pytest.raises(NoCapacity, match="no more capacity"):
+        QueuedResources(Google(QUICK)).make(record, record.last)
+    assert server.methods() == ["POST"]

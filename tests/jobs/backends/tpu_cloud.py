@@ -1,0 +1,58 @@
+"""Jobs on TPU VMs against the sandbox's Google."""
+
+from typing import Any
+
+import pytest
+
+from jobs.backends.tpu_vm.queued import QueuedResources
+from jobs.backends.vms.control import Seen
+from jobs.backends.vms.record import Record
+from jobs.timing import Timing
+from tests.jobs.backends.tpu_target import PROJECT, make_record, make_request, make_target
+from tests.support.google_fake import Fake
+from tests.support.google_tpus import until
+
+QUICK = Timing(connect_s=5, read_s=20, attempts=4, backoff_s=0.02, longest_wait_s=0.1)
+GROUND = {
+    "network": "default",
+    "subnetworks": {"us-central1": "default", "us-east5": "default", "europe-west4": "default"},
+    "service_account": "runner@elsewhere.iam.gserviceaccount.com",
+    "zones": ["us-central1-a", "us-east5-b"],
+}
+
+
+@pytest.fixture
+def cloud(tpus: Fake, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """The sandbox's Google, with a bucket; the client's variables lead there."""
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", tpus.token)
+    for api, path in (("tpu", ""), ("storage", "storage/v1/")):
+        root = f"{tpus.url}/{api}.googleapis.com/{path}"
+        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", root)
+    made = tpus.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "acme-jobs"}, project=PROJECT)
+    assert made.status_code in (200, 409)
+    return tpus
+
+
+def wanted(text: str, **fields: Any) -> Record:
+    """A job of four hosts that goes on until it is stopped."""
+    values: dict[str, Any] = {"command": ["sleep", "600"], "spot": True, **fields}
+    return make_record(make_request(make_target(**GROUND), text, **values))
+
+
+def look(machines: QueuedResources, record: Record) -> Seen:
+    return machines.look(record, record.last)
+
+
+def reach(machines: QueuedResources, record: Record, state: str) -> list[str]:
+    """The states on the way to one, with the cloud's words."""
+    seen: list[str] = []
+
+    def there() -> bool:
+        found = look(machines, record)
+        told = f"{found.state} {found.native}"
+        if not seen or seen[-1] != told:
+            seen.append(told)
+        return found.state == state
+
+    until(there)
+    return seen

@@ -1,0 +1,48 @@
+"""A target of TPU VMs, and jobs for it."""
+
+from typing import Any
+
+from accel.contract.google_vms import TpuVmTarget
+from jobs.backend import Request
+from jobs.backends.tpu_vm.render import render
+from jobs.backends.vms.backend import new_record
+from jobs.backends.vms.record import Attempt, Record
+from jobs.job import Job
+from jobs.keys import platform_name, submission_key
+
+PROJECT = "accel-sandbox"
+ZONES = ["us-central1-a", "us-east5-b", "europe-west4-a", "us-central2-b"]
+REGIONS = ("us-central1", "us-east5", "europe-west4", "us-central2")
+
+
+def make_target(**changes: Any) -> TpuVmTarget:
+    """Four zones of four regions, one of which has v4 and nothing else."""
+    values: dict[str, Any] = {
+        "project": PROJECT,
+        "zones": ZONES,
+        "network": f"projects/{PROJECT}/global/networks/ml",
+        "subnetworks": {region: f"projects/{PROJECT}/regions/{region}/subnetworks/ml" for region in REGIONS},
+        "service_account": f"runner@{PROJECT}.iam.gserviceaccount.com",
+        "bucket": "acme-jobs",
+        "tags": ["tpu"],
+        "labels": {"team": "vision"},
+    }
+    return TpuVmTarget(**{**values, **changes})
+
+
+def make_request(target: TpuVmTarget | None = None, text: str = "golden", **fields: Any) -> Request:
+    """The request of a small job under the key of a text."""
+    values: dict[str, Any] = {"name": "digits", "command": ["python3", "train.py"], **fields}
+    values.setdefault("accelerator", {"type": "v5litepod-16"})
+    job = Job(**values)
+    key = submission_key(job.name, text)
+    return render(job, platform_name(job.name, key), key, "tpus", target or make_target())
+
+
+def make_record(request: Request, *, planned: str = "2026-11-22T00:00:00+00:00", **attempt: Any) -> Record:
+    """The record of a request, with one attempt of known time."""
+    from dataclasses import replace
+
+    record = new_record(request)
+    first: Attempt = replace(record.last, planned=planned, **attempt)
+    return replace(record, attempts=(first,))

@@ -1,0 +1,73 @@
+"""Compute Engine's virtual machines in the sandbox's Google: bodies, a network for them, and what a test waits for."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.google_fake import COMPUTE, Fake, P
+
+ZONE = f"{COMPUTE}/zones/us-central1-a"
+VMS = f"{ZONE}/instances"
+PLACE = f"{P}/zones/us-central1-a"
+LINK = f"https://www.googleapis.com/compute/v1/{PLACE}"
+IMAGE = "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-amd64-with-nvidia-580"
+NO_MIGRATION = "Instances with guest accelerators do not support live migration."
+
+
+@pytest.fixture
+def compute(fake: Fake) -> Iterator[Fake]:
+    """A network `vms` with a subnetwork; whatever machines, disks and reservations a test leaves are deleted."""
+    fake.done("POST", f"{COMPUTE}/global/networks", {"name": "vms", "autoCreateSubnetworks": False})
+    body = {"name": "vms", "network": "global/networks/vms", "ipCidrRange": "10.1.0.0/20"}
+    fake.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+    yield fake
+    fake.well()
+    for kind in ("instances", "disks", "futureReservations", "reservations"):
+        for item in fake.call("GET", f"{COMPUTE}/zones/-/{kind}")["items"]:
+            at = f"compute.googleapis.com/compute/v1/{item['selfLink'].partition('/v1/')[2]}"
+            if item.get("deletionProtection"):
+                fake.done("POST", f"{at}/setDeletionProtection", deletionProtection="false")
+            fake.done("DELETE", at)
+    fake.done("DELETE", f"{COMPUTE}/regions/us-central1/subnetworks/vms")
+    gone = fake.done("DELETE", f"{COMPUTE}/global/networks/vms")
+    assert "error" not in gone
+
+
+def vm(name: str = "vm", kind: str = "e2-standard-2", **more: Any) -> dict[str, Any]:
+    disk = {"boot": True, "autoDelete": True, "initializeParams": {"sourceImage": IMAGE, "diskSizeGb": "20"}}
+    nic = {"subnetwork": "regions/us-central1/subnetworks/vms"}
+    machine = f"zones/us-central1-a/machineTypes/{kind}"
+    return {"name": name, "machineType": machine, "disks": [disk], "networkInterfaces": [nic], **more}
+
+
+def gpu(name: str = "vm", **more: Any) -> dict[str, Any]:
+    return vm(name, "g2-standard-4", **{"scheduling": {"onHostMaintenance": "TERMINATE"}, **more})
+
+
+def spot(name: str = "vm", action: str = "STOP") -> dict[str, Any]:
+    return vm(name, scheduling={"provisioningModel": "SPOT", "instanceTerminationAction": action})
+
+
+def until(check: Callable[[], Any]) -> Any:
+    """What `check` answers when it is something."""
+    end = time.monotonic() + 20
+    while not (found := check()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def status(fake: Fake, name: str = "vm") -> str:
+    answer = fake.ask("GET", f"{VMS}/{name}")
+    return answer.json()["status"] if answer.ok else ""
+
+
+def message(answer: requests.Response) -> str:
+    return answer.json()["error"]["message"]
+
+
+def preempt(fake: Fake, name: str) -> requests.Response:
+    return requests.post(f"{fake.url}/sandbox-api/preempt", json={"name": f"{PLACE}/instances/{name}"}, timeout=30)

@@ -1,0 +1,59 @@
+"""Machines of the sandbox's Google, without the server that they belong to."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sandbox.google.guests import Guests, Machine
+from tests.support.kubernetes import until
+
+TOKEN = "the-token-of-the-sandbox"
+KEY = "compute/projects/accel-sandbox/zones/us-central1-a/instances/trainer"
+
+
+def machine(script: str = "", **more: Any) -> Machine:
+    """A machine whose script first says where its metadata server is."""
+    metadata = {"startup-script": f"echo at $GCE_METADATA_HOST\n{script}"} if script else {}
+    given = {"key": KEY, "name": "trainer", "zone": "us-central1-a", "id": "4711"} | more
+    return Machine(**given | {"metadata": metadata | dict(more.get("metadata", {}))})
+
+
+def said(guests: Guests, pattern: str, key: str = KEY) -> re.Match[str]:
+    """What a script prints, once it has."""
+    return until(lambda: re.search(pattern, guests.serial(key), re.MULTILINE))
+
+
+def address(guests: Guests, key: str = KEY) -> str:
+    """Where the metadata server of a machine is."""
+    return f"http://{said(guests, '^at (.+)$', key)[1]}/computeMetadata/v1"
+
+
+def runs(pid: int) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def processes(home: Path) -> list[psutil.Process]:
+    """Those of the machines of a sandbox, by what their environment or their command line has."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            known = f"{home}/" in f"{' '.join(process.cmdline())} {' '.join(process.environ().values())}"
+            if known and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@pytest.fixture
+def guests(tmp_path: Path) -> Iterator[Guests]:
+    """Its machines have all ended, and nothing of them is left, when the test is over."""
+    made = Guests(tmp_path, "http://127.0.0.1:9", TOKEN, lambda user: None)
+    yield made
+    made.close()
+    assert processes(tmp_path) == []
