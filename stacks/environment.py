@@ -6,6 +6,7 @@ import pulumi
 
 from components.aws.environment_hooks import environment_hooks
 from components.gcp.pool_hooks import pool_hooks
+from components.gcp.queue_hooks import queue_hooks
 
 from .config import ConfigFaults, Environment, load_environment
 
@@ -24,7 +25,7 @@ def deploy(environment: Environment) -> None:
     section, google = environment.aws, environment.gcp
     # Also without a section: the state of the run before may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
-    on_pools = pool_hooks()
+    on_pools, on_queues = pool_hooks(), queue_hooks()
     targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section is not None:
         # Imported here: a stack without AWS never imports pulumi_aws.
@@ -35,6 +36,6 @@ def deploy(environment: Environment) -> None:
         # As above, of pulumi_gcp.
         from . import gcp
 
-        targets |= gcp.deploy(environment, google, on_pools)
+        targets |= gcp.deploy(environment, google, on_pools, on_queues)
     if targets:
         pulumi.export("targets", targets)

@@ -62,13 +62,16 @@ class Ground:
 
 
 def deploy(
-    environment: Environment, section: Gcp, hooks: pulumi.ResourceHookBinding
+    environment: Environment,
+    section: Gcp,
+    hooks: pulumi.ResourceHookBinding,
+    queue_hooks: pulumi.ResourceHookBinding,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section)])
     ground = lay(environment, section, hooks, on_gcp)
     outputs.export_accounts(ground.emails)
-    on_machines = _vms(environment, section, ground, on_gcp)
+    on_machines = _vms(environment, section, ground, queue_hooks, on_gcp)
     if ground.cluster is None or section.cluster is None:
         return on_machines
     outputs.export_clusters({section.cluster.key: ground.cluster})
@@ -76,7 +79,11 @@ def deploy(
 
 
 def _vms(
-    environment: Environment, section: Gcp, ground: Ground, on_gcp: pulumi.ResourceOptions
+    environment: Environment,
+    section: Gcp,
+    ground: Ground,
+    hooks: pulumi.ResourceHookBinding,
+    on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """TPU VMs and GPU VMs; the targets of jobs that make their own."""
     if section.vms is None:
@@ -85,7 +92,7 @@ def _vms(
     from . import gcp_vms
 
     assert ground.place is not None  # the section was checked for it
-    return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), on_gcp)
+    return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), hooks, on_gcp)
 
 
 def _workloads(

@@ -21,10 +21,15 @@ from .gcp_vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
 
 
 def deploy(
-    section: Gcp, vms: Vms, place: Place, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions
+    section: Gcp,
+    vms: Vms,
+    place: Place,
+    labels: Mapping[str, str],
+    hooks: pulumi.ResourceHookBinding,
+    on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make."""
-    _machines(section, vms, place, on_gcp)
+    _machines(section, vms, place, hooks, on_gcp)
     if vms.jobs is None:
         return {}
     args = VmJobsArgs(spec=vms.jobs, project=section.project, region=section.region, network=place.network)
@@ -45,7 +50,9 @@ def deploy(
     return targets
 
 
-def _machines(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptions) -> None:
+def _machines(
+    section: Gcp, vms: Vms, place: Place, hooks: pulumi.ResourceHookBinding, on_gcp: pulumi.ResourceOptions
+) -> None:
     """Exports `vms`: by kind and key, what a person needs to reach each."""
     told: dict[str, dict[str, Any]] = {}
     account = _account(section, vms, on_gcp) if vms.own else ""
@@ -64,7 +71,7 @@ def _machines(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptio
             "ssh": made.ssh_commands,
         }
     for key, spec in vms.tpu_queues.items():
-        queue = TpuQueue(key, TpuQueueArgs(spec=spec, **common(spec.zone)), on_gcp)
+        queue = TpuQueue(key, TpuQueueArgs(spec=spec, hooks=hooks, **common(spec.zone)), on_gcp)
         told.setdefault("tpu_queues", {})[key] = {"name": queue.name, "zone": queue.zone, "node": queue.node}
     for key, spec in vms.gpus.items():
         vm = GpuVm(key, GpuVmArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)

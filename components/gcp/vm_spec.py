@@ -17,10 +17,6 @@ SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """What a machine may do is for the roles of its service account to say. Source:
 https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice"""
 
-OWNER_LABEL = "accel-owner"
-OWNER = "stack"
-"""The label and its value on what a stack makes; what jobs make has another value."""
-
 
 class VmSpec(Spec):
     """What every machine has."""
@@ -45,8 +41,8 @@ class VmSpec(Spec):
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """As Google takes them, with the stack's own."""
-        return {**gcp_labels.translated(self.labels), OWNER_LABEL: OWNER}
+        """As Google takes them; the provider adds whose they are, and which stack made them."""
+        return gcp_labels.translated(self.labels)
 
     @property
     def region(self) -> str:

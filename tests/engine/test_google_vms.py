@@ -114,7 +114,6 @@ def test_a_tpu_vm(engine: Engine, fake: Fake) -> None:
     assert (node["acceleratorType"], node["runtimeVersion"]) == ("v5litepod-8", "v2-alpha-tpuv5-lite")
     assert node["schedulingConfig"] == {"spot": True}
     assert node["serviceAccount"]["email"] == "machines@accel-sandbox.iam.gserviceaccount.com"
-    assert node["labels"]["accel-owner"] == "stack"
     assert "accessConfig" not in node["networkEndpoints"][0]
     assert (node["name"].rpartition("/")[2], len(made.outputs["workers"])) == (made.outputs["name"], 1)
     assert any("v5litepod-8" in line for line in made.diagnostics), "the old name is warned of"

@@ -163,11 +163,12 @@ def _running(record: Record, now: datetime) -> Step:
 
 def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] | None:
     """What the hosts' own words decide: all have to succeed, and one that fails ends the attempt."""
-    for host, result in sorted(results.items()):
-        on = f" on host {host}" if record.hosts > 1 else ""
+    # A host that was stopped because of another says so; the other's own words count.
+    for result in sorted(results.values(), key=lambda each: ((each.reason or "").startswith("stopped: "), each.host)):
+        on = f" on host {result.host}" if record.hosts > 1 else ""
         if result.reason == "preempted":
             return LOST, f"the machine was taken away{on}"
-        if result.exit_code != 0:
+        if (result.exit_code, result.reason) != (0, "exited"):
             said = result.reason if result.reason not in (None, "exited") else f"exit code {result.exit_code}"
             return FAILED, f"{said}{on}"
     return (SUCCEEDED, "") if len(results) == record.hosts else None

@@ -9,7 +9,7 @@ from typing import Any
 from .host import Host
 from .machine import Machine
 
-_ROOTS = {"ACCEL_STORAGE_ROOT": "storage", "ACCEL_LOGGING_ROOT": "logging"}
+_ROOTS = {f"ACCEL_{name.upper()}_ROOT": name for name in ("storage", "logging", "secretmanager")}
 _GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
 
 

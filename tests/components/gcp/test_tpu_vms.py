@@ -33,7 +33,7 @@ def test_what_is_sent() -> None:
     assert sent["networkConfig"]["enableExternalIps"] is False
     assert sent["serviceAccount"]["email"] == makers.ACCOUNT
     assert sent["metadata"] == {"enable-oslogin": "TRUE"}
-    assert sent["labels"] == {"accel-owner": "stack"}
+    assert sent["labels"] == {}
     assert not {"schedulingConfig", "acceleratorConfig", "name", "dataDisks"} & sent.keys()
 
 

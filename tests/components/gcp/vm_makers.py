@@ -11,6 +11,8 @@ from components.gcp.gpu_vm_group import GpuVmGroup, GpuVmGroupArgs, GpuVmGroupSp
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from components.gcp.tpu_queue import TpuQueue, TpuQueueArgs, TpuQueueSpec
 from components.gcp.tpu_vm import TpuVm, TpuVmArgs, TpuVmSpec
+from components.gcp.vm_account import VmAccount, VmAccountArgs, VmAccountSpec
+from components.gcp.vm_jobs import BucketTargets, BucketTargetsArgs, BucketTargetsSpec, VmJobs, VmJobsArgs, VmJobsSpec
 from tests.support.gcp import PROJECT
 
 ACCOUNT = f"vms@{PROJECT}.iam.gserviceaccount.com"
@@ -61,7 +63,26 @@ def gpu_vm_group(name: str, **values: object) -> GpuVmGroup:
     return GpuVmGroup(name, GpuVmGroupArgs(spec=group_spec(**values), service_account=account(), **wired()))
 
 
+def vm_account(name: str, **values: object) -> VmAccount:
+    given = {"read_buckets": ["data"], "write_buckets": ["models"], "secrets": ["wandb"], **values}
+    return VmAccount(name, VmAccountArgs(spec=VmAccountSpec.model_validate(given), project=PROJECT))
+
+
+def vm_jobs(name: str, **values: object) -> VmJobs:
+    network = wired()["network"]
+    spec = VmJobsSpec.model_validate(values)
+    return VmJobs(name, VmJobsArgs(spec=spec, project=PROJECT, region="us-central1", network=network))
+
+
+def bucket_targets(name: str) -> BucketTargets:
+    bucket = pulumi.Output.from_input("records")
+    return BucketTargets(name, BucketTargetsArgs(spec=BucketTargetsSpec(), bucket=bucket, targets={"tpu": "{}"}))
+
+
 MAKERS: dict[str, Callable[[str], Component]] = {
+    "vm-account": vm_account,
+    "vm-jobs": vm_jobs,
+    "bucket-targets": bucket_targets,
     "tpu-vm": lambda name: tpu_vm(name, data_disks={"data": {"size_gib": 100}}),
     "tpu-queue": tpu_queue,
     "gpu-vm": gpu_vm,

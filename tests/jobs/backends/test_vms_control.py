@@ -146,6 +146,21 @@ def test_one_failed_host_of_several_ends_the_attempt_and_names_itself() -> None:
     assert (record.outcome, record.reason) == ("failed", "exit code 3 on host 2")
 
 
+def test_a_host_that_was_stopped_for_another_is_not_the_one_to_name() -> None:
+    world = World(made_record(hosts=3))
+    world.advance()
+    world.told[1] = {0: result(0, None, "stopped: host 2 ended: exited"), 2: result(2, code=9)}
+    record = world.advance()
+    assert (record.outcome, record.reason) == ("failed", "exit code 9 on host 2")
+
+
+def test_a_command_that_ended_well_too_late_has_not_succeeded() -> None:
+    world = World(made_record())
+    world.advance()
+    world.told[1] = {0: result(code=0, reason="timeout")}
+    assert world.advance().reason == "timeout"
+
+
 def test_a_host_that_was_told_of_a_preemption_is_lost_and_did_not_fail() -> None:
     world = World(made_record(retries=0))
     world.advance()

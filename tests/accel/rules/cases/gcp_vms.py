@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any
 
 from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
-from accel.rules import Finding, gcp_images, gcp_tpu_vms, gcp_vms
+from accel.rules import Finding, gcp_images, gcp_tpu_vms, gcp_vm_targets, gcp_vms
 
 from .case import Case
 
@@ -155,4 +155,17 @@ TPUS = [
     ),
 ]  # fmt: skip
 
-CASES = VMS + IMAGES + TPUS
+TARGETS = [
+    Case(
+        "gcp.vm-target.zones", "zones[1]", ("us-central1-a again",), "once",
+        lambda: gcp_vm_targets.zones(["us-central1-a", "us-central1-a"]),
+        lambda: gcp_vm_targets.zones(["us-central1-a", "us-central1-b"]),
+    ),
+    Case(
+        "gcp.vm.subnet", "zone", ("us-east5-b", "us-central1 only"), "a subnet in us-east5",
+        lambda: gcp_vm_targets.subnet("us-east5-b", ["us-central1"]),
+        lambda: gcp_vm_targets.subnet("us-central1-b", ["us-central1"]),
+    ),
+]  # fmt: skip
+
+CASES = VMS + IMAGES + TPUS + TARGETS
