@@ -21,14 +21,14 @@ ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUM
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on each cloud and show its logs
+up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on each and show its logs
 	@$(ON_SANDBOX) \
 	config=$$($(BIN)/sandbox config $(if $(CLOUD),--cloud $(CLOUD))) && \
 	pulumi stack select --create sandbox && \
 	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --non-interactive && \
 	$(BIN)/stacks export --stack sandbox && \
 	$(BIN)/jobs targets && \
-	for target in gpu gke; do \
+	for target in gpu gke vm; do \
 		grep -q "\"$$target\"" "$$ACCEL_TARGETS" || continue; \
 		job=$$($(BIN)/jobs submit $(JOB) --to $$target --wait -o id) || failed=$$?; \
 		if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi; \

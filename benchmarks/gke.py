@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
 
-from sandbox.environment import environment
 from sandbox.kubernetes.client import Cluster
-from sandbox.processes import PARTS, running, start, stop
+from sandbox.processes import PARTS, running
 
+from .deployed import deploy, google_section, sandbox
 from .measure import PYTHON, ROOT, Failed, Line, run
 
 JOBS = 500
@@ -25,24 +23,13 @@ WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads"
 TELLING = "import time\nfor _ in range(40): print(time.time(), flush=True); time.sleep(0.1)"
 
 
-@contextmanager
-def sandbox(home: Path) -> Generator[tuple[dict[str, str], float]]:
-    """A sandbox with all parts, the variables that lead to it, and the seconds that its start took."""
-    try:
-        started = time.perf_counter()
-        start(home, PARTS)
-        yield environment(home), time.perf_counter() - started
-    finally:
-        stop(home, wipe=True)
-
-
 def measure(scratch: Path) -> Iterator[Line]:
     """The pool of these jobs may grow to what holds all of them; their image is on no registry, so none runs."""
-    home = scratch / "sandbox"
-    with sandbox(home) as (variables, start_s):
+    with sandbox(scratch, PARTS) as (home, variables, start_s):
         yield Line("start of the sandbox with Google and Kubernetes", start_s, "s", limit=START_S)
-        variables |= {"ACCEL_TARGETS": str(scratch / "targets.json"), "XDG_STATE_HOME": str(scratch / "state")}
-        _deploy(scratch, variables)
+        values = google_section()
+        values["gcp"]["pools"]["system"] |= {"machine_type": "e2-standard-32", "max_nodes": 32}
+        deploy(scratch, variables, values)
         resident = sum(
             each.memory_info().rss
             for part in running(home).values()
@@ -50,22 +37,6 @@ def measure(scratch: Path) -> Iterator[Line]:
         )
         yield Line("resident memory of it", resident / 2**20, "MiB", limit=RESIDENT_MIB)
         yield from _jobs(scratch, variables, Cluster.of(home))
-
-
-def _deploy(scratch: Path, variables: dict[str, str]) -> None:
-    document = yaml.safe_load((ROOT / "Pulumi.sandbox.yaml").read_text())
-    values = document["config"]["accel:environment"]
-    del values["aws"]
-    values["gcp"]["pools"]["system"] |= {"machine_type": "e2-standard-32", "max_nodes": 32}
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, scratch)
-    (scratch / "Pulumi.yaml").write_text("name: accel\nruntime: python\n")
-    (scratch / "Pulumi.bench.yaml").write_text(yaml.safe_dump({"config": {"accel:environment": values}}))
-    settings = {**variables, "PYTHONPATH": str(ROOT)}
-    run(("pulumi", "stack", "select", "--create", "bench"), scratch, settings)
-    run(("pulumi", "up", "--stack", "bench", "--yes", "--skip-preview", "--non-interactive"), scratch, settings)
-    targets = run(("pulumi", "stack", "output", "targets", "--json", "--stack", "bench"), scratch, settings)
-    (scratch / "targets.json").write_text(targets)
 
 
 def _jobs(scratch: Path, variables: dict[str, str], cluster: Cluster) -> Iterator[Line]:

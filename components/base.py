@@ -65,3 +65,9 @@ def outputs_of(component: type[Component]) -> list[str]:
     """Names of the attributes that a component class declares as outputs."""
     own = inspect.get_annotations(component)
     return [name for name in own if name != "TYPE" and not name.startswith("_")]
+
+
+def joined(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
+    """The parts as one text, as Output.concat; but one that is None is left out: a destroy that runs the program, so
+    that hooks are there, gives it None for whatever the state has not."""
+    return pulumi.Output.all(*parts).apply(lambda known: "".join(part for part in known if part is not None))

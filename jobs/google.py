@@ -46,6 +46,7 @@ GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
 ATTEMPTS = 5
 BACKOFF_S = 0.5
 LONGEST_WAIT_S = 15
+RATE_LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 PASSING = frozenset({429, 500, 502, 503, 504})
 CONNECT_S, READ_S = 3, 30
 
@@ -162,13 +163,19 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
         return NotFound(message)
     if status in (409, 412):
         return Conflict(message)
-    if status == 429:
+    if status == 429 or (status == 403 and _limited(error)):
         return Throttled(message, SLOWER)
     if status in PASSING or status >= 500:
         return CloudSilent(message, REACH)
     if 400 <= status < 500 and error:
         return CloudRefused(message)
     return Garbled(f"{doing}: HTTP {status} without an error of Google's", REACH)
+
+
+def _limited(error: Mapping[str, Any]) -> bool:
+    """Whether a 403 is that of too many calls. Sources: https://docs.cloud.google.com/compute/api-quota,
+    https://docs.cloud.google.com/storage/docs/json_api/v1/status-codes#403-forbidden"""
+    return any((mapping(each) or {}).get("reason") in RATE_LIMITED for each in entries(error.get("errors")))
 
 
 def _told(error: Mapping[str, Any]) -> str:

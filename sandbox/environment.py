@@ -18,7 +18,7 @@ _ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
 # https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override
 _PATHS = {
     **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
-    **dict.fromkeys(("tpu", "logging", "oslogin", "secretmanager"), ""),
+    **dict.fromkeys(("tpu", "logging", "openidconnect", "oslogin", "secretmanager"), ""),
     "cloudbilling": "v1/",
     "compute": "compute/v1/",
     "storage": "storage/v1/",

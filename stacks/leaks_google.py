@@ -39,6 +39,8 @@ class Found:
     job: tuple[str, str] | None = None
     """Bucket and name of the job's record."""
     used: bool = True
+    gpus: tuple[str, int] | None = None
+    """Attached to an N1 machine: their type and number."""
 
     @property
     def of_jobs(self) -> bool:
@@ -79,14 +81,15 @@ def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) 
 def dollars_a_day(each: Found) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
     from accel.catalog import UnknownName
-    from accel.catalog.prices import price
+    from accel.catalog.node_prices import known, with_gpus
 
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
     if each.state in DEAD_REQUESTS or each.state in DEAD_NODES | {"STOPPED", "SUSPENDED"}:
         return 0.0
+    region = each.zone.rpartition("-")[0]
     try:
-        found = price("gcp", each.zone.rpartition("-")[0], each.machine)
+        found = with_gpus(region, each.machine, *each.gpus) if each.gpus else known("gcp", region, each.machine)
     except (UnknownName, LookupError):
         return None
     hour = found.spot if each.spot else found.on_demand
@@ -161,6 +164,7 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
         query={},
         job=_job(_pairs(item)),
         used=kind != "disk" or bool(item.get("users")),
+        gpus=_attached(item),
     )
 
 
@@ -203,6 +207,14 @@ def _pairs(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _machine(item: Mapping[str, Any]) -> str:
     return str(item.get("machineType", "")).rpartition("/")[2]
+
+
+def _attached(item: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Machines with GPUs built in have them listed too, and are priced with them."""
+    listed = [mapping(each) or {} for each in entries(item.get("guestAccelerators"))]
+    if not listed or not _machine(item).startswith("n1-"):
+        return None
+    return str(listed[0].get("acceleratorType", "")).rpartition("/")[2], int(listed[0].get("acceleratorCount") or 0)
 
 
 def _zone(name: str) -> str:

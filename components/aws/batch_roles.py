@@ -10,7 +10,7 @@ from pydantic import Field
 from accel.rules import placeholders
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from . import policies
 from .bucket_mounts import Access
 from .job_definition import EfsVolume
@@ -96,7 +96,7 @@ def _instance_profile(
     attached = aws.iam.RolePolicyAttachment(
         f"{name}-instance",
         role=role.name,
-        policy_arn=pulumi.Output.concat("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
+        policy_arn=joined("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
         opts=self.child(),
     )
     written = [name for name, access in args.mounted_buckets.items() if access == "read-write"]
@@ -129,7 +129,7 @@ def _execution_role(
         policies.allow(["ecr:GetAuthorizationToken"], "*"),
         policies.allow(
             ["logs:CreateLogStream", "logs:PutLogEvents"],
-            pulumi.Output.concat(args.log_group_arn, ":log-stream:*"),
+            joined(args.log_group_arn, ":log-stream:*"),
         ),
     ]
     repositories = [*args.repository_arns, *args.spec.repositories]
@@ -157,7 +157,7 @@ def _job_role(
     role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
     statements = _bucket_statements(partition, sorted({*spec.read_buckets, *spec.write_buckets}), spec.write_buckets)
     for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
-        statements.append(_mount(volume, pulumi.Output.concat("arn:", partition, ":elasticfilesystem:*:", account)))
+        statements.append(_mount(volume, joined("arn:", partition, ":elasticfilesystem:*:", account)))
     if statements:
         _policy(self, f"{name}-job", role, statements)
     return role.arn
@@ -172,9 +172,9 @@ def _bucket_statements(
         (read, ["s3:GetObject"], ["s3:ListBucket"]),
         (write, ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], []),
     ):
-        arns = [pulumi.Output.concat("arn:", partition, ":s3:::", bucket) for bucket in names]
+        arns = [joined("arn:", partition, ":s3:::", bucket) for bucket in names]
         if arns:
-            statements.append(policies.allow(on_objects, [pulumi.Output.concat(arn, "/*") for arn in arns]))
+            statements.append(policies.allow(on_objects, [joined(arn, "/*") for arn in arns]))
         if arns and on_bucket:
             statements.append(policies.allow(on_bucket, arns))
     return statements
@@ -183,10 +183,10 @@ def _bucket_statements(
 def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:
     """Source: https://docs.aws.amazon.com/efs/latest/ug/access-points-iam-policy.html"""
     actions = ["elasticfilesystem:ClientMount", *([] if volume.read_only else ["elasticfilesystem:ClientWrite"])]
-    file_system = pulumi.Output.concat(prefix, ":file-system/", volume.file_system)
+    file_system = joined(prefix, ":file-system/", volume.file_system)
     if volume.access_point is None:
         return policies.allow(actions, file_system)
-    point = pulumi.Output.concat(prefix, ":access-point/", volume.access_point)
+    point = joined(prefix, ":access-point/", volume.access_point)
     # The region is not known here, and a pattern is compared by ArnLike alone.
     return policies.allow(actions, file_system, Condition={"ArnLike": {"elasticfilesystem:AccessPointArn": point}})
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from . import notifications, policies
 from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, waiting_jobs
 from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
@@ -161,7 +161,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
     # EventBridge writes logs by a policy of CloudWatch Logs, never by a role; an account has room for ten.
     # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html
     services = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
-    streams = pulumi.Output.concat(group.arn, ":*")
+    streams = joined(group.arn, ":*")
     policy = aws.cloudwatch.LogResourcePolicy(
         f"{name}-events",
         policy_name=f"{args.prefix}-{name}-events",
@@ -169,7 +169,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
             policies.allow(["logs:CreateLogStream"], streams, Principal=services),
             policies.allow(
                 ["logs:PutLogEvents"],
-                pulumi.Output.concat(streams, ":*"),
+                joined(streams, ":*"),
                 Principal=services,
                 Condition={"ArnEquals": {"aws:SourceArn": rule.arn}},
             ),

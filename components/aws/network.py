@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.rules import aws_network as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from . import policies
 from .node_cluster import default_group
 
@@ -269,7 +269,7 @@ def _flow_logs(self: Component, name: str, vpc: aws.ec2.Vpc, days: int) -> None:
         policy=policies.document(
             policies.allow(
                 ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"],
-                [group.arn, pulumi.Output.concat(group.arn, ":*")],
+                [group.arn, joined(group.arn, ":*")],
             )
         ),
         opts=self.child(),

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from accel.contract.submissions import DIGEST, KEY_TAG, own_definition
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from . import policies
 
 READS = (
@@ -69,7 +69,7 @@ class SubmitPolicy(Component):
         partition = aws.get_partition_output(opts=invoke).partition
 
         def arn(service: str, rest: str) -> pulumi.Output[str]:
-            return pulumi.Output.concat("arn:", partition, f":{service}:{args.region}:", account, f":{rest}")
+            return joined("arn:", partition, f":{service}:{args.region}:", account, f":{rest}")
 
         named = [form for each in args.definition_arns for form in _both(each)]
         arns = [*args.queue_arns, *named]
@@ -91,7 +91,7 @@ class SubmitPolicy(Component):
 def _both(arn: pulumi.Input[str]) -> list[pulumi.Input[str]]:
     # A request that names no revision is held against the bare ARN, whatever the guide says
     # (https://github.com/aws/aws-cdk/issues/26128), one that does against the revision's.
-    return [arn, pulumi.Output.concat(arn, ":*")]
+    return [arn, joined(arn, ":*")]
 
 
 def _submit(arns: list[Any]) -> policies.Statement:
@@ -100,13 +100,11 @@ def _submit(arns: list[Any]) -> policies.Statement:
 
 def _rest(args: SubmitPolicyArgs, batch: pulumi.Output[str], published: pulumi.Output[str]) -> list[policies.Statement]:
     """All but the queues and definitions. `batch`: an ARN of Batch as far as the kind of resource."""
-    own = _both(
-        pulumi.Output.concat(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST))
-    )
+    own = _both(joined(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
     statements = [
         # A job's own definition, and the tags of both; a request with tags asks for TagResource besides.
         policies.allow(["batch:RegisterJobDefinition", "batch:SubmitJob", "batch:TagResource"], own),
-        policies.allow(["batch:SubmitJob", "batch:TagResource"], pulumi.Output.concat(batch, "job/*")),
+        policies.allow(["batch:SubmitJob", "batch:TagResource"], joined(batch, "job/*")),
         policies.allow(
             ["iam:PassRole"],
             list(args.role_arns),
@@ -116,13 +114,13 @@ def _rest(args: SubmitPolicyArgs, batch: pulumi.Output[str], published: pulumi.O
         # (https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html).
         policies.allow(
             ["batch:TerminateJob"],
-            pulumi.Output.concat(batch, "job/*"),
+            joined(batch, "job/*"),
             Condition={"Null": {f"aws:ResourceTag/{KEY_TAG}": "false"}},
         ),
-        policies.allow(["batch:TerminateJob"], pulumi.Output.concat(batch, "job/*:*")),
+        policies.allow(["batch:TerminateJob"], joined(batch, "job/*:*")),
         policies.allow(list(READS), "*"),
-        policies.allow(["logs:GetLogEvents"], pulumi.Output.concat(args.log_group_arn, ":log-stream:*")),
-        policies.allow(["ssm:GetParametersByPath"], [published, pulumi.Output.concat(published, "/*")]),
+        policies.allow(["logs:GetLogEvents"], joined(args.log_group_arn, ":log-stream:*")),
+        policies.allow(["ssm:GetParametersByPath"], [published, joined(published, "/*")]),
     ]
     if args.claim_table_arn is not None:
         statements.append(policies.allow(list(ROWS), args.claim_table_arn))

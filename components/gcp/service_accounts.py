@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.rules import gcp_accounts as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from ..sdk import gcp
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
@@ -146,9 +146,7 @@ class WorkloadServiceAccount(Component):
             f"{name}-workload-identity",
             service_account_id=account.name,
             role="roles/iam.workloadIdentityUser",
-            member=pulumi.Output.concat(
-                "serviceAccount:", args.workload_pool, f"[{spec.namespace}/{spec.service_account}]"
-            ),
+            member=joined("serviceAccount:", args.workload_pool, f"[{spec.namespace}/{spec.service_account}]"),
             opts=self.child(),
         )
         for role in dict.fromkeys(spec.roles):

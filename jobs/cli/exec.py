@@ -55,21 +55,20 @@ def exec(
     if tty and not sys.stdin.isatty():
         raise BadInput("--tty: standard input is no terminal; leave it out, or use --stdin")
     try:
-        code = 0
-        places = backend.places(ref)
-        everywhere = task is None and bool(places.word)
-        if check:
+        places = backend.places(ref) if check or task is None else None
+        if check and places:
             from .checking import check as checked
 
             numbers = places.running if task is None else (task,)
             checked(backend, ref, places, numbers, host, settings.output)
-        elif everywhere and (stdin or tty):
+            code = 0
+        elif places is None or places.word is None:
+            code = _one(backend, ref, command, task, stdin, tty, host)
+        elif stdin or tty:
             shown = ", ".join(map(str, places.running[:6])) + (", ..." if len(places.running) > 6 else "")
             raise BadInput(f"{ref}: --{places.word} is missing; {places.word}s that run: {shown}")
-        elif everywhere:
-            code = _several(backend, ref, command, places, host)
         else:
-            code = _one(backend, ref, command, task, stdin, tty, host)
+            code = _several(backend, ref, command, places, host)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on, and so may the command") from None
     click.get_current_context().exit(code)
@@ -100,7 +99,7 @@ def _several(backend: "Exec", ref: "JobRef", command: tuple[str, ...], places: "
         try:
             return backend.run(ref, command, streams, task=number, host=host)
         except JobsError as error:
-            lines.write(name, True, f"error: {error.message}\n".encode())
+            lines.write(name, True, f"error: {error.message}{f' ({error.hint})' if error.hint else ''}\n".encode())
             raise
         finally:
             lines.end(name)

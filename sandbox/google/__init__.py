@@ -6,6 +6,8 @@ from pathlib import Path
 
 PROJECT = "accel-sandbox"
 PROJECT_NUMBER = "210020003000"
+USER = "somebody@example.com"
+"""Whose token it is."""
 
 
 def token(home: Path) -> str:

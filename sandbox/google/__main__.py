@@ -10,6 +10,7 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
                                 queued resource below its API: projects/PROJECT/zones/ZONE/instances/NAME.
     GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
     POST   /oauth2.googleapis.com/token  a token, for whatever grant.
+    GET    /openidconnect.googleapis.com/v1/userinfo  whose token it is.
     GET    /v4/connect  the TCP relay of Identity-Aware Proxy: guests/relay.py.
 """
 
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from . import token
-from .api import PREEMPT, Found, answer
+from . import USER, token
+from .api import PREEMPT, Found, answer, authorized
 from .errors import Refused
 from .faults import Plan
 from .guests import relay
@@ -60,6 +61,12 @@ def preempt(world: World, body: bytes) -> Any:
     return {"name": name}
 
 
+def userinfo(world: World, bearer: str | None) -> Any:
+    """Whose token it is. Source: https://developers.google.com/identity/openid-connect/openid-connect"""
+    authorized(world, bearer)
+    return {"sub": "100000000000000000001", "email": USER, "email_verified": True}
+
+
 def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -83,6 +90,8 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":
                     made = {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
+                elif parts.path == "/openidconnect.googleapis.com/v1/userinfo":
+                    made = userinfo(world, self.headers.get("Authorization"))
                 else:
                     made = answer(world, found, self.command, parts.path, parts.query, body, self.headers)
             except Refused as refused:

@@ -146,8 +146,8 @@ _MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 
 
 def _commitment(call: Call, key: str, item: Json) -> None:
-    """A commitment begins on the next day, at midnight in Pacific time: here at once. It cannot be deleted. Source:
-    https://cloud.google.com/compute/docs/instances/signing-up-committed-use-discounts."""
+    """A commitment cannot be deleted: the API has no method for it. Google's begins on the next day (from memory), the
+    sandbox's at once."""
     _new_commitment(call, key, item)
     if item.get("plan") not in _MONTHS:
         raise Refused(400, "Required field 'resource.plan' not specified", "required")
@@ -169,7 +169,7 @@ _new_future: Any = kept("futureReservations", "FutureReservation").made
 
 def _future(call: Call, key: str, item: Json) -> None:
     """States: https://cloud.google.com/compute/docs/instances/future-reservations-overview. Google approves after days,
-    the sandbox at once, unless the machine is out of stock; it makes the reservation when the window begins."""
+    the sandbox at once, unless the machine is out of stock. The reservation is made when the window begins."""
     _new_future(call, key, item)
     if "startTime" not in item.get("timeWindow", {}):
         raise Refused(400, "Required field 'resource.timeWindow.startTime' not specified", "required")

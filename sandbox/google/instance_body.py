@@ -93,7 +93,7 @@ def has_accelerators(machine_type: str, given: list[Json]) -> bool:
 def scheduling(item: Json, has_gpus: bool, at: str) -> None:
     """Sources of the wordings: https://github.com/iterative/cml/issues/1398,
     https://github.com/percona/mongo_terraform_ansible/issues/34, https://github.com/skypilot-org/skypilot/issues/3235,
-    and perkeep's and travis-ci/worker's gce.go for OnHostMaintenance."""
+    and for OnHostMaintenance comments of public code that works around it."""
     asked: Json = item.setdefault("scheduling", {})
     preemptible, model = asked.get("preemptible", False), asked.get("provisioningModel")
     spot = preemptible or model == "SPOT"

@@ -59,7 +59,7 @@ def _is_off(call: Call) -> Callable[[], bool]:
 
 
 def _not_ready(call: Call) -> Refused:
-    # https://github.com/hashicorp/terraform-provider-google/issues/6094 and its like.
+    # https://github.com/googleapis/google-cloud-java/issues/9312; the words in full are from memory.
     return Refused(400, f"The resource '{call.key}' is not ready", "resourceNotReady")
 
 
@@ -126,7 +126,7 @@ def detach_disk(call: Call, collection: Collection) -> Json:
 
 def guest_attributes(call: Call, collection: Collection) -> Json:
     """What the guest wrote below `queryPath` ("space/" or "space/key"), or as `variableKey`. Wording:
-    https://github.com/google-cloud-sdk-unofficial/google-cloud-sdk (ssh_utils: hostkeys)."""
+    ssh_utils.py of gcloud, which looks for it."""
     verbs.get(call, collection)
     path = call.query.get("queryPath") or call.query.get("variableKey", "")
     space, _, name = path.partition("/")

@@ -19,7 +19,7 @@ def _made(call: Call, key: str, item: Json) -> None:
     if not kind:
         raise Refused(400, "Required field 'resource.properties.machineType' not specified", "required")
     if "/" in kind:
-        # https://github.com/hashicorp/terraform-provider-google/issues/4168: templates take bare names.
+        # A template takes bare names; the words are those of a name that does not match, from memory.
         said = f"Invalid value for field 'resource.properties.machineType': '{kind}'. Must be a match of regex"
         raise Refused(400, f"{said} '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
     at = "resource.properties"

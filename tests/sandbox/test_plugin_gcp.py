@@ -97,7 +97,7 @@ def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> 
     assert planned.step("queued", "replace").replaces == ("nodeConfig",)
     assert planned.step("sub", "update").diffs == ("ipCidrRange", "privateIpGoogleAccess")
     same = {step.name for step in planned.steps if step.op == "same" and ":providers:" not in step.type}
-    assert same == {"out", "logs", "sometimes", "identity", "reads", "images", "token"}
+    assert same == {"out", "logs", "sometimes", "identity", "reads", "images", "token", "release"}
     still(engine, count)
     found = fake.call("GET", f"{CONTAINER}/us-central1/clusters/ml")
     assert found["releaseChannel"] == {"channel": "RAPID"} and found["resourceLabels"]["stage"] == "b"

@@ -120,6 +120,11 @@ class Lines:
         print(f"accel: {text}", flush=True)  # noqa: T201
         self.put(f"accel: {text}", severity)
 
+    @property
+    def count(self) -> int:
+        """The number of the next line: those of the lines that were put are below it."""
+        return self._number
+
     def flush(self, patience_s: float) -> bytes:
         """Waits until all is written, at most so long; what is left is in the file then. The file's bytes, the last of
         them where they are many."""

@@ -99,6 +99,7 @@ def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log:
             "reason": ended.reason,
             "started": started[0] if started else None,
             "stopped": command.now(),
+            "lines": log.count,
         }
         folder.write(f"result-{host.index}.json", result, once=True)
         cloud.tell("result", json.dumps(result))

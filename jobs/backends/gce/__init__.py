@@ -6,7 +6,7 @@ from ...backend import Request
 from ...errors import BadInput
 from ...job import Job
 from ..vms.backend import VmBackend
-from ..vms.control import Machines
+from ..vms.told import Telling
 from .render import KIND, render
 
 __all__ = ["KIND", "GceBackend"]
@@ -23,7 +23,7 @@ class GceBackend(VmBackend):
             raise BadInput("render: needs a target; a bucket alone does not say where VMs are")
         return render(job, name, key, self.target_name, self.target)
 
-    def machines(self) -> Machines:
+    def machines(self) -> Telling:
         """See instances.py."""
         from .instances import Instances
 

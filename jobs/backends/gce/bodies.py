@@ -31,9 +31,10 @@ def group_path(record: Record, attempt: Attempt) -> str:
     return f"{zone_path(record, attempt)}/instanceGroupManagers/{part(attempt.name)}"
 
 
-def instance_path(record: Record, attempt: Attempt) -> str:
-    """Of the attempt's one instance."""
-    return f"{zone_path(record, attempt)}/instances/{part(attempt.name)}"
+def instance_path(record: Record, attempt: Attempt, number: int | None = None) -> str:
+    """Of the attempt's one instance, or of one in its group."""
+    name = attempt.name if number is None else f"{attempt.name}-{number}"
+    return f"{zone_path(record, attempt)}/instances/{part(name)}"
 
 
 def names(record: Record, attempt: Attempt) -> list[str]:

@@ -10,13 +10,15 @@ import uuid
 from typing import Any
 
 from ...errors import CloudRefused, CloudSilent, NotFound
-from ...google import mapping, part
+from ...google import line, mapping, part
 from ...google_api import Conflict, Google
 from ...kubernetes_answers import part as inside
 from ...kubernetes_answers import parts
+from ...timing import pause
 from ..vms import marks
 from ..vms.control import ABSENT, STARTING, TAKEN, NoCapacity, Seen
 from ..vms.record import ENDED, MADE, PLANNED, Attempt, Record
+from ..vms.told import SERIAL_BYTES, Told, maintenance
 from . import bodies, states
 
 API = bodies.API
@@ -47,13 +49,13 @@ class Instances:
             if self._instance(record, attempt) is None:
                 raise CloudRefused(f"{attempt.name} in {attempt.zone}: is there already, and is not this job's")
             return
-        until = time.monotonic() + REFUSED_S
+        until, turn = time.monotonic() + REFUSED_S, 0
         while not self._done(record, attempt, operation) and time.monotonic() < until:
             found = self._instance(record, attempt)
             if found and states.of_instance(found).state != STARTING:
                 return
-            time.sleep(self._google.timing.poll_s)
-            operation = self._operation(record, attempt, operation)
+            pause(self._google.timing, turn)
+            operation, turn = self._operation(record, attempt, operation), turn + 1
 
     def _make_group(self, record: Record, attempt: Attempt) -> None:
         zone = bodies.zone_path(record, attempt)
@@ -66,24 +68,24 @@ class Instances:
                 if self._own(own, record, attempt) is None:
                     raise CloudRefused(f"{own}: is there already, and is not this job's")
                 continue
-            until = time.monotonic() + REFUSED_S
+            until, turn = time.monotonic() + REFUSED_S, 0
             while not self._done(record, attempt, operation):
                 if time.monotonic() >= until:
                     raise CloudSilent(f"{own}: was asked for, and is not there yet")
-                time.sleep(self._google.timing.poll_s)
-                operation = self._operation(record, attempt, operation)
+                pause(self._google.timing, turn)
+                operation, turn = self._operation(record, attempt, operation), turn + 1
         missing = sorted(set(bodies.names(record, attempt)) - self._managed(record, attempt).keys())
         if missing:
             body = {"instances": [{"name": name} for name in missing]}
             path = f"{bodies.group_path(record, attempt)}/createInstances"
             query = {"requestId": _id(record, attempt, f"instances {missing}")}
-            self._google.post(API, path, body, repeat=True, **query)
+            _operating(path, self._google.post(API, path, body, repeat=True, **query))
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """The operation; None where there is one of that name."""
         query = {"requestId": _id(record, attempt, path)}
         try:
-            return self._google.post(API, path, body, repeat=True, **query)
+            return _operating(path, self._google.post(API, path, body, repeat=True, **query))
         except Conflict:
             return None
         except (CloudRefused, CloudSilent) as refused:
@@ -130,11 +132,43 @@ class Instances:
         seen = states.of_group(bodies.names(record, attempt), managed)
         return states.going(seen, managed) if attempt.state == ENDED else seen
 
-    def _ended(self, record: Record, attempt: Attempt) -> Seen:
-        """What became of the instance, as far as its zone remembers: operations are kept for some weeks."""
-        link = f"{LINKS}/{bodies.instance_path(record, attempt)}"
+    def told(self, record: Record, attempt: Attempt) -> Told:
+        """The instances' states, why those of a group are not made, and their maintenance."""
+        if record.body["machine"]["group"]:
+            managed = self._managed(record, attempt)
+            return Told(tuple(states.told(name, managed.get(name)) for name in bodies.names(record, attempt)))
+        found = self._instance(record, attempt)
+        if found is None:
+            return Told((f"there is no instance {attempt.name} in {attempt.zone}",))
+        # `statusMessage` is optional, and for people. Source: the schema Instance of the API.
+        more = f": {line(found['statusMessage'])}" if found.get("statusMessage") else ""
+        now = (f"instance {attempt.name} in {attempt.zone} is {found.get('status')}{more}",)
+        return Told(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
+
+    def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """The end of the first machine's serial port. Source:
+        https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/getSerialPortOutput"""
+        path = bodies.instance_path(record, attempt, 0 if record.body["machine"]["group"] else None)
+        try:
+            answer = self._google.get(API, f"{path}/serialPort", start=-SERIAL_BYTES)
+        except NotFound:
+            return ()
+        return tuple(text for each in str(answer.get("contents") or "").splitlines() if (text := each.strip()))
+
+    def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """The operations on the first machine: who asked, and what came of it."""
+        found = self._operations(record, attempt, 0 if record.body["machine"]["group"] else None)
+        return tuple(map(states.done, sorted(found, key=lambda each: str(each.get("insertTime")))))
+
+    def _operations(self, record: Record, attempt: Attempt, number: int | None = None) -> list[dict[str, Any]]:
+        """On an instance, as far as its zone remembers: operations are kept for some weeks."""
+        link = f"{LINKS}/{bodies.instance_path(record, attempt, number)}"
         path = f"{bodies.zone_path(record, attempt)}/operations"
-        told = list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
+        return list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
+
+    def _ended(self, record: Record, attempt: Attempt) -> Seen:
+        """What became of the instance."""
+        told = self._operations(record, attempt)
         for operation in told:
             if operation.get("operationType") == "insert" and (
                 errors := parts(mapping(operation.get("error")) or {}, "errors")
@@ -196,6 +230,13 @@ class Instances:
             token = str(page.get("nextPageToken") or "") or None
             if token is None:
                 return found
+
+
+def _operating(path: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, which is an operation. Raises CloudSilent for any other: whether anything was made is not known."""
+    if not answer.get("name"):
+        raise CloudSilent(f"{path}: the answer is no operation")
+    return answer
 
 
 def _id(record: Record, attempt: Attempt, what: str) -> str:

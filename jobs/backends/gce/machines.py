@@ -138,10 +138,14 @@ def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warn
         faults.append(f"{what}: is missing, and so is gce.machine_type; the target has machines of every type")
         return []
     known = [_of(machine_named("gcp", name)) for name in target.machine_types if not n1(name)]
-    gpus = wanted.count if wanted else 0
-    found = sorted((each for each in known if each.gpus == gpus), key=lambda each: (each.vcpus, each.memory_mib))
+    having = [each for each in known if each.gpus == (wanted.count if wanted else 0)]
+    if not having and wanted is None:
+        having = known  # a job that asks for no GPU gets what the machine has, as on a queue of AWS Batch
+    found = sorted(having, key=lambda each: (each.vcpus, each.memory_mib))
     if not found:
-        message = f"no machine of the target has {gpus} GPUs: {', '.join(target.machine_types)}"
+        message = (
+            f"no machine of the target has {wanted.count if wanted else 0} GPUs: {', '.join(target.machine_types)}"
+        )
         faults.append(f"accelerator: {message}")
     return found
 

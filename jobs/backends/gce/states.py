@@ -107,6 +107,23 @@ def _quota(info: Mapping[str, Any]) -> str:
     return f"{info.get('metricName')}: limit {limit}{f', {where}' if where else ''}"
 
 
+def told(name: str, found: Mapping[str, Any] | None) -> str:
+    """An instance of a group, in words."""
+    if found is None:
+        return f"instance {name} is not there"
+    errors = parts(inside(found, "lastAttempt", "errors"), "errors")
+    why = f": {refusal('', errors).message}" if errors else ""
+    return f"instance {name} is {found.get('instanceStatus') or found.get('currentAction')}{why}"
+
+
+def done(operation: Mapping[str, Any]) -> str:
+    """An operation, in words. Fields: the schema Operation of the API."""
+    errors = parts(mapping(operation.get("error")) or {}, "errors")
+    why = f": {refusal('', errors).message}" if errors else ""
+    who = f" by {operation['user']}" if operation.get("user") else ""
+    return f"{operation.get('insertTime')} {operation.get('operationType')}{who}{why}"
+
+
 def busy(message: str) -> bool:
     """Whether an error's words are those of a resource that is being changed, or used by one that is."""
     said = message.lower()

@@ -52,15 +52,8 @@ def advance(
                 return record  # the cloud does not show it yet
             case Make():
                 made = record.last.number
-                try:
-                    machines.make(record, record.last)
-                except (NoCapacity, CloudRefused) as refused:
-                    outcome = NO_CAPACITY if isinstance(refused, NoCapacity) else REFUSED
-                    step = end(record, outcome, refused.message, clock())
-                    if kept.replace(step.record, generation) is not None:
-                        _tell(record, step.record, say)
-                    continue
-                _take_back(machines, kept, record)
+                if ask(machines, kept, record, generation, clock, say) is None:
+                    take_back(machines, kept, record)
             case Remove():
                 machines.remove(record, record.last)
                 if machines.look(record, record.last).state != ABSENT:
@@ -70,8 +63,29 @@ def advance(
     raise AssertionError(f"{name}: no end after {STEPS} steps")
 
 
-def _take_back(machines: Machines, kept: Kept, before: Record) -> None:
-    """Another client may have ended the attempt while this one made its machines: nobody else would remove them."""
+def ask(
+    machines: Machines,
+    kept: Kept,
+    record: Record,
+    generation: str,
+    clock: Callable[[], datetime],
+    say: Callable[[str], None] = lambda text: None,
+) -> NoCapacity | CloudRefused | None:
+    """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile."""
+    try:
+        machines.make(record, record.last)
+    except (NoCapacity, CloudRefused) as refused:
+        outcome = NO_CAPACITY if isinstance(refused, NoCapacity) else REFUSED
+        step = end(record, outcome, refused.message, clock())
+        if kept.replace(step.record, generation) is not None:
+            _tell(record, step.record, say)
+        return refused
+    return None
+
+
+def take_back(machines: Machines, kept: Kept, before: Record) -> None:
+    """Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
+    would this one, were it killed here: then they see it themselves when they start. See the agent's hosts.py.)"""
     now, _ = kept.read(before.name)
     attempt = next((each for each in now.attempts if each.number == before.last.number), None)
     if attempt and attempt.state in (ENDED, GONE):

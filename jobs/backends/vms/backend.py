@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Self
 from accel.contract.google_vms import VmGround
 
 from ...backend import JobRef, LogLine, Places, Request, Status, Streams
-from ...errors import BadInput, CloudRefused, CloudSilent, NotFound
+from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from ...google_api import Google
 from ...job import Job
 from ...keys import content_hash, platform_name
-from ...timing import Timing
+from ...timing import Timing, pause
 from . import marks
-from .advance import advance, look
-from .control import Machines, NoCapacity, Seen
+from .advance import advance, ask, look, take_back
+from .control import Machines, Seen
 from .logs import logs
-from .record import MADE, PLANNED, Attempt, Record, Result
+from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
 from .run import Shells, places
 from .status import status_of
@@ -76,25 +76,36 @@ class VmBackend:
         ref = JobRef(self.KIND, self.bucket, record.name)
         try:
             record, generation = self.records.claim(record)
-            if generation is None:
-                self.tend(ref)
-                return ref
-            self._first(record, generation)
+            if generation is not None:
+                self._first(record, generation)
+            elif never_made(found := self._advance(record.name)):
+                raise CloudRefused(found.last.reason)
         except CloudSilent as error:
             raise CloudSilent(error.message, AGAIN) from error
+        except NoCredentials as error:
+            raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
         return ref
 
     def _first(self, record: Record, generation: str) -> None:
         """The machines of a job that was just claimed: three calls, where nobody else is about."""
-        try:
-            self.machines().make(record, record.last)
-        except NoCapacity:
-            self._advance(record.name)
-        except CloudRefused:
-            self.records.withdraw(record, generation)
-            raise
+        machines = self.machines()
+        refused = ask(machines, self.records, record, generation, _now)
+        if refused is None:
+            made = record.with_last(state=MADE, made=_now().isoformat())
+            if self.records.replace(made, generation) is None:
+                take_back(machines, self.records, record)
+            return
+        timing = self._timing or Timing()
+        for turn in range(timing.attempts):
+            # What a refused request leaves goes step by step.
+            now = self._advance(record.name)
+            if now.ended or not never_made(now):
+                break
+            pause(timing, turn)
         else:
-            self.records.replace(record.with_last(state=MADE, made=_now().isoformat()), generation)
+            now = self._advance(record.name)
+        if never_made(now):
+            raise refused
 
     def status(self, ref: JobRef) -> Status:
         """From the record, the machines' states, and what they told. Raises NotFound."""

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 from ...errors import BadInput, CloudSilent, NotFound
 from ...google_api import Conflict, Google, object_path
-from .marks import FOLDER
-from .record import Attempt, Record, Result, as_json, of_json, result_of
+from .marks import FOLDER, attempt_name
+from .record import Attempt, Record, Result, as_json, never_made, of_json, result_of
 
 _RESULT = re.compile(r"/result-(\d+)\.json$")
 _AT_ONCE = 8
@@ -28,12 +29,20 @@ class Records:
 
     def claim(self, record: Record) -> tuple[Record, str | None]:
         """The job of the record's key: this one with its generation where it is new, or what an earlier submit left.
+        A job that was refused when it was asked for is new again, and its next attempt has another number.
 
         Raises BadInput where the key is another job's.
         """
         try:
             return record, self._google.write(self.bucket, _path(record.name), _bytes(record), generation=0)
         except Conflict:
+            found, generation = self.read(record.name)
+        if found.ended and found.key == record.key and never_made(found):
+            number = found.last.number + 1
+            new = replace(record.last, number=number, name=attempt_name(record.name, number))
+            anew = replace(record, attempts=(*found.attempts, new))
+            if made := self.replace(anew, generation):
+                return anew, made
             found, _ = self.read(record.name)
         if (found.key, found.spec_hash) != (record.key, record.spec_hash):
             raise BadInput(
@@ -61,12 +70,6 @@ class Records:
             return self._google.write(self.bucket, _path(record.name), _bytes(record), generation=generation)
         except Conflict:
             return None
-
-    def withdraw(self, record: Record, generation: str) -> None:
-        """Takes back a claim of which nothing came, unless somebody has gone on with it."""
-        with suppress(Conflict):
-            path = object_path(self.bucket, _path(record.name))
-            self._google.delete("storage", path, ifGenerationMatch=generation)
 
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]:
         """What the hosts of an attempt have said, by their numbers."""

@@ -27,6 +27,8 @@ def test_a_job_runs_and_its_machine_goes(cloud: Cloud) -> None:
     line = next(each for each in cloud.google.lines.values() if each["textPayload"] == "hello")
     assert line["labels"] == {"accel-job": "train-000000000000", "accel-attempt": "1", "accel-host": "0"}
     assert line["insertId"].startswith("train-000000000000-0-0000")
+    numbers = [int(each.rpartition("-")[2]) for each in cloud.google.lines]
+    assert numbers == list(range(result["lines"])), "the result says where the log ends"
     assert f"{FOLDER}/log-0.txt" not in cloud.google.objects
 
 

@@ -170,6 +170,12 @@ def test_the_smallest_machine_that_holds_the_job(fields: Fields, machine: str) -
     assert make_request(**fields).body["type"] == machine
 
 
+def test_without_an_accelerator_it_is_the_targets_smallest_machine() -> None:
+    target = make_target(machine_types=["g2-standard-8", "g2-standard-4"])
+    body = make_request(target, accelerator=None).body
+    assert (body["type"], body["gpus"]) == ("g2-standard-4", 1)
+
+
 def test_a_machine_ends_after_its_job_whatever_happens() -> None:
     """Google deletes it a while after the job's own time, and the agent knows its time before."""
     for fields in ({"timeout_s": "4h"}, {"gce": {"max_run": "12h"}}, {"timeout_s": 60, "gce": {"max_run": "12h"}}):

@@ -1,0 +1,310 @@
+"""Capacity of Compute Engine that is kept or bought: reservations, now or later, placement policies, commitments."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from accel.catalog.attached import n1
+from accel.catalog.gke_machines import compact_placement, series
+from accel.catalog.nearest import nearest
+from accel.rules.finding import COMPUTE, Finding, Rule, did_you_mean
+
+_INSTANCES = f"{COMPUTE}instances/"
+_RESERVATIONS = f"{_INSTANCES}reservations-overview"
+_FUTURE = f"{_INSTANCES}future-reservations-overview"
+_CALENDAR = f"{_INSTANCES}create-future-reservations-calendar-mode"
+_COMMITMENTS = f"{_INSTANCES}signing-up-committed-use-discounts"
+_COMMITMENT_API = f"{COMPUTE}reference/rest/v1/regionCommitments"
+_PLACEMENT = f"{_INSTANCES}placement-policies-overview"
+
+SPOT = Rule(
+    "gcp.reservation.spot", "reject", "Spot VMs use no reservation and get no discount of a commitment", _RESERVATIONS
+)
+END = Rule("gcp.reservation.end", "reject", "A reservation ends at a time or after a while, not both", _RESERVATIONS)
+TIME = Rule(
+    "gcp.reservation.time", "reject", "A time is in the form of RFC 3339, with its zone",
+    f"{COMPUTE}reference/rest/v1/reservations",
+)  # fmt: skip
+SHARE = Rule(
+    "gcp.reservation.share",
+    "reject",
+    "A reservation is shared with 100 other projects at most, each named once",
+    f"{_INSTANCES}reservations-shared",
+)
+USE = Rule(
+    "gcp.reservation.use",
+    "reject",
+    "A machine comes out of a reservation of its own zone and its own machine type",
+    f"{_INSTANCES}reservations-consume",
+)
+BOUND = Rule("gcp.reservation.bound", "reject", "A future reservation takes no GPUs that are attached to N1",
+    "https://github.com/hashicorp/terraform-provider-google/issues/25783",
+)  # fmt: skip
+WINDOW = Rule(
+    "gcp.future-reservation.window", "reject", "A future reservation has a start, and one end after it", _FUTURE
+)
+CALENDAR = Rule(
+    "gcp.future-reservation.calendar",
+    "reject",
+    "Calendar mode is for machines from A3 on, and for 90 days at most",
+    _CALENDAR,
+)
+NAME = Rule(
+    "gcp.future-reservation.name",
+    "reject",
+    "What a future reservation delivers has a name or a prefix of names, not both",
+    f"{COMPUTE}reference/rest/v1/futureReservations",
+)
+BINDING = Rule(
+    "gcp.future-reservation.purchase",
+    "reject",
+    "A request that is submitted binds once Google approves it",
+    f"{_INSTANCES}delete-future-reservations",
+)
+DISTANCE = Rule(
+    "gcp.placement.distance", "reject", "A workload policy has a longest distance or a topology, not both",
+    f"{COMPUTE}reference/rest/v1/resourcePolicies",
+)  # fmt: skip
+PLACED = Rule(
+    "gcp.placement.use",
+    "reject",
+    "A policy is of the region of what it places; a workload policy places the VMs of a group only",
+    f"{COMPUTE}instance-groups/about-workload-policies",
+)
+UNKNOWN = Rule("gcp.placement.unknown", "reject", "A placement is one of the stack's, or a path", _PLACEMENT)
+PURCHASE = Rule(
+    "gcp.commitment.purchase", "reject", "A commitment is paid to its end, and cannot be cancelled", _COMMITMENTS
+)
+SERIES = Rule("gcp.commitment.series", "reject", "A commitment is for one series that has them", _COMMITMENT_API)
+RESOURCES = Rule(
+    "gcp.commitment.resources",
+    "reject",
+    "A commitment is for so many of a machine, or for vCPUs and memory, in 256 MiB, and what else is named",
+    _COMMITMENT_API,
+)
+ATTACHED = Rule(
+    "gcp.commitment.reservation",
+    "reject",
+    "A commitment for GPUs or local SSDs has a reservation for them, in its region",
+    f"{COMPUTE}committed-use-discounts/purchase-commitments-with-reservations",
+)
+
+RULES = (
+    SPOT, END, TIME, SHARE, USE, BOUND, WINDOW, CALENDAR, NAME, BINDING, DISTANCE, PLACED, UNKNOWN, PURCHASE, SERIES,
+    RESOURCES, ATTACHED,
+)  # fmt: skip
+
+CONSENT = "i_understand_this_is_a_purchase"
+MOST_PROJECTS = 100
+CALENDAR_LONGEST_S = 90 * 24 * 3600
+SHORTEST_S = 24 * 3600
+_CALENDAR_SERIES = ("a3", "a4", "a4x")
+"""Source: reservationMode of https://docs.cloud.google.com/python/docs/reference/google-cloud-compute-v1beta, "A3+"."""
+
+TYPES = {
+    "a2": "ACCELERATOR_OPTIMIZED",
+    "a3-highgpu": "ACCELERATOR_OPTIMIZED_A3",
+    "a3-edgegpu": "ACCELERATOR_OPTIMIZED_A3",
+    "a3-megagpu": "ACCELERATOR_OPTIMIZED_A3_MEGA",
+    "a3-ultragpu": "ACCELERATOR_OPTIMIZED_A3_ULTRA",
+    "a4": "ACCELERATOR_OPTIMIZED_A4",
+    "g2": "GRAPHICS_OPTIMIZED",
+    "g4": "GRAPHICS_OPTIMIZED_G4",
+    "n1": "GENERAL_PURPOSE",
+}
+"""The type of a commitment by machine series: `type` of the API. That a2 and g2 have the plain names, and that
+a3-edgegpu counts as A3, is inferred: no other name of the list could be theirs."""
+
+
+def spot(on: bool, what: str, field: str = "spot") -> list[Finding]:
+    """Whether capacity is to be Spot."""
+    return [SPOT.finding(field, f"is true, on a {what}", "leave it out")] if on else []
+
+
+def commitment_type(machine_type: str) -> str | None:
+    """The type of commitment for a machine type; None where there is none."""
+    return TYPES.get("-".join(machine_type.split("-")[:2])) or TYPES.get(series(machine_type))
+
+
+def _when(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo and "T" in text else None
+
+
+def time(text: str | None, field: str) -> list[Finding]:
+    """A time that the API is given."""
+    if text is None or _when(text):
+        return []
+    return [TIME.finding(field, f'is "{text}", which is no time with a zone', "write one such as 2027-01-31T08:00:00Z")]
+
+
+def end(at: str | None, after_s: int | None) -> list[Finding]:
+    """How a reservation ends."""
+    if at is not None and after_s is not None:
+        return [END.finding("delete_at", f"is {at}, and delete_after_s is {after_s}", "leave one out")]
+    return time(at, "delete_at")
+
+
+def share(projects: Sequence[str], field: str = "share_with") -> list[Finding]:
+    """With whom a reservation is shared."""
+    if len(projects) > MOST_PROJECTS:
+        return [SHARE.finding(field, f"are {len(projects)} projects", f"name {MOST_PROJECTS} at most")]
+    twice = [name for index, name in enumerate(projects) if name in projects[:index]]
+    return [SHARE.finding(field, f"names {name} twice", "name it once") for name in twice[:1]]
+
+
+def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: str) -> list[Finding]:
+    """Zone and machine type of what comes out of a reservation against those of the reservation."""
+    if wanted == reserved:
+        return []
+    message = f"is {name}, of {' in '.join(reversed(reserved))}, and this is {' in '.join(reversed(wanted))}"
+    return [USE.finding(field, message, "use its zone and its machine type, or another reservation")]
+
+
+def window(start: str, until: str | None, duration_s: int | None) -> list[Finding]:
+    """When a future reservation is; whether it lies in the future is for Google to say."""
+    if (until is None) == (duration_s is None):
+        message = "is missing, and so is duration_s" if until is None else f"is {until}, beside duration_s"
+        return [WINDOW.finding("end_time", message, "write one of the two")]
+    if wrong := time(start, "start_time") + time(until, "end_time"):
+        return wrong
+    length = _length_s(start, until, duration_s)
+    if length < SHORTEST_S:
+        field, given = ("end_time", until) if until else ("duration_s", duration_s)
+        return [
+            WINDOW.finding(field, f"is {given}, which is {length} s after the start", f"take {SHORTEST_S} s or more")
+        ]
+    return []
+
+
+def _length_s(start: str, until: str | None, duration_s: int | None) -> int:
+    begins, ends = _when(start), _when(until) if until else None
+    if begins and ends:
+        return int((ends - begins) / timedelta(seconds=1))
+    return duration_s or 0
+
+
+def calendar(mode: str, machine_type: str, start: str, until: str | None, duration_s: int | None) -> list[Finding]:
+    """What calendar mode asks for."""
+    if mode != "CALENDAR":
+        return []
+    found: list[Finding] = []
+    if series(machine_type) not in _CALENDAR_SERIES:
+        message = f"is CALENDAR, and the machine is {machine_type}"
+        found.append(CALENDAR.finding("mode", message, f"use DEFAULT, or a machine of {', '.join(_CALENDAR_SERIES)}"))
+    if (length := _length_s(start, until, duration_s)) > CALENDAR_LONGEST_S:
+        field = "end_time" if until else "duration_s"
+        message = f"is {length} s after the start, in calendar mode"
+        found.append(CALENDAR.finding(field, message, f"take {CALENDAR_LONGEST_S} s at most"))
+    return found
+
+
+def bound(machine_type: str, field: str = "machine_type") -> list[Finding]:
+    """The machine of a future reservation: the provider's request for attached GPUs is refused."""
+    if n1(machine_type) is None:
+        return []
+    message = f"is {machine_type}, whose GPUs are attached"
+    return [BOUND.finding(field, message, "use a reservation, or a machine with GPUs built in")]
+
+
+def delivered(name: str | None, prefix: str | None) -> list[Finding]:
+    """What the reservation is called that a future one delivers."""
+    if name is None or prefix is None:
+        return []
+    return [NAME.finding("reservation_name", f"is {name}, beside name_prefix {prefix}", "leave one out")]
+
+
+def binding(status: str, consent: bool) -> list[Finding]:
+    """A request that binds needs a person's word."""
+    if status != "SUBMITTED" or consent:
+        return []
+    fix = f"write {CONSENT}: true, or planning_status: DRAFT"
+    return [BINDING.finding("planning_status", "is SUBMITTED, which binds once Google approves it", fix)]
+
+
+def workload(distance: str | None, topology: str | None) -> list[Finding]:
+    """How near to each other the VMs of a group are."""
+    if distance is None or topology is None:
+        return []
+    return [DISTANCE.finding("distance", f"is {distance}, beside topology {topology}", "leave one out")]
+
+
+def placed(kind: str, region: str, zones: Sequence[str], machine_type: str | None, name: str, field: str,
+           *, group: bool) -> list[Finding]:  # fmt: skip
+    """A policy of the stack against what it places; `group`: a managed instance group."""
+    outside = [zone for zone in zones if zone.rpartition("-")[0] != region]
+    if len(outside) == len(zones):
+        return [PLACED.finding(field, f"is {name}, of {region}, and this is in {zones[0]}", "use one of its region")]
+    if kind == "workload" and not group:
+        return [PLACED.finding(field, f"is {name}, a workload policy", "use one of kind compact or spread")]
+    if kind == "compact" and machine_type and compact_placement().get(series(machine_type)) is False:
+        able = ", ".join(each for each, takes in compact_placement().items() if takes)
+        message = f"is {name}, and {machine_type} cannot be placed close together"
+        return [PLACED.finding(field, message, f"use a machine of {able}")]
+    return []
+
+
+def placement_name(name: str, known: Sequence[str], field: str) -> list[Finding]:
+    """A name without a path, where the stack has placements of its own."""
+    if "/" in name or not known or name in known:
+        return []
+    return [UNKNOWN.finding(field, f'is "{name}", no key of placements', did_you_mean(nearest(name, known), known))]
+
+
+def purchase(consent: bool, plan: str) -> list[Finding]:
+    """A commitment needs a person's word."""
+    if consent:
+        return []
+    years = "three years" if plan == "THIRTY_SIX_MONTH" else "one year"
+    return [PURCHASE.finding(CONSENT, f"is not true; this is paid for {years}, used or not", "write true")]
+
+
+def commitment_series(machine_type: str | None, kind: str | None) -> list[Finding]:
+    """The series of a commitment: of its machine, or named by the type that the API knows."""
+    if machine_type is None:
+        if kind in TYPES.values():
+            return []
+        message = f'is "{kind}"' if kind else "is missing, and so is machine_type"
+        known = sorted(set(TYPES.values()))
+        return [SERIES.finding("type", message, did_you_mean(nearest(kind or "", known), known))]
+    own = commitment_type(machine_type)
+    if own is None:
+        message = f"is {machine_type}, for whose series Google sells no commitment"
+        return [SERIES.finding("machine_type", message, f"use a machine of {', '.join(TYPES)}")]
+    if kind not in (None, own):
+        return [SERIES.finding("type", f"is {kind}, and {machine_type} is of {own}", "leave it out")]
+    return []
+
+
+def resources(count: int | None, given: Mapping[str, int | None], machine_type: str | None) -> list[Finding]:
+    """What is committed to: `given` has `vcpus`, `memory_mib`, of a commitment that names no machine."""
+    if machine_type:
+        beside = next((name for name, value in given.items() if value), None)
+        if beside:
+            return [RESOURCES.finding(f"resources.{beside}", "is beside machine_type", "leave it out, or the machine")]
+        return [] if count else [RESOURCES.finding("count", "is missing beside machine_type", "say how many")]
+    if not any(given.values()):
+        return [RESOURCES.finding("resources", "are missing, and so is machine_type", "name one of them")]
+    if bool(given.get("vcpus")) != bool(given.get("memory_mib")):
+        missing = "memory_mib" if given.get("vcpus") else "vcpus"
+        return [RESOURCES.finding(f"resources.{missing}", "is missing beside the other", "commit to both")]
+    memory = given.get("memory_mib") or 0
+    if memory % 256:
+        return [RESOURCES.finding("resources.memory_mib", f"is {memory}", f"write {memory - memory % 256}")]
+    return []
+
+
+def attached(reservation: str | None, *, needed: bool, field: str = "reservation") -> list[Finding]:
+    """The reservation of a commitment."""
+    if reservation or not needed:
+        return []
+    return [ATTACHED.finding(field, "is missing, of a commitment for GPUs or local SSDs", "name the reservation")]
+
+
+def attached_region(region: str, zone: str, name: str, field: str) -> list[Finding]:
+    """The reservation of the stack that a commitment names, against the commitment's region."""
+    if zone.rpartition("-")[0] == region:
+        return []
+    return [ATTACHED.finding(field, f"is {name}, in {zone}, and the commitment is of {region}", f"use one of {region}")]

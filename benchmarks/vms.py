@@ -1,0 +1,139 @@
+"""Jobs on machines of their own, on the sandbox: how soon a submit returns, the logs of 64 hosts as one, and an update
+of 20 queued resources."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from accel.contract.google_vms import TpuVmTarget
+from jobs.backends.tpu_vm import TpuVmBackend
+from jobs.backends.tpu_vm.queued import queued_resource
+from jobs.backends.vms import marks
+from jobs.backends.vms.backend import new_record
+from jobs.backends.vms.record import GONE, MADE, SUCCEEDED, Record
+from jobs.backends.vms.records import folder
+from jobs.google_api import Google
+from jobs.job import Job
+from jobs.keys import platform_name, submission_key
+
+from .deployed import deploy, google_section, sandbox
+from .measure import PYTHON, ROOT, Failed, Line, medians_s, run
+
+SUBMIT_S, LINES_A_SECOND, TIMES = 2.0, 10_000, 1.5
+HOSTS, EACH, BATCH = 64, 1_000, 1_000
+REQUESTS = 20
+
+
+def measure(scratch: Path) -> Iterator[Line]:
+    """The ground of jobs is deployed once; what their machines would write is written here."""
+    with sandbox(scratch, ("cloud", "google", "plugins")) as (_, variables, _):
+        values = google_section()
+        place = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
+        deploy(scratch, variables, {**values, "gcp": place})
+        with patch.dict(os.environ, variables):
+            yield from _submits(scratch)
+            yield from _logs(variables)
+            yield from _requests(scratch)
+
+
+def _submits(scratch: Path) -> Iterator[Line]:
+    kinds = {"tpu": {"type": "v5litepod-4"}, "vm": {"type": "l4", "count": 1}}
+    for target, accelerator in kinds.items():
+        job = {"name": "one", "image": "local/examples", "command": ["true"], "accelerator": accelerator}
+        path = scratch / f"{target}.json"
+        path.write_text(json.dumps(job))
+        submit = (PYTHON, "-m", "jobs", "submit", path, "--to", target, "-o", "id")
+        run(submit)
+        started = time.perf_counter()
+        run((*submit, "--key", "again"))
+        yield Line(f"submit to {target}, until its request is accepted", time.perf_counter() - started, "s",
+                   limit=SUBMIT_S)  # fmt: skip
+
+
+class Wide:
+    """A job on 64 hosts, which there are not: its record, and what its machines would write."""
+
+    def __init__(self, text: str) -> None:
+        target = TpuVmTarget(**json.loads(Path(os.environ["ACCEL_TARGETS"]).read_text())["tpu"])
+        job = Job(name=text, image="local/examples", command=["true"], accelerator={"type": "v5litepod-256"})
+        key = submission_key(job.name, text)
+        self.backend = TpuVmBackend("tpu", target)
+        self.google = Google()
+        self.record: Record = new_record(self.backend.render(job, platform_name(job.name, key), key))
+        self.begun = datetime.now(UTC)
+        self.ref = f"tpu-vm:{self.backend.bucket}/{self.record.name}"
+
+    def claim(self, **of_attempt: Any) -> None:
+        """Puts the record where clients look for it, with its attempt so."""
+        self.record = self.record.with_last(made=self.begun.isoformat(), started=self.begun.isoformat(), **of_attempt)
+        self.backend.records.claim(self.record)
+
+    def machines(self) -> None:
+        """Those of the attempt, which run nothing."""
+        body = queued_resource(self.record, self.record.last)
+        del body["tpu"]["nodeSpec"][0]["node"]["metadata"]["startup-script"]
+        place = body["tpu"]["nodeSpec"][0]["parent"]
+        self.google.post("tpu", f"v2/{place}/queuedResources", body, queuedResourceId=self.record.last.name)
+        while self.backend.machines().look(self.record, self.record.last).state != "running":
+            time.sleep(0.1)
+
+    def write(self, host: int, first: int, last: int) -> None:
+        """Lines of a host, as its agent writes them: one each millisecond."""
+        labels = {marks.JOB: self.record.name, marks.ATTEMPT: "1", marks.HOST: str(host)}
+        name = f"{self.record.last.name}-{host}"
+        entries = [
+            {
+                "insertId": f"{name}-{number:010d}",
+                "timestamp": f"{self.begun + timedelta(milliseconds=number):%Y-%m-%dT%H:%M:%S.%fZ}",
+                "severity": "DEFAULT",
+                "textPayload": f"step {number} loss {1 / (number + 1):.6f} of a training run that says a little more",
+            }
+            for number in range(first, last)
+        ]
+        head = {"logName": f"projects/{self.record.body['project']}/logs/{marks.LOG}", "labels": labels}
+        body = {**head, "resource": {"type": "global"}, "entries": entries, "partialSuccess": True}
+        self.google.post("logging", "v2/entries:write", body)
+
+    def end(self, host: int) -> None:
+        """A host's own words."""
+        now = datetime.now(UTC).isoformat()
+        told = {"host": host, "exit_code": 0, "reason": "exited", "started": now, "stopped": now, "lines": EACH}
+        path = f"{folder(self.record.name, 1)}/result-{host}.json"
+        self.google.write(self.backend.bucket, path, json.dumps(told).encode(), generation=0)
+
+
+def _logs(variables: Mapping[str, str]) -> Iterator[Line]:
+    wide = Wide("ended")
+    for host in range(HOSTS):
+        wide.write(host, 0, EACH)
+    now = wide.begun.isoformat()
+    wide.record = replace(wide.record, ended=now, outcome=SUCCEEDED)
+    wide.claim(state=GONE, outcome=SUCCEEDED, ended=now)
+    started = time.perf_counter()
+    printed = run((PYTHON, "-m", "jobs", "logs", wide.ref))
+    took_s = time.perf_counter() - started
+    _check(printed.splitlines())
+    count = HOSTS * EACH
+    yield Line(f"logs of {HOSTS} hosts, {count} lines", took_s, "s", limit=count / LINES_A_SECOND)
+
+
+def _check(lines: list[str]) -> None:
+    """Every line once, those of each host in order."""
+    found: dict[str, list[int]] = {}
+    for line in lines:
+        if line.startswith("[node "):
+            words = line.split()
+            found.setdefault(words[1], []).append(int(words[3]))
+    wrong = [host for host, numbers in found.items() if numbers != list(range(EACH))]
+    if len(found) != HOSTS or wrong:
+        raise Failed(f"lines of {len(found)} of {HOSTS} hosts were read, not whole or in order: {', '.join(wrong)}")
