@@ -36,6 +36,7 @@ from .gcp_config import (
 )
 from .gcp_network import Place, network_of
 from .gcp_providers import gcp_provider, labels
+from .promised import promised
 
 
 class Clusters(RootModel[dict[str, contract.GkeCluster]]):
@@ -142,7 +143,7 @@ def lay(
         name = _pool(key, spec, replace(common, zones=section.node_zones(spec)), on_gcp)
         pools[key] = MadePool(section.pool_facts(key, key), name)
     names = pulumi.Output.all(**{key: pool.name for key, pool in pools.items()})
-    whole = pulumi.Output.all(bare.whole, names).apply(lambda known: _with_pools(section, known[0], known[1]))
+    whole = promised(pulumi.Output.all(bare.whole, names), lambda known: _with_pools(section, known[0], known[1]))
     return Ground(whole, pools, emails, place)
 
 
@@ -209,7 +210,7 @@ def _cluster(
                 ca_certificate=made.ca_certificate,
                 workload_pool=made.workload_pool,
             )
-            whole = known.apply(lambda one: contract.GkeCluster(project=section.project, pools={}, **one))
+            whole = promised(known, lambda one: contract.GkeCluster(project=section.project, pools={}, **one))
             return _Bare(whole, made.name, spec.location)
         case ExistingCluster() as given:
             whole = pulumi.Output.from_input(given.name).apply(lambda name: _existing(section, given, name))

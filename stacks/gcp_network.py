@@ -10,6 +10,7 @@ from accel.contract.stack import read
 from components.gcp import network as made_network
 
 from .gcp_config import CreatedNetwork, ExistingNetwork, Gcp, StackNetwork
+from .promised import promised
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
         case CreatedNetwork() as spec:
             made = made_network.GcpNetwork("network", spec, on_gcp)
             known = pulumi.Output.all(network=made.network, subnetworks=made.subnetworks)
-            whole = known.apply(lambda ids: _described(section, spec, ids["network"], ids["subnetworks"]))
+            whole = promised(known, lambda ids: _described(section, spec, ids["network"], ids["subnetworks"]))
             here = section.region if section.region in spec.subnets else min(spec.subnets)
             return Place(
                 whole,

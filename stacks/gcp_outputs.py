@@ -11,6 +11,8 @@ from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume
 from accel.contract.network import GcpNetwork
 from accel.contract.targets import write
 
+from .promised import promised
+
 
 @dataclass(frozen=True, kw_only=True)
 class GkeQueue:
@@ -28,7 +30,7 @@ class GkeQueue:
 
 def export_network(network: pulumi.Output[GcpNetwork]) -> None:
     """Exports `gcp_network`."""
-    pulumi.export("gcp_network", network.apply(lambda one: one.model_dump(mode="json", by_alias=True)))
+    pulumi.export("gcp_network", promised(network, lambda one: one.model_dump(mode="json", by_alias=True)))
 
 
 def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
@@ -36,7 +38,7 @@ def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
     pulumi.export(
         "clusters",
         {
-            key: cluster.apply(lambda one: one.model_dump(mode="json", by_alias=True, exclude_none=True))
+            key: promised(cluster, lambda one: one.model_dump(mode="json", by_alias=True, exclude_none=True))
             for key, cluster in clusters.items()
         },
     )
@@ -59,7 +61,9 @@ def _target(name: str, cluster: pulumi.Output[GkeCluster], queue: GkeQueue) -> p
     known = pulumi.Output.all(
         cluster=cluster, namespace=queue.namespace, queue=queue.queue, service_account=queue.service_account
     )
-    return known.apply(lambda wired: write({name: _gke(queue, wired)})[name])
+    return promised(
+        known, lambda wired: write({name: _gke(queue, wired)})[name], optional=() if queue.queue else ("queue",)
+    )
 
 
 def _gke(queue: GkeQueue, wired: Mapping[str, Any]) -> GkeTarget:

@@ -15,9 +15,11 @@ from components.gcp.tpu_vm import TpuVm, TpuVmArgs
 from components.gcp.vm_account import VmAccount, VmAccountArgs
 from components.gcp.vm_jobs import TAG, BucketTargets, BucketTargetsArgs, BucketTargetsSpec, VmJobs, VmJobsArgs
 
+from .gcp_capacity import Made, deploy_capacity
 from .gcp_config import Gcp
 from .gcp_network import Place
 from .gcp_vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
+from .promised import promised
 
 
 def deploy(
@@ -29,12 +31,16 @@ def deploy(
     on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make."""
-    _machines(section, vms, place, hooks, on_gcp)
+    capacity = deploy_capacity(section.project, vms, on_gcp)
+    _machines(section, vms, place, capacity, hooks, on_gcp)
     if vms.jobs is None:
         return {}
     args = VmJobsArgs(spec=vms.jobs, project=section.project, region=section.region, network=place.network)
     ground = VmJobs("jobs", args, on_gcp)
-    targets = {key: _target(section, key, spec, place, ground, labels) for key, spec in vms.targets.items()}
+    targets = {
+        key: _target(section, key, spec, place, ground, labels, capacity.of_target(spec))
+        for key, spec in vms.targets.items()
+    }
     published = BucketTargets(
         "targets",
         BucketTargetsArgs(
@@ -51,7 +57,12 @@ def deploy(
 
 
 def _machines(
-    section: Gcp, vms: Vms, place: Place, hooks: pulumi.ResourceHookBinding, on_gcp: pulumi.ResourceOptions
+    section: Gcp,
+    vms: Vms,
+    place: Place,
+    capacity: Made,
+    hooks: pulumi.ResourceHookBinding,
+    on_gcp: pulumi.ResourceOptions,
 ) -> None:
     """Exports `vms`: by kind and key, what a person needs to reach each."""
     told: dict[str, dict[str, Any]] = {}
@@ -74,7 +85,9 @@ def _machines(
         queue = TpuQueue(key, TpuQueueArgs(spec=spec, hooks=hooks, **common(spec.zone)), on_gcp)
         told.setdefault("tpu_queues", {})[key] = {"name": queue.name, "zone": queue.zone, "node": queue.node}
     for key, spec in vms.gpus.items():
-        vm = GpuVm(key, GpuVmArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)
+        placement = capacity.placement(spec.placement)
+        args = GpuVmArgs(spec=spec, service_account=account, placement=placement, **common(spec.zone))
+        vm = GpuVm(key, args, capacity.options(spec.reservation, on_gcp))
         told.setdefault("gpus", {})[key] = {
             "name": vm.name,
             "zone": vm.zone,
@@ -83,7 +96,14 @@ def _machines(
             "ssh": vm.ssh_command,
         }
     for key, spec in vms.gpu_groups.items():
-        group = GpuVmGroup(key, GpuVmGroupArgs(spec=spec, service_account=account, **common(spec.zone)), on_gcp)
+        of_group = GpuVmGroupArgs(
+            spec=spec,
+            service_account=account,
+            placement=capacity.placement(spec.placement),
+            workload=vms.workload_policy(spec.placement),
+            **common(spec.zone),
+        )
+        group = GpuVmGroup(key, of_group, capacity.options(spec.reservation, on_gcp))
         told.setdefault("gpu_groups", {})[key] = {"name": group.name, "zone": group.zone, "size": group.size}
     if told:
         pulumi.export("vms", told)
@@ -96,7 +116,13 @@ def _account(section: Gcp, vms: Vms, on_gcp: pulumi.ResourceOptions) -> pulumi.I
 
 
 def _target(
-    section: Gcp, name: str, spec: AnyVmTarget, place: Place, ground: VmJobs, labels: Mapping[str, str]
+    section: Gcp,
+    name: str,
+    spec: AnyVmTarget,
+    place: Place,
+    ground: VmJobs,
+    labels: Mapping[str, str],
+    own: Mapping[str, pulumi.Output[str]],
 ) -> pulumi.Output[dict[str, Any]]:
     """Known once everything that it names exists."""
     regions = dict.fromkeys(zone.rpartition("-")[0] for zone in spec.zones)
@@ -105,15 +131,16 @@ def _target(
         subnetworks={region: place.subnetwork_in(region) for region in regions},
         service_account=ground.service_account,
         bucket=ground.bucket,
+        **own,
     )
-    return known.apply(lambda wired: write({name: _contract(section, spec, labels, wired)})[name])
+    return promised(known, lambda wired: write({name: _contract(section, spec, labels, wired)})[name])
 
 
 def _contract(
     section: Gcp, spec: AnyVmTarget, labels: Mapping[str, str], wired: Mapping[str, Any]
 ) -> contract.TpuVmTarget | contract.GceTarget:
     common = {"project": section.project, "tags": [TAG], "labels": dict(labels), **wired}
-    said = spec.model_dump(exclude={"kind"})
+    said = spec.model_dump(exclude={"kind", *wired})
     return (
         contract.GceTarget(**common, **said) if isinstance(spec, GceTarget) else contract.TpuVmTarget(**common, **said)
     )

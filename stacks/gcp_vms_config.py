@@ -20,6 +20,8 @@ from components.gcp.tpu_vm import TpuVmSpec
 from components.gcp.vm_account import VmAccountSpec
 from components.gcp.vm_jobs import VmJobsSpec
 
+from .gcp_capacity_config import Capacity
+
 
 class CreatedVmAccount(VmAccountSpec):
     """An account for the machines of this part that this stack makes."""
@@ -92,7 +94,7 @@ class GceTarget(VmTarget):
 AnyVmTarget = Annotated[TpuVmTarget | GceTarget, Field(discriminator="kind")]
 
 
-class Vms(Spec):
+class Vms(Capacity):
     """Machines of Compute Engine and TPU VMs."""
 
     account: VmAccount = Field(default=CreatedVmAccount(kind="create"), description="what machines that stay run as")
@@ -116,8 +118,19 @@ class Vms(Spec):
             raise several([("jobs", "is missing; targets need a bucket and an account for the machines of jobs")])
         return self
 
+    def findings(self) -> list[Finding]:
+        found = [*self.of_commitments()]
+        for key, spec in self.gpus.items():
+            found += self.of_machine(spec, f"gpus.{key}", group=False)
+        for key, spec in self.gpu_groups.items():
+            found += self.of_machine(spec, f"gpu_groups.{key}", group=True)
+        for key, target in self.targets.items():
+            if isinstance(target, GceTarget):
+                found += self.of_target(target.placement, target.reservation, target.zones, f"targets.{key}")
+        return found
+
     def zones(self) -> Iterator[tuple[str, str]]:
-        """Every zone that is named, with its place."""
+        """Every zone that is named for a machine, with its place."""
         for kind in ("tpus", "tpu_queues", "gpus", "gpu_groups"):
             for key, spec in getattr(self, kind).items():
                 yield f"{kind}.{key}.zone", spec.zone

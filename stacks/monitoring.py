@@ -11,6 +11,7 @@ from components.aws.job_queue import JobQueue
 from components.aws.monitoring import Monitoring, MonitoringArgs
 
 from .config import Aws
+from .promised import promised
 
 
 def _namespace() -> str:
@@ -59,5 +60,5 @@ def deploy(
         topic_arn=made.topic_arn, event_log=made.event_log, dashboard=made.dashboard, namespace=_namespace()
     )
     pulumi.export(
-        "monitoring", known.apply(lambda names: AwsMonitoring(**names).model_dump(mode="json", by_alias=True))
+        "monitoring", promised(known, lambda names: AwsMonitoring(**names).model_dump(mode="json", by_alias=True))
     )

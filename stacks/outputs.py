@@ -26,6 +26,7 @@ from components.aws.job_queue import JobQueue
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 
 from .config import Aws
+from .promised import promised
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,10 @@ def targets_path() -> str:
 
 def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
     """Exports `access`."""
-    access = submit_policy_arns.apply(lambda arns: AwsAccess(submit_policy_arns=arns))
-    pulumi.export("access", access.apply(lambda each: each.model_dump(mode="json", by_alias=True)))
+    access = promised(
+        submit_policy_arns, lambda arns: AwsAccess(submit_policy_arns=arns).model_dump(mode="json", by_alias=True)
+    )
+    pulumi.export("access", access)
 
 
 def export_network(
@@ -85,8 +88,9 @@ def export_network(
     """Exports `network`."""
     pulumi.export(
         "network",
-        pulumi.Output.all(vpc_id=vpc_id, subnet_ids=subnet_ids, security_group_ids=security_group_ids).apply(
-            lambda ids: AwsNetwork(**ids).model_dump(mode="json", by_alias=True)
+        promised(
+            pulumi.Output.all(vpc_id=vpc_id, subnet_ids=subnet_ids, security_group_ids=security_group_ids),
+            lambda ids: AwsNetwork(**ids).model_dump(mode="json", by_alias=True),
         ),
     )
 
@@ -103,7 +107,11 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
         execution_role=parts.roles.execution_role_arn,
         claim_table=parts.claims.name if parts.claims else None,
     )
-    return wired.apply(lambda arns: write({queue: _aws_batch(section, queue, prefix, arns)})[queue])
+    return promised(
+        wired,
+        lambda arns: write({queue: _aws_batch(section, queue, prefix, arns)})[queue],
+        optional=() if parts.claims else ("claim_table",),
+    )
 
 
 def _aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -> AwsBatchTarget:
