@@ -138,6 +138,8 @@ def _phase(job: Found) -> tuple[Phase, str, str | None, str | None]:
         return Phase.RUNNING, "Running", stopping, None
     if job.several == "task" and part(job.body, "status").get("succeeded"):
         return Phase.RUNNING, "Running", stopping, None
+    if not live and any(part(pod, "status").get("phase") == "Succeeded" for pod in job.pods):
+        return Phase.RUNNING, "Running", stopping, None  # its pods are done, which the Job does not say yet
     return Phase.STARTING, "Pending", stopping or next(filter(None, map(pending, live)), None), None
 
 

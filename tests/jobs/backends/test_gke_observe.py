@@ -89,6 +89,13 @@ def test_a_job_from_its_queue_to_its_end(cluster: Cluster) -> None:
     assert found.started and found.stopped and (found.stopped - found.started).total_seconds() == 3300
 
 
+def test_a_pod_that_is_done_has_run_whatever_the_job_says_yet(cluster: Cluster) -> None:
+    ref = submitted(cluster)
+    has(cluster, ref, startTime="2026-01-02T03:05:00Z", active=1)
+    a_pod(cluster, ref, "Succeeded", **ended(0, "Completed"))
+    assert seen(cluster, ref).phase is Phase.RUNNING
+
+
 def test_a_failure_says_what_the_last_pod_says(cluster: Cluster) -> None:
     ref = submitted(cluster, retries=1)
     a_pod(cluster, ref, "Failed", **ended(1))
