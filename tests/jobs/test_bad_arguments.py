@@ -15,8 +15,8 @@ from jobs.cli.history import recent
 from tests.jobs.bad_arguments import BAD_ARGUMENTS
 
 TARGETS = {
-    "gpu-a": {"kind": "tpu-vm", "schema": 1},
-    "gpu-b": {"kind": "tpu-vm"},
+    "gpu-a": {"kind": "slurm", "schema": 1},
+    "gpu-b": {"kind": "slurm"},
     "here": {"kind": "local", "root": "."},
 }
 

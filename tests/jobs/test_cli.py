@@ -239,7 +239,7 @@ def test_targets(invoke: Invoke, home: Path) -> None:
     plain = invoke("targets")
     assert plain.stdout.split() == ["NAME", "KIND", "WHERE", "NOTE", "local", "local", str(home)]
     (home / ".accel").mkdir()
-    (home / ".accel" / "targets.json").write_text('{"cpu": {"kind": "local"}, "new": {"kind": "tpu-vm"}}')
+    (home / ".accel" / "targets.json").write_text('{"cpu": {"kind": "local"}, "new": {"kind": "from-tomorrow"}}')
     assert invoke("targets", "-o", "id").stdout.split() == ["cpu", "new", "local"]
     rows = {row["name"]: row for row in json.loads(invoke("targets", "-o", "json").stdout)}
     assert rows["new"]["note"].startswith("needs a newer accel")

@@ -45,7 +45,7 @@ TOO_SMALL = queue(environment("on-demand", "g5.xlarge"))
 
 
 def entries(**targets: AwsBatchTarget | LocalTarget | None) -> dict[str, Entry]:
-    kinds = {name: target.kind if target else "tpu-vm" for name, target in targets.items()}
+    kinds = {name: target.kind if target else "slurm" for name, target in targets.items()}
     return {name: Entry(name, kinds[name], each, None if each else "is newer") for name, each in targets.items()}
 
 

@@ -73,8 +73,8 @@ def test_what_a_newer_stack_says_more_is_left_out(home: Path) -> None:
 
 
 def test_a_newer_kind_is_listed_and_refused(home: Path) -> None:
-    found = targets.load(str(write(home / "t.json", {"tpu": {"kind": "tpu-vm"}})))
-    with pytest.raises(BadInput, match="target tpu: needs a newer accel, which knows targets of kind tpu-vm"):
+    found = targets.load(str(write(home / "t.json", {"tpu": {"kind": "slurm"}})))
+    with pytest.raises(BadInput, match="target tpu: needs a newer accel, which knows targets of kind slurm"):
         found.choose("tpu")
     with pytest.raises(BadInput, match="needs a newer accel"):
         found.choose(None)
@@ -172,7 +172,7 @@ class Ssm:
 @pytest.fixture
 def ssm(monkeypatch: pytest.MonkeyPatch) -> Ssm:
     made = Ssm()
-    made.answer = {"gpu": json.dumps(BATCH), "new": '{"kind": "tpu-vm"}'}
+    made.answer = {"gpu": json.dumps(BATCH), "new": '{"kind": "slurm"}'}
     monkeypatch.setattr(aws, "client", made.client)
     return made
 
