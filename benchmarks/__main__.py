@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, gke, market, preview, program, up
+from . import bulk, catalog, commands, gke, market, preview, program, up, vms
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
@@ -24,6 +24,7 @@ BENCHMARKS = {
     "program": program,
     "bulk": bulk,
     "gke": gke,
+    "vms": vms,
 }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 from unittest.mock import patch
 
@@ -27,11 +29,23 @@ from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 
 from .deployed import deploy, google_section, sandbox
-from .measure import PYTHON, ROOT, Failed, Line, medians_s, run
+from .measure import PYTHON, ROOT, Failed, Line, once_s, run
 
 SUBMIT_S, LINES_A_SECOND, TIMES = 2.0, 10_000, 1.5
-HOSTS, EACH, BATCH = 64, 1_000, 1_000
-REQUESTS = 20
+BEHIND_S = 4.0
+"""Of a log that is followed: 2 s lie between two looks, and reading what came meanwhile may take as long."""
+HOSTS, EACH, BATCH = 64, 2_000, 250
+ON_64 = "v5litepod-256"
+"""A slice of so many hosts."""
+REQUESTS, RUNS = 20, 4
+HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
+NOTHING = """pulumi.ComponentResource("accel:bench:Nothing", f"one-{index}").register_outputs({})
+"""
+QUEUED = """name = f"{pulumi.get_stack()}-{index}"
+gcp.tpu.V2QueuedResource(name, name=name, project="accel-sandbox", zone="us-central1-a", tpu={"node_specs": [{
+    "parent": "projects/accel-sandbox/locations/us-central1-a", "node_id": name,
+    "node": {"runtime_version": "v2-alpha-tpuv5-lite", "accelerator_type": "v5litepod-4"}}]})
+"""
 
 
 def measure(scratch: Path) -> Iterator[Line]:
@@ -42,7 +56,7 @@ def measure(scratch: Path) -> Iterator[Line]:
         deploy(scratch, variables, {**values, "gcp": place})
         with patch.dict(os.environ, variables):
             yield from _submits(scratch)
-            yield from _logs(variables)
+            yield from _logs()
             yield from _requests(scratch)
 
 
@@ -55,7 +69,7 @@ def _submits(scratch: Path) -> Iterator[Line]:
         submit = (PYTHON, "-m", "jobs", "submit", path, "--to", target, "-o", "id")
         run(submit)
         started = time.perf_counter()
-        run((*submit, "--key", "again"))
+        run((*submit, "--key", f"{target}-{time.time_ns()}"))
         yield Line(f"submit to {target}, until its request is accepted", time.perf_counter() - started, "s",
                    limit=SUBMIT_S)  # fmt: skip
 
@@ -65,7 +79,8 @@ class Wide:
 
     def __init__(self, text: str) -> None:
         target = TpuVmTarget(**json.loads(Path(os.environ["ACCEL_TARGETS"]).read_text())["tpu"])
-        job = Job(name=text, image="local/examples", command=["true"], accelerator={"type": "v5litepod-256"})
+        wanted = {"name": text, "image": "local/examples", "command": ["true"], "accelerator": {"type": ON_64}}
+        job = Job.model_validate(wanted)
         key = submission_key(job.name, text)
         self.backend = TpuVmBackend("tpu", target)
         self.google = Google()
@@ -112,7 +127,8 @@ class Wide:
         self.google.write(self.backend.bucket, path, json.dumps(told).encode(), generation=0)
 
 
-def _logs(variables: Mapping[str, str]) -> Iterator[Line]:
+def _logs() -> Iterator[Line]:
+    count = HOSTS * EACH
     wide = Wide("ended")
     for host in range(HOSTS):
         wide.write(host, 0, EACH)
@@ -123,8 +139,47 @@ def _logs(variables: Mapping[str, str]) -> Iterator[Line]:
     printed = run((PYTHON, "-m", "jobs", "logs", wide.ref))
     took_s = time.perf_counter() - started
     _check(printed.splitlines())
-    count = HOSTS * EACH
     yield Line(f"logs of {HOSTS} hosts, {count} lines", took_s, "s", limit=count / LINES_A_SECOND)
+    wide = Wide("followed")
+    wide.claim(state=MADE)
+    wide.machines()
+    rate, behind_s = _followed(wide, count)
+    name = f"the same with -f, while {rate:.0f} lines a second come: the last after it was written"
+    yield Line(name, behind_s, "s", limit=BEHIND_S)
+
+
+def _followed(wide: Wide, count: int) -> tuple[float, float]:
+    """Lines a second that were written, and how much later than the last of them was written it was read."""
+    lines: list[str] = []
+    command = (PYTHON, "-m", "jobs", "logs", "-f", wide.ref)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout
+        wide.write(0, 0, 1)
+        lines.append(follower.stdout.readline())
+        writer = ThreadPoolExecutor(1)
+        written = writer.submit(_write, wide)
+        read = 0.0
+        for line in follower.stdout:
+            lines.append(line)
+            read = time.perf_counter() if len(lines) == count else read
+    if follower.returncode:
+        raise Failed(f"jobs logs -f ended with {follower.returncode}")
+    _check(lines)
+    began, ended = written.result()
+    return count / (ended - began), read - ended
+
+
+def _write(wide: Wide) -> tuple[float, float]:
+    """The rest of the lines of all hosts, side by side, and their ends: when the first and the last were written."""
+    began = time.perf_counter()
+    batches = [(first, host) for first in range(0, EACH, BATCH) for host in range(HOSTS)]
+    for index, (first, host) in enumerate(batches):
+        time.sleep(max(0, began + index * BATCH / LINES_A_SECOND - time.perf_counter()))
+        wide.write(host, first, first + BATCH)
+    ended = time.perf_counter()
+    for host in range(HOSTS):
+        wide.end(host)
+    return began, ended
 
 
 def _check(lines: list[str]) -> None:
@@ -137,3 +192,22 @@ def _check(lines: list[str]) -> None:
     wrong = [host for host, numbers in found.items() if numbers != list(range(EACH))]
     if len(found) != HOSTS or wrong:
         raise Failed(f"lines of {len(found)} of {HOSTS} hosts were read, not whole or in order: {', '.join(wrong)}")
+
+
+def _requests(scratch: Path) -> Iterator[Line]:
+    """Updates that make the resources, in turn: each in a stack of its own."""
+    kinds = {"queued": QUEUED, "nothing": NOTHING}
+    took: dict[str, list[float]] = {name: [] for name in kinds}
+    for name, resource in kinds.items():
+        folder = scratch / name
+        folder.mkdir()
+        (folder / "Pulumi.yaml").write_text(f"name: {name}\nruntime: python\n")
+        (folder / "__main__.py").write_text(f"{HEAD}for index in range({REQUESTS}):\n{indent(resource, '    ')}")
+    for turn in range(RUNS):
+        for name in kinds:
+            run(("pulumi", "stack", "select", "--create", f"turn-{turn}"), scratch / name)
+            update = ("pulumi", "up", "--stack", f"turn-{turn}", "--yes", "--skip-preview", "--non-interactive")
+            took[name].append(once_s(update, scratch / name))
+    queued_s, nothing_s = (statistics.median(took[name][1:]) for name in kinds)  # the first warms the caches
+    yield Line(f"pulumi up of {REQUESTS} queued resources", queued_s, "s", f"that of {REQUESTS} components", nothing_s,
+               limit=TIMES * nothing_s)  # fmt: skip

@@ -173,8 +173,8 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
 
 
 def _limited(error: Mapping[str, Any]) -> bool:
-    """Whether a 403 is that of too many calls. Sources: https://docs.cloud.google.com/compute/api-quota,
-    https://docs.cloud.google.com/storage/docs/json_api/v1/status-codes#403-forbidden"""
+    """Whether a 403 is that of too many calls. Sources: https://docs.cloud.google.com/compute/api-quota, and for the
+    second reason https://github.com/googleapis/google-cloud-go/issues/269"""
     return any((mapping(each) or {}).get("reason") in RATE_LIMITED for each in entries(error.get("errors")))
 
 

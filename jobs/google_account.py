@@ -11,8 +11,8 @@ ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
 """An address that is there already: of credentials that do not tell theirs."""
 
 EMAIL = "https://www.googleapis.com/auth/userinfo.email"
-"""Without this scope userinfo has no address. Source:
-https://developers.google.com/identity/openid-connect/openid-connect#obtaininguserprofileinformation"""
+"""Without this scope userinfo does not answer. Source: data_source_google_client_openid_userinfo.go of
+https://github.com/hashicorp/terraform-provider-google"""
 
 _HINT = f"say it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated identity a service account to act as"
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
-from .errors import CloudSilent, JobsError, NotFound, Throttled, Unreached
+from .errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
 from .google import REACH, Conflict, Garbled, entries, line, mapping, part, refusal, root_of, signed, unchanged
 from .timing import Timing, pause
 
@@ -102,12 +102,17 @@ class Google:
             sent += 1
             try:
                 answer = _object(doing, self._sent("POST", url, doing, query, data, kind))
-                return str(answer.get("generation"))
+                if not answer.get("generation"):
+                    raise Garbled(f"{doing}: the answer has no generation", REACH)
+                return str(answer["generation"])
             except Conflict:
                 # Perhaps it was our own attempt before, whose answer was lost.
                 if sent == 1 or (found := self._same(bucket, name, data)) is None:
                     raise
                 return found
+            except CloudRefused as refused:
+                # An attempt before, whose answer was lost, may have been carried out.
+                raise refused if sent == 1 else CloudSilent(refused.message) from refused
 
         return self._tried(once)
 

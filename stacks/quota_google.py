@@ -4,7 +4,6 @@ Compute Engine reports limit and use of its metrics. Cloud Quotas has the limits
 TPU, Vertex AI), and Cloud Monitoring what of those was in use within the last day.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -13,10 +12,8 @@ from typing import Any
 from accel.catalog.quotas import Quota, standard_of
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
 from jobs.errors import CloudRefused, JobsError
-from jobs.google import Garbled, entries, get, mapping, part, session
-
-SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
-"""The catalogue's names of services as the APIs have them."""
+from jobs.google import Garbled, get, mapping, part, session
+from jobs.google_quotas import dimensions, info_of, infos_path, limit_of, mappings, number
 
 MAX_PAGES = 100
 WINDOW = timedelta(days=1)
@@ -62,7 +59,7 @@ class _Project:
     """The answers about one project, each asked for once."""
 
     def __init__(self, project: str, own: Own | None, borne: tuple[type[JobsError], ...]) -> None:
-        self._name, self._own = part(project), own
+        self._project, self._name, self._own = project, part(project), own
         self._borne = (CloudRefused, Garbled, *borne)
         self._http = session()
         self._kept: dict[str, Any] = {}
@@ -97,7 +94,7 @@ class _Project:
             if isinstance(answer, str):
                 return answer
             for place, listed in (mapping(answer.get("items")) or {}).items():
-                for item in _mappings((mapping(listed) or {}).get("instances")):
+                for item in mappings((mapping(listed) or {}).get("instances")):
                     machine = own.machine(place.rpartition("/")[2], item)
                     if machine and own.labels.items() <= (mapping(item.get("labels")) or {}).items():
                         found.append(machine)
@@ -129,12 +126,10 @@ class _Project:
         return self._of_cloud_quotas(quota, location)
 
     def _of_cloud_quotas(self, quota: Quota, location: str) -> _Found:
-        infos = self._listed(
-            "cloudquotas", f"v1/projects/{self._name}/locations/global/services/{SERVICES[quota.service]}/quotaInfos"
-        )
+        infos = self._listed("cloudquotas", infos_path(self._project, quota.service))
         if isinstance(infos, str):
             return _Found(why=infos)
-        info = _info(quota, infos)
+        info = info_of(quota, infos)
         if info is None:
             standard = standard_of(quota) if quota.service == "compute" and quota.purchase == "spot" else None
             if standard is None:
@@ -196,7 +191,7 @@ class _Project:
             answer = self._ask(api, path, given)
             if isinstance(answer, str):
                 return answer
-            found += _mappings(answer.get(name))
+            found += mappings(answer.get(name))
             token = answer.get("nextPageToken")
             if not token:
                 return found
@@ -204,45 +199,10 @@ class _Project:
         return f"{api} {path}: more than {MAX_PAGES} pages"
 
 
-def _info(quota: Quota, infos: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The entry of a quota: by its id; by metric and scope where the id is not known, and only one has both."""
-    by_id = [each for each in infos if quota.quota_id and each.get("quotaId") == quota.quota_id]
-    if by_id:
-        return by_id[0]
-    metric = f"{SERVICES[quota.service]}/{quota.code.lower()}"
-    scopes = {quota.scope} & {"region", "zone"}
-    fitting = [
-        each
-        for each in infos
-        if each.get("metric") == metric and scopes == {"region", "zone"} & set(_texts(each.get("dimensions")))
-    ]
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | None:
-    """The value of a QuotaInfo for a place: of the entry that names most of its dimensions, since one that names none
-    is for all places and families without their own. None where no entry is for it.
-
-    A value of 0 is left out of the JSON. Source:
-    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
-    """
-    wanted = _dimensions(quota) | ({} if quota.scope == "global" else {quota.scope: location})
-    best: tuple[int, float | None] = (-1, None)
-    for entry in _mappings(info.get("dimensionsInfos")):
-        named = mapping(entry.get("dimensions", {}))
-        details = mapping(entry.get("details"))
-        if named is None or details is None or any(wanted.get(key) != value for key, value in named.items()):
-            continue
-        if quota.scope != "global" and location not in _texts(entry.get("applicableLocations")):
-            continue
-        best = max(best, (len(named), _number(details.get("value", "0"))), key=lambda each: each[0])
-    return best[1]
-
-
 def used(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
     """The newest value of the time series of a quota in a place, the largest of several; None where none is surely
     its own."""
-    wanted = _dimensions(quota).items()
+    wanted = dimensions(quota).items()
     found: list[float | None] = []
     for each in series:
         labels, resource = ((mapping(each.get(name)) or {}).get("labels") for name in ("metric", "resource"))
@@ -255,30 +215,7 @@ def used(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> fl
 def _newest(series: Mapping[str, Any]) -> Iterator[float | None]:
     """Points are sorted, the newest first. Source:
     https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list"""
-    for point in _mappings(series.get("points"))[:1]:
+    for point in mappings(series.get("points"))[:1]:
         value = mapping(point.get("value")) or {}
-        amount = _number(value.get("int64Value", value.get("doubleValue")))
+        amount = number(value.get("int64Value", value.get("doubleValue")))
         yield amount if amount is not None and amount >= 0 else None
-
-
-def _dimensions(quota: Quota) -> dict[str, str]:
-    return dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    return [found for each in entries(value) if (found := mapping(each)) is not None]
-
-
-def _texts(value: Any) -> list[str]:
-    return [each for each in entries(value) if isinstance(each, str)]
-
-
-def _number(value: Any) -> float | None:
-    """A number, which is text where it is 64 bits wide."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

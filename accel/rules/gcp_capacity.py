@@ -1,6 +1,6 @@
-"""Capacity of Compute Engine that is kept or bought: reservations, now or later, placement policies, commitments."""
+"""Capacity of Compute Engine that is kept or bought: reservations, now or later, and placement policies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from accel.catalog.attached import n1
@@ -12,8 +12,6 @@ _INSTANCES = f"{COMPUTE}instances/"
 _RESERVATIONS = f"{_INSTANCES}reservations-overview"
 _FUTURE = f"{_INSTANCES}future-reservations-overview"
 _CALENDAR = f"{_INSTANCES}create-future-reservations-calendar-mode"
-_COMMITMENTS = f"{_INSTANCES}signing-up-committed-use-discounts"
-_COMMITMENT_API = f"{COMPUTE}reference/rest/v1/regionCommitments"
 _PLACEMENT = f"{_INSTANCES}placement-policies-overview"
 
 SPOT = Rule(
@@ -36,9 +34,12 @@ USE = Rule(
     "A machine comes out of a reservation of its own zone and its own machine type",
     f"{_INSTANCES}reservations-consume",
 )
-BOUND = Rule("gcp.reservation.bound", "reject", "A future reservation takes no GPUs that are attached to N1",
+ATTACHED_GPUS = Rule(
+    "gcp.future-reservation.attached",
+    "reject",
+    "A future reservation takes no GPUs that are attached to N1",
     "https://github.com/hashicorp/terraform-provider-google/issues/25783",
-)  # fmt: skip
+)
 WINDOW = Rule(
     "gcp.future-reservation.window", "reject", "A future reservation has a start, and one end after it", _FUTURE
 )
@@ -71,27 +72,7 @@ PLACED = Rule(
     f"{COMPUTE}instance-groups/about-workload-policies",
 )
 UNKNOWN = Rule("gcp.placement.unknown", "reject", "A placement is one of the stack's, or a path", _PLACEMENT)
-PURCHASE = Rule(
-    "gcp.commitment.purchase", "reject", "A commitment is paid to its end, and cannot be cancelled", _COMMITMENTS
-)
-SERIES = Rule("gcp.commitment.series", "reject", "A commitment is for one series that has them", _COMMITMENT_API)
-RESOURCES = Rule(
-    "gcp.commitment.resources",
-    "reject",
-    "A commitment is for so many of a machine, or for vCPUs and memory, in 256 MiB, and what else is named",
-    _COMMITMENT_API,
-)
-ATTACHED = Rule(
-    "gcp.commitment.reservation",
-    "reject",
-    "A commitment for GPUs or local SSDs has a reservation for them, in its region",
-    f"{COMPUTE}committed-use-discounts/purchase-commitments-with-reservations",
-)
-
-RULES = (
-    SPOT, END, TIME, SHARE, USE, BOUND, WINDOW, CALENDAR, NAME, BINDING, DISTANCE, PLACED, UNKNOWN, PURCHASE, SERIES,
-    RESOURCES, ATTACHED,
-)  # fmt: skip
+RULES = (SPOT, END, TIME, SHARE, USE, ATTACHED_GPUS, WINDOW, CALENDAR, NAME, BINDING, DISTANCE, PLACED, UNKNOWN)
 
 CONSENT = "i_understand_this_is_a_purchase"
 MOST_PROJECTS = 100
@@ -100,29 +81,10 @@ SHORTEST_S = 24 * 3600
 _CALENDAR_SERIES = ("a3", "a4", "a4x")
 """Source: reservationMode of https://docs.cloud.google.com/python/docs/reference/google-cloud-compute-v1beta, "A3+"."""
 
-TYPES = {
-    "a2": "ACCELERATOR_OPTIMIZED",
-    "a3-highgpu": "ACCELERATOR_OPTIMIZED_A3",
-    "a3-edgegpu": "ACCELERATOR_OPTIMIZED_A3",
-    "a3-megagpu": "ACCELERATOR_OPTIMIZED_A3_MEGA",
-    "a3-ultragpu": "ACCELERATOR_OPTIMIZED_A3_ULTRA",
-    "a4": "ACCELERATOR_OPTIMIZED_A4",
-    "g2": "GRAPHICS_OPTIMIZED",
-    "g4": "GRAPHICS_OPTIMIZED_G4",
-    "n1": "GENERAL_PURPOSE",
-}
-"""The type of a commitment by machine series: `type` of the API. That a2 and g2 have the plain names, and that
-a3-edgegpu counts as A3, is inferred: no other name of the list could be theirs."""
-
 
 def spot(on: bool, what: str, field: str = "spot") -> list[Finding]:
     """Whether capacity is to be Spot."""
     return [SPOT.finding(field, f"is true, on a {what}", "leave it out")] if on else []
-
-
-def commitment_type(machine_type: str) -> str | None:
-    """The type of commitment for a machine type; None where there is none."""
-    return TYPES.get("-".join(machine_type.split("-")[:2])) or TYPES.get(series(machine_type))
 
 
 def _when(text: str) -> datetime | None:
@@ -163,6 +125,14 @@ def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: st
     return [USE.finding(field, message, "use its zone and its machine type, or another reservation")]
 
 
+def use_zone(zones: Sequence[str], zone: str, name: str, field: str) -> list[Finding]:
+    """The zones of a target against that of a reservation of the stack."""
+    if zone in zones:
+        return []
+    message = f"is {name}, in {zone}, and the target is in {', '.join(zones)}"
+    return [USE.finding(field, message, f"add {zone}, or use another reservation")]
+
+
 def window(start: str, until: str | None, duration_s: int | None) -> list[Finding]:
     """When a future reservation is; whether it lies in the future is for Google to say."""
     if (until is None) == (duration_s is None):
@@ -201,12 +171,12 @@ def calendar(mode: str, machine_type: str, start: str, until: str | None, durati
     return found
 
 
-def bound(machine_type: str, field: str = "machine_type") -> list[Finding]:
+def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Finding]:
     """The machine of a future reservation: the provider's request for attached GPUs is refused."""
     if n1(machine_type) is None:
         return []
     message = f"is {machine_type}, whose GPUs are attached"
-    return [BOUND.finding(field, message, "use a reservation, or a machine with GPUs built in")]
+    return [ATTACHED_GPUS.finding(field, message, "use a reservation, or a machine with GPUs built in")]
 
 
 def delivered(name: str | None, prefix: str | None) -> list[Finding]:
@@ -251,60 +221,3 @@ def placement_name(name: str, known: Sequence[str], field: str) -> list[Finding]
     if "/" in name or not known or name in known:
         return []
     return [UNKNOWN.finding(field, f'is "{name}", no key of placements', did_you_mean(nearest(name, known), known))]
-
-
-def purchase(consent: bool, plan: str) -> list[Finding]:
-    """A commitment needs a person's word."""
-    if consent:
-        return []
-    years = "three years" if plan == "THIRTY_SIX_MONTH" else "one year"
-    return [PURCHASE.finding(CONSENT, f"is not true; this is paid for {years}, used or not", "write true")]
-
-
-def commitment_series(machine_type: str | None, kind: str | None) -> list[Finding]:
-    """The series of a commitment: of its machine, or named by the type that the API knows."""
-    if machine_type is None:
-        if kind in TYPES.values():
-            return []
-        message = f'is "{kind}"' if kind else "is missing, and so is machine_type"
-        known = sorted(set(TYPES.values()))
-        return [SERIES.finding("type", message, did_you_mean(nearest(kind or "", known), known))]
-    own = commitment_type(machine_type)
-    if own is None:
-        message = f"is {machine_type}, for whose series Google sells no commitment"
-        return [SERIES.finding("machine_type", message, f"use a machine of {', '.join(TYPES)}")]
-    if kind not in (None, own):
-        return [SERIES.finding("type", f"is {kind}, and {machine_type} is of {own}", "leave it out")]
-    return []
-
-
-def resources(count: int | None, given: Mapping[str, int | None], machine_type: str | None) -> list[Finding]:
-    """What is committed to: `given` has `vcpus`, `memory_mib`, of a commitment that names no machine."""
-    if machine_type:
-        beside = next((name for name, value in given.items() if value), None)
-        if beside:
-            return [RESOURCES.finding(f"resources.{beside}", "is beside machine_type", "leave it out, or the machine")]
-        return [] if count else [RESOURCES.finding("count", "is missing beside machine_type", "say how many")]
-    if not any(given.values()):
-        return [RESOURCES.finding("resources", "are missing, and so is machine_type", "name one of them")]
-    if bool(given.get("vcpus")) != bool(given.get("memory_mib")):
-        missing = "memory_mib" if given.get("vcpus") else "vcpus"
-        return [RESOURCES.finding(f"resources.{missing}", "is missing beside the other", "commit to both")]
-    memory = given.get("memory_mib") or 0
-    if memory % 256:
-        return [RESOURCES.finding("resources.memory_mib", f"is {memory}", f"write {memory - memory % 256}")]
-    return []
-
-
-def attached(reservation: str | None, *, needed: bool, field: str = "reservation") -> list[Finding]:
-    """The reservation of a commitment."""
-    if reservation or not needed:
-        return []
-    return [ATTACHED.finding(field, "is missing, of a commitment for GPUs or local SSDs", "name the reservation")]
-
-
-def attached_region(region: str, zone: str, name: str, field: str) -> list[Finding]:
-    """The reservation of the stack that a commitment names, against the commitment's region."""
-    if zone.rpartition("-")[0] == region:
-        return []
-    return [ATTACHED.finding(field, f"is {name}, in {zone}, and the commitment is of {region}", f"use one of {region}")]

@@ -16,9 +16,10 @@ from .vm_spec import VmArgs
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVmArgs(VmArgs):
-    """The spec, and what VmArgs wire."""
+    """The spec, and what VmArgs wire. `placement` is the policy that the spec names, where the stack makes it."""
 
     spec: GpuVmSpec
+    placement: pulumi.Input[str] | None = None
 
 
 class GpuVm(Component):
@@ -52,7 +53,7 @@ class GpuVm(Component):
                 ),
             ),
             allow_stopping_for_update=True,
-            resource_policies=spec.placement,
+            resource_policies=args.placement or spec.placement,
             **parts(spec, args),
             opts=self.child(),
         )

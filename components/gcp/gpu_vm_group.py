@@ -35,9 +35,12 @@ class GpuVmGroupSpec(GpuVmSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVmGroupArgs(VmArgs):
-    """The spec, and what VmArgs wire."""
+    """The spec, and what VmArgs wire. `placement` is the policy that the spec names, where the stack makes it; a
+    workload policy is the group's, any other its VMs'."""
 
     spec: GpuVmGroupSpec
+    placement: pulumi.Input[str] | None = None
+    workload: bool = False
 
 
 class GpuVmGroup(Component):
@@ -92,6 +95,9 @@ class GpuVmGroup(Component):
                 max_surge_fixed=0,
                 max_unavailable_fixed=1,
             ),
+            resource_policies=gcp.compute.InstanceGroupManagerResourcePoliciesArgs(workload_policy=args.placement)
+            if args.workload
+            else None,
             wait_for_instances=True,
             wait_for_instances_status="UPDATED",
             opts=self.child(custom_timeouts=pulumi.CustomTimeouts(create="60m", update="60m")),
@@ -107,8 +113,10 @@ class GpuVmGroup(Component):
 
 
 def _placement(self: Component, name: str, spec: GpuVmGroupSpec, args: GpuVmGroupArgs) -> pulumi.Input[str] | None:
+    if args.workload:
+        return None
     if not spec.compact_placement:
-        return spec.placement
+        return args.placement or spec.placement
     policy = gcp.compute.ResourcePolicy(
         f"{name}-placement",
         project=args.project,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from datetime import date
 from typing import Literal
 
 from pydantic import Field
 
-from accel.catalog import accelerator as accelerator_named
-from accel.catalog import machine as machine_named
-from accel.catalog.attached import n1
 from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
 from accel.rules import gcp_images, gcp_vms, gke_nodes
 from accel.rules.finding import Finding
 
 from ..base import Spec
+from .gpu_machine import GpuMachineSpec
 from .pool_spec import Capacity, ReservationSpec
 from .vm_scripts import AUTHORS_SCRIPT, checkpoint_script, shutdown_script, startup_script
 from .vm_spec import VmSpec, metadata
@@ -41,12 +38,9 @@ class CheckpointSpec(Spec):
     wait_s: int | None = Field(default=None, ge=1, description="absent: as long as the VM has")
 
 
-class GpuVmSpec(VmSpec):
+class GpuVmSpec(GpuMachineSpec, VmSpec):
     """One VM with GPUs: by its machine type, or by accelerator and number."""
 
-    machine_type: str | None = Field(default=None, description="absent: the smallest that has the accelerators")
-    accelerator: str | None = Field(default=None, description="such as nvidia-l4; attached to an N1 machine")
-    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
     image_family: str = CURRENT
     image_project: str = DEEP_LEARNING
     install_driver: bool = Field(default=True, description="false: the image has it, or nothing needs it")
@@ -67,33 +61,9 @@ class GpuVmSpec(VmSpec):
     automatic_restart: bool | None = Field(default=None, description="absent: true where Google can")
     on_host_maintenance: str = Field(default="TERMINATE", description="GPUs are not moved while they run")
     checkpoint: CheckpointSpec | None = None
-    placement: str | None = Field(default=None, description="projects/<p>/regions/<r>/resourcePolicies/<name>")
-
-    @property
-    def machine(self) -> str:
-        """machine_type, or the one that was chosen."""
-        if self.machine_type:
-            return self.machine_type
-        found = gcp_vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
-        return found.name if found else ""
-
-    @property
-    def attached(self) -> bool:
-        """Whether the GPUs are attached to an N1 machine; others have theirs built in."""
-        return n1(self.machine) is not None
-
-    @property
-    def accelerator_type(self) -> str:
-        """As Google spells it."""
-        name = (self.accelerator or "") if self.attached else machine_named("gcp", self.machine).accelerator
-        return accelerator_named(name).gcp_type
-
-    @property
-    def gpus(self) -> int:
-        """That the VM sees; a share of one is one."""
-        if self.attached:
-            return self.accelerator_count or 1
-        return math.ceil(machine_named("gcp", self.machine).accelerator_count)
+    placement: str | None = Field(
+        default=None, description="a key of the stack's placements, or projects/<p>/regions/<r>/resourcePolicies/<name>"
+    )
 
     @property
     def image(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from ..sdk import gcp
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
@@ -182,5 +182,5 @@ class BucketTargets(Component):
                 content_type="application/json",
                 opts=self.child(),
             )
-        self.source = pulumi.Output.concat("gs://", args.bucket, "/", args.spec.folder)
+        self.source = joined("gs://", args.bucket, "/", args.spec.folder)
         self.finish()

@@ -129,8 +129,8 @@ def explain(ended: Ended) -> Explanation | None:
             (*_ends(code), *shown),
             "look at how much memory of the host the job uses, and raise memory_mib if it is near its limit",
         )
-    if code in _SHELL:
-        cause, reason, next_step = _SHELL[code]
+    if code in SHELL:
+        cause, reason, next_step = SHELL[code]
         return Explanation(cause, reason, (*_ends(code), *shown), next_step)
     return Explanation(
         "exit-code",
@@ -141,7 +141,7 @@ def explain(ended: Ended) -> Explanation | None:
 
 
 # By POSIX: https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
-_SHELL = {
+SHELL = {
     127: (
         "command-not-found",
         "a command was not found",

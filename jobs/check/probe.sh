@@ -10,7 +10,7 @@ listed=$(nvidia-smi -L 2>/dev/null) || listed=
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || driver=
 if printf '%s\n' "$listed" | grep -q '^ *MIG '; then kind='^ *MIG '; else kind='^GPU '; fi
 gpus=$(printf '%s\n' "$listed" | grep -c "$kind")
-names=$(printf '%s\n' "$listed" | sed -n 's/^GPU [0-9]*: \(.*\) (UUID:.*/"\1"/p' | paste -s -d , -)
+names=$(printf '%s\n' "$listed" | tr -d '"\\' | sed -n 's/^GPU [0-9]*: \(.*\) (UUID:.*/"\1"/p' | paste -s -d , -)
 accel=$(ls -d /dev/accel[0-9]* 2>/dev/null | wc -l)
 vfio=$(ls -d /dev/vfio/[0-9]* 2>/dev/null | wc -l)
 [ "$vfio" -gt "$accel" ] && accel=$vfio

@@ -24,7 +24,7 @@ def check(backend: "Backend", job: "Job", settings: Settings, where: str = "quot
         return []
     answer = backend.quota(job)
     if answer.over and settings.strict:
-        hint = "ask AWS for more (`stacks quota --request` writes the request), or use another target"
+        hint = "ask for more (`stacks quota --request` writes the request), or use another target"
         raise OverLimit("; ".join(f"{where}: {text}" for text in answer.over), hint)
     for text in answer.over:
         warn(f"{where}: {text}", settings)

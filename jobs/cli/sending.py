@@ -98,11 +98,15 @@ def _checked(sent: "Sent", wanted: int, caller: str) -> None:
     raise first
 
 
+_SIZE = {"accelerator", "cpus", "memory_mib", "image", "nodes", "spot", "aws_batch", "gce", "tpu_vm"}
+"""Fields that decide which quotas a job spends, and how much of them."""
+
+
 def check_quotas(jobs: "list[tuple[Job, Item]]", settings: Settings) -> list[str]:
     """As quota.check, once for jobs of one size on one target."""
     seen: dict[str, tuple[Job, Item]] = {}
     for job, item in jobs:
-        size = job.model_dump_json(include={"accelerator", "cpus", "memory_mib", "image", "spot", "aws_batch"})
+        size = job.model_dump_json(include=_SIZE)
         seen.setdefault(f"{item[1].target} {size}", (job, item))
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, settings)))
 

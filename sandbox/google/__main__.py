@@ -11,6 +11,7 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
     GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
     POST   /oauth2.googleapis.com/token  a token, for whatever grant.
     GET    /openidconnect.googleapis.com/v1/userinfo  whose token it is.
+    GET    /cloudquotas.googleapis.com/v1/...  what the project may use: quotas.py.
     GET    /v4/connect  the TCP relay of Identity-Aware Proxy: guests/relay.py.
 """
 
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from . import USER, token
+from . import USER, quotas, token
 from .api import PREEMPT, Found, answer, authorized
 from .errors import Refused
 from .faults import Plan
@@ -92,6 +93,9 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
                     made = {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
                 elif parts.path == "/openidconnect.googleapis.com/v1/userinfo":
                     made = userinfo(world, self.headers.get("Authorization"))
+                elif parts.path.startswith(quotas.PATH):
+                    authorized(world, self.headers.get("Authorization"))
+                    made = quotas.answer(world, parts.path)
                 else:
                     made = answer(world, found, self.command, parts.path, parts.query, body, self.headers)
             except Refused as refused:

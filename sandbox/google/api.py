@@ -20,6 +20,7 @@ from . import (
     logging,
     node_pools,
     oslogin,
+    quotas,
     templates,
     tpu,
     verbs,
@@ -37,7 +38,7 @@ DOCUMENTS = (
 )
 _MODULES = (
     *(accounts, compute, container, node_pools, tpu, logging, oslogin),
-    *(instances, templates, group_methods, images, capacity),
+    *(instances, templates, group_methods, images, capacity, quotas),
 )
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
@@ -227,6 +228,7 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **instance_methods.OWN,
     **group_methods.OWN,
     **images.OWN,
+    **quotas.OWN,
 }
 
 

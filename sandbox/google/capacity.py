@@ -93,19 +93,20 @@ def quota_failure(call: Call, item: Json) -> Failure | None:
 
 def _usage(call: Call, region: str, new: Json) -> dict[tuple[str, str], tuple[int, str]]:
     """How much of each quota that the new one counts towards is used, with it, and the limit's name."""
-    mine = _metrics(new, region)
+    mine = metrics(new, region)
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for at, (_, limit_name) in mine.items():
         total = 0
         for other in call.world.below("compute", f"projects/{call.path['project']}/zones/-/instances"):
             if other is new or other["status"] not in ("TERMINATED", "PROVISIONING", "STAGING"):
                 where = zones().get(other["zone"].rpartition("/")[2], "")
-                total += _metrics(other, where).get(at, (0, ""))[0]
+                total += metrics(other, where).get(at, (0, ""))[0]
         found[at] = total, limit_name
     return found
 
 
-def _metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
+def metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
+    """What an instance counts towards: how much, and the limit's name, by place and metric."""
     spot = item["scheduling"]["preemptible"]
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for each in item["guestAccelerators"]:

@@ -57,6 +57,8 @@ def linked(call: Call, item: Json) -> None:
     for name, value in item.items():
         if not isinstance(value, str) or name not in (*_SHORT, "resourcePolicies"):
             continue
+        if name == "type" and not call.method.collection.endswith("isks"):
+            continue  # of a commitment, for one, it is a word
         found = _LINKS.fullmatch(value)
         within = value if "/" in value else f"{_SHORT[name].format(**place)}/{value}"
         item[name] = f"{call.link}{found[1] if found else f'projects/{project}/{within}'}"

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,8 @@ class Logs:
         place = (entry["__ns"], entry["insertId"])
         if place not in self._kept:
             self._kept[place] = Kept(entry, time.monotonic() + delay_s)
-            self._orders.clear()
+            for newest_first, order in self._orders.items():
+                insort(order, (-place[0] if newest_first else place[0], place[1]))
 
     def page(self, wanted: Filter, newest_first: bool, size: int, token: str) -> tuple[list[Json], str]:
         """Entries that match and can be read by now, and the token of the next page or "". Raises ValueError for a

@@ -262,6 +262,21 @@ def test_exec_in_a_running_task(submit: Any, shell: Shell) -> None:
     shell.jobs("cancel", ref)
 
 
+def test_exec_in_every_task_and_the_check(submit: Any, shell: Shell) -> None:
+    ref = submit("two", "import time; time.sleep(600)", tasks=2)
+
+    def both() -> bool:
+        row = json.loads(shell.jobs("get", ref, "-o", "json"))
+        return row["phase"] == "RUNNING" and len(json.loads(shell.jobs("exec", ref, "--check", "-o", "json"))) == 2
+
+    until(both)
+    said = shell.jobs("exec", ref, "--", "python", "-c", "print('inside')")
+    assert sorted(said.splitlines()) == ["[task 0] inside", "[task 1] inside"]
+    rows = json.loads(shell.jobs("exec", ref, "--check", "-o", "json"))
+    assert [row["verdict"] for row in rows] == ["ok", "ok"] and rows[0]["hostname"]
+    shell.jobs("cancel", ref)
+
+
 def test_the_same_key_makes_one_job(shell: Shell, submit: Any, cluster: Cluster) -> None:
     refs = {submit("once", "print(1)", "--key", "k") for _ in range(3)}
     assert len(refs) == 1

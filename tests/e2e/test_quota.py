@@ -106,5 +106,5 @@ def test_submit_says_that_the_job_cannot_start(shell: Shell, grant: Callable[...
     other = {"XDG_CACHE_HOME": f"{shell.variables['XDG_CACHE_HOME']}-2"}
     lines = shell.fails("submit", *job, "--strict", code=5, **other)
     assert lines[0].startswith("error: quota: spot: g5.xlarge is the smallest type that holds the job")
-    assert lines[1].startswith("hint: ask AWS for more")
+    assert lines[1].startswith("hint: ask for more")
     shell.jobs("validate", *job, "--strict", "--no-quota", **other)

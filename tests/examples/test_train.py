@@ -266,14 +266,16 @@ def test_job_file(path: Path, script: ModuleType) -> None:
     assert job.image
     if job.image.startswith("local/"):
         assert job.image == f"local/{EXAMPLES.name}"
-        assert job.command == ["python", "train.py"]
+        python, program = job.command
+        assert python == "python" and (EXAMPLES / program).is_file()
         task = {"ACCEL_TASK_COUNT": str(job.tasks), "ACCEL_TASK_INDEX": str(job.tasks - 1)}
         script.read_settings(job.env | task)
 
 
 def test_job_files_are_the_described_ones() -> None:
     names = [path.stem for path in JOB_FILES]
-    assert sorted(names) == ["digits", "digits-resume", "digits-sweep", "multi-gpu"]
+    smoke = ["tpu-smoke-jax", "tpu-smoke-torch-xla"]
+    assert sorted(names) == ["digits", "digits-resume", "digits-sweep", "multi-gpu", *smoke]
     readme = (EXAMPLES / "README.md").read_text()
     assert [name for name in names if f"{name}.yaml" not in readme] == []
 

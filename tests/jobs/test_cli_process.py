@@ -133,7 +133,7 @@ def test_a_terminal_that_cannot_show_every_character(monkeypatch: pytest.MonkeyP
 
 # --- start-up
 
-HEAVY = {"boto3", "botocore", "pydantic", "yaml", "pulumi", "google", "moto"}
+HEAVY = {"boto3", "botocore", "pydantic", "yaml", "pulumi", "google", "moto", "paramiko", "cryptography", "websocket"}
 
 
 def imported(*arguments: str) -> set[str]:
@@ -149,6 +149,7 @@ def imported(*arguments: str) -> set[str]:
         ("--help", set[str]()),
         ("--version", set[str]()),
         ("submit --help", set[str]()),
+        ("exec --help", set[str]()),
         ("completion bash", set[str]()),
         ("validate j.yaml", {"pydantic", "yaml"}),
         ("submit j.yaml --dry-run", {"pydantic", "yaml"}),

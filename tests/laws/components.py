@@ -26,6 +26,7 @@ from components.base import Component
 from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
 from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
 from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
+from tests.components.gcp import capacity_makers as google_capacity
 from tests.components.gcp import makers as google
 from tests.components.gcp import vm_makers as google_vms
 from tests.components.kubernetes.makers import MAKERS as IN_CLUSTERS
@@ -142,6 +143,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "gke-gpu-pool": gpu_pool,
     "gke-tpu-pool": tpu_pool,
     **google_vms.MAKERS,
+    **google_capacity.MAKERS,
     **{f"in-cluster-{key}": maker for key, maker in IN_CLUSTERS.items()},
     "batch-roles": roles,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),

@@ -14,7 +14,8 @@ from accel.catalog.quotas import quota_for
 from accel.quota import GooglePool, Verdict
 from jobs import google as api
 from jobs.errors import CloudSilent, NoCredentials, NotFound
-from stacks.quota_google import judge_google, limit_of, used
+from jobs.google_quotas import limit_of
+from stacks.quota_google import judge_google, used
 from tests.support.google import RECORDED, Google, google
 
 REGION, PROJECT = "/compute/v1/projects/research/regions/us-central1", "/compute/v1/projects/research"

@@ -21,6 +21,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 COMPUTED: dict[str, dict[str, Any]] = {
     "gcp:container/cluster:Cluster": {"endpoint": "203.0.113.7", "masterAuth": {"clusterCaCertificate": "TUlJQg=="}},
+    "gcp:compute/reservation:Reservation": {"selfLink": "https://www.googleapis.com/compute/v1/reservation"},
     "gcp:serviceaccount/account:Account": {
         "email": "made@ml-dev-1234.iam.gserviceaccount.com",
         "member": "serviceAccount:made@ml-dev-1234.iam.gserviceaccount.com",

@@ -81,6 +81,19 @@ class Folder:
         """An object of text, over one that is there."""
         self._cloud.write(self._bucket, f"{self._folder}/{name}", text, once=False, kind="text/plain; charset=utf-8")
 
+    def over(self, attempt: int) -> str:
+        """Why the job's record wants nothing more of this attempt, in words; "" where it does, or there is none. A
+        client that slept may have made these machines for an attempt that others had ended by then."""
+        data = self._cloud.read(self._bucket, f"{self._folder.rpartition('/attempts/')[0]}/record.json")
+        record: dict[str, Any] = json.loads(data or b"{}")
+        if record.get("ended"):
+            return f"the job has ended: {record.get('outcome')}"
+        attempts: list[dict[str, Any]] = record.get("attempts") or []
+        states: dict[int, str] = {each["number"]: each["state"] for each in attempts}
+        if states.get(attempt) in ("ended", "gone"):
+            return f"attempt {attempt} has ended before"
+        return f"attempt {max(states)} has taken its place" if states and max(states) > attempt else ""
+
     def arrive(self, host: Host) -> int:
         """Says where this host is; how often it has booted for this attempt."""
         name = f"host-{host.index}.json"

@@ -54,13 +54,17 @@ def _hosted(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, stop:
     boot = folder.arrive(host)
     log = _log(cloud, job, host, boot)
     try:
-        if earlier is None:
+        over = folder.over(job["attempt"])
+        if over:
+            log.say(f"host {host.index}: {over}: the command is not run")
+        elif earlier is None:
             _attempt(cloud, job, host, folder, log, stop, boot)
         else:
             # The machine was stopped and started again: its attempt is over, whoever started it.
             log.say(f"host {host.index} has its result from an earlier boot: the command is not run again")
         if host.index == 0:
-            _all_over(job, folder)
+            if not over:
+                _all_over(job, folder)
             for said in _release(cloud, job):
                 log.say(said, "ERROR")
     finally:

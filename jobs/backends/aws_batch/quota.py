@@ -1,14 +1,9 @@
 """Whether the account's EC2 quotas let any instance start that holds a job: a limit of 0 is the usual one, and a job
 above it waits in RUNNABLE without a word."""
 
-import hashlib
-import json
 import os
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from accel.catalog import Machine, UnknownName, expand, holding
@@ -18,25 +13,14 @@ from accel.rules.aws_fit import Size
 
 from ...backend import QuotaAnswer
 from ...errors import CloudRefused, JobsError
-from ...folders import cache, write_json
+from ..limits import DOUBTED_S, MAX_AGE_S, Limit, remembered
 from .clients import Client
 from .errors import asking
 
 SERVICE = "ec2"
-MAX_AGE_S = 3600.0
-DOUBTED_S = 60.0
-"""A limit that is too small is asked for again after this: it may have been raised since."""
 
 _IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SERVICE_QUOTAS")
 """What decides whose limits are read: one account's must not be taken for another's."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A limit in the quota's unit, or None and the reason why it is not known."""
-
-    value: float | None
-    why: str = ""
 
 
 def client(region: str, *, attempts: int = 5) -> Client:
@@ -78,41 +62,13 @@ def limits(
 
     Raises NoCredentials and CloudSilent.
     """
-    now = time.time() if now is None else now
-    wanted = list(dict.fromkeys(codes))
-    identity = "\n".join([region, *(os.environ.get(name, "") for name in _IDENTITY)])
-    path = cache() / f"quotas-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
-    kept = _kept(path, now)
-    found = {code: kept[code] for code in wanted if code in kept and now - kept[code][0] < max_age_s}
-    if len(found) < len(wanted):
+
+    def ask(missing: list[str]) -> dict[str, Limit]:
         asked = client(region, attempts=2)
-        fresh = {code: (now, read(asked, code)) for code in wanted if code not in found}
-        _keep(path, {**kept, **fresh})
-        found |= fresh
-    return {code: limit for code, (_, limit) in found.items()}
+        return {code: read(asked, code) for code in missing}
 
-
-def _kept(path: Path, now: float) -> dict[str, tuple[float, Limit]]:
-    """What this machine's copy holds that is young enough, each with its time. A time in the future says nothing: the
-    clock was set back. A copy that cannot be read is no copy."""
-    try:
-        rows: dict[str, Any] = dict(json.loads(path.read_text()))
-        kept = {code: (float(row["at"]), Limit(_number(row["value"]), str(row["why"]))) for code, row in rows.items()}
-        return {code: row for code, row in kept.items() if 0 <= now - row[0] < MAX_AGE_S}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _keep(path: Path, rows: Mapping[str, tuple[float, Limit]]) -> None:
-    document = {code: {"at": at, "value": limit.value, "why": limit.why} for code, (at, limit) in rows.items()}
-    # Without a copy the next command asks again, which costs a call and nothing else.
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_json(path, document)
+    identity = "\n".join([region, *(os.environ.get(name, "") for name in _IDENTITY)])
+    return remembered(identity, codes, ask, max_age_s=max_age_s, now=now)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,18 @@
 
 from typing import ClassVar
 
-from ...backend import Request
+from accel.contract.google_vms import GceTarget
+
+from ...backend import QuotaAnswer, Request
 from ...errors import BadInput
 from ...job import Job
 from ..vms.backend import VmBackend
 from ..vms.told import Telling
 from .render import KIND, render
+
+PREEMPTIBLE = ("spot", "flex-start")
+"""Flex-start spends the preemptible quota too. Source:
+https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 __all__ = ["KIND", "GceBackend"]
 
@@ -19,9 +25,27 @@ class GceBackend(VmBackend):
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """See render.render."""
-        if self.target is None or self.target_name is None:
+        return render(job, name, key, self.target_name or "", self._needed())
+
+    def _needed(self) -> GceTarget:
+        if self.target is None:
             raise BadInput("render: needs a target; a bucket alone does not say where VMs are")
-        return render(job, name, key, self.target_name, self.target)
+        return self.target
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../vms/quota.py."""
+        from ..vms.quota import check, gpus
+        from .machines import choose
+
+        choice = choose(job, self._needed(), [], [])
+        if choice is None or choice.reservation:
+            return QuotaAnswer()
+        spot = choice.capacity in PREEMPTIBLE
+        return check(
+            self.target.project,
+            gpus(choice.zones, choice.machine, choice.attached, choice.gpus, job.nodes, spot=spot),
+            self._timing,
+        )
 
     def machines(self) -> Telling:
         """See instances.py."""

@@ -78,16 +78,21 @@ class Instances:
         if missing:
             body = {"instances": [{"name": name} for name in missing]}
             path = f"{bodies.group_path(record, attempt)}/createInstances"
-            query = {"requestId": _id(record, attempt, f"instances {missing}")}
-            _operating(path, self._google.post(API, path, body, repeat=True, **query))
+            self._posted(path, body, _id(record, attempt, f"instances {missing}"))
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """The operation; None where there is one of that name."""
-        query = {"requestId": _id(record, attempt, path)}
         try:
-            return _operating(path, self._google.post(API, path, body, repeat=True, **query))
+            return self._posted(path, body, _id(record, attempt, path))
         except Conflict:
             return None
+
+    def _posted(self, path: str, body: dict[str, Any], asked: str) -> dict[str, Any]:
+        """The operation. `asked` is the id by which Google knows a request that is sent again."""
+        try:
+            operation = self._google.post(API, path, body, repeat=True, requestId=asked)
+        except Conflict:
+            raise
         except (CloudRefused, CloudSilent) as refused:
             if states.lacks(refused.message):
                 raise NoCapacity(refused.message) from refused
@@ -95,6 +100,9 @@ class Instances:
         except NotFound as missing:
             # Something that the body names: a network, an image, an account.
             raise CloudRefused(missing.message) from missing
+        if not operation.get("name"):
+            raise CloudSilent(f"{path}: the answer is no operation; whether anything was made is not known")
+        return operation
 
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
         """Whether it has ended well. Raises what it ended in."""
@@ -230,13 +238,6 @@ class Instances:
             token = str(page.get("nextPageToken") or "") or None
             if token is None:
                 return found
-
-
-def _operating(path: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer, which is an operation. Raises CloudSilent for any other: whether anything was made is not known."""
-    if not answer.get("name"):
-        raise CloudSilent(f"{path}: the answer is no operation")
-    return answer
 
 
 def _id(record: Record, attempt: Attempt, what: str) -> str:

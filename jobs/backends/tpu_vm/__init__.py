@@ -2,11 +2,13 @@
 
 from typing import ClassVar
 
-from ...backend import Request
+from accel.contract.google_vms import TpuVmTarget
+
+from ...backend import QuotaAnswer, Request
 from ...errors import BadInput
 from ...job import Job
 from ..vms.backend import VmBackend
-from ..vms.control import Machines
+from ..vms.told import Telling
 from .render import KIND, render
 
 __all__ = ["KIND", "TpuVmBackend"]
@@ -19,11 +21,30 @@ class TpuVmBackend(VmBackend):
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """See render.render."""
-        if self.target is None or self.target_name is None:
-            raise BadInput("render: needs a target; a bucket alone does not say where TPUs are")
-        return render(job, name, key, self.target_name, self.target)
+        return render(job, name, key, self.target_name or "", self._needed())
 
-    def machines(self) -> Machines:
+    def _needed(self) -> TpuVmTarget:
+        if self.target is None:
+            raise BadInput("render: needs a target; a bucket alone does not say where TPUs are")
+        return self.target
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../vms/quota.py.
+
+        TPUs of a reservation take none. Source: https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
+        """
+        from ..vms.quota import check, tpus
+        from .slices import choose
+
+        choice = choose(job, self._needed(), [], [])
+        if choice is None or choice.reservation:
+            return QuotaAnswer()
+        chips, generation = choice.slices * choice.slice.chips, choice.slice.generation
+        kind = choice.slice.name if choice.slices == 1 else f"{choice.slices} x {choice.slice.name}"
+        wanted = tpus(choice.zones, kind, generation.accelerator, chips, spot=choice.spot)
+        return check(self.target.project, wanted, self._timing)
+
+    def machines(self) -> Telling:
         """See queued.py."""
         from .queued import QueuedResources
 

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from ...errors import CloudRefused, CloudSilent, NotFound, Throttled
-from ...google import mapping, part, root_of
+from ...google import line, mapping, part, root_of
 from ...google_api import Conflict, Google
 from ...kubernetes_answers import part as inside
 from ...kubernetes_answers import parts
@@ -16,6 +16,7 @@ from ...timing import pause
 from ..vms import marks, sent
 from ..vms.control import ABSENT, LEAVING, Seen
 from ..vms.record import Attempt, Record
+from ..vms.told import Told, maintenance
 from . import states
 
 API = "tpu"
@@ -57,7 +58,8 @@ class QueuedResources:
             if self._found(record, attempt) is not None:
                 return
             pause(timing, turn)
-            operation = self._google.get(API, f"v2/{operation.get('name')}")
+            if name := operation.get("name"):
+                operation = self._google.get(API, f"v2/{name}")
         raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
 
     def look(self, record: Record, attempt: Attempt) -> Seen:
@@ -67,6 +69,33 @@ class QueuedResources:
             return Seen(ABSENT, "")
         seen = states.of_request(inside(found, "state"))
         return seen or states.of_nodes(self._nodes(record, attempt))
+
+    def told(self, record: Record, attempt: Attempt) -> Told:
+        """The request's state, and its nodes' health, symptoms and maintenance. Source:
+        https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+        found = self._found(record, attempt)
+        if found is None:
+            return Told((f"there is no queued resource {attempt.name} in {attempt.zone}",))
+        state = inside(found, "state")
+        lines = [f"queued resource {attempt.name} in {attempt.zone} is {state.get('state')}"]
+        if message := inside(state, "failedData", "error").get("message"):
+            lines[0] += f": {line(message)}"
+        ill: list[str] = []
+        planned: list[str] = []
+        if state.get("state") == "ACTIVE":
+            for name, node in self._nodes(record, attempt).items():
+                lines.append(f"node {name} is {node.get('state') if node else 'not there'}")
+                ill += states.ill(name, node or {})
+                planned += maintenance(f"node {name}", node or {})
+        return Told(tuple(lines), tuple(ill), tuple(planned))
+
+    def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """Nothing: the Cloud TPU API has no method for it."""
+        return ()
+
+    def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """Nothing: the API's operations are not asked, their metadata names no user."""
+        return ()
 
     def _nodes(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any] | None]:
         """Each node of the request, None for one that is not there."""

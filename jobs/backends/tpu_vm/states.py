@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import CloudRefused, CloudSilent, JobsError, Throttled
 from ...google import line
 from ...kubernetes_answers import part as inside
+from ...kubernetes_answers import parts
 from ..vms.control import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, NoCapacity, Seen
 
 REQUEST = {
@@ -109,6 +110,20 @@ def _node(name: str, node: Mapping[str, Any] | None) -> Seen:
         return Seen(state, native)
     more = f": {line(node['healthDescription'])}" if node.get("healthDescription") else ""
     return Seen(state, native, f"node {name} is {native}{more}")
+
+
+def ill(name: str, node: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a node, by its own words. Enums: the schemas Node.health and Symptom.symptomType of
+    https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+    found: list[str] = []
+    if str(node.get("health") or "HEALTHY") not in ("HEALTHY", "HEALTH_UNSPECIFIED"):
+        more = f": {line(node['healthDescription'])}" if node.get("healthDescription") else ""
+        found.append(f"node {name} is {node['health']}{more}")
+    for symptom in parts(node, "symptoms"):
+        worker = f" of worker {symptom['workerId']}" if symptom.get("workerId") else ""
+        details = f": {line(symptom['details'])}" if symptom.get("details") else ""
+        found.append(f"node {name}: {symptom.get('symptomType')}{worker} at {symptom.get('createTime')}{details}")
+    return found
 
 
 def lacks(message: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from accel.contract.google_vms import VmGround
 
-from ...backend import JobRef, LogLine, Places, Request, Status, Streams
+from ...backend import Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from ...google_api import Google
 from ...job import Job
@@ -18,12 +18,13 @@ from ...keys import content_hash, platform_name
 from ...timing import Timing, pause
 from . import marks
 from .advance import advance, ask, look, take_back
-from .control import Machines, Seen
+from .control import Seen
 from .logs import logs
 from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
 from .run import Shells, places
 from .status import status_of
+from .told import Telling
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 _AT_ONCE = 8
@@ -62,7 +63,7 @@ class VmBackend:
     def render(self, job: Job, name: str, key: str) -> Request:
         raise NotImplementedError
 
-    def machines(self) -> Machines:
+    def machines(self) -> Telling:
         """How the cloud's side of an attempt is made, seen and removed."""
         raise NotImplementedError
 
@@ -73,20 +74,22 @@ class VmBackend:
         not known: submit the same key again.
         """
         record = new_record(request)
-        ref = JobRef(self.KIND, self.bucket, record.name)
         try:
             record, generation = self.records.claim(record)
-            if generation is not None:
-                self._first(record, generation)
-            elif never_made(found := self._advance(record.name)):
-                raise CloudRefused(found.last.reason)
         except CloudSilent as error:
             raise CloudSilent(error.message, AGAIN) from error
+        try:
+            refused = self._first(record, generation) if generation else self._later(record)
         except NoCredentials as error:
             raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
-        return ref
+        except (CloudSilent, CloudRefused, NotFound) as error:
+            # The claim is there, and whether there are machines is not known.
+            raise CloudSilent(error.message, AGAIN) from error
+        if refused:
+            raise refused
+        return JobRef(self.KIND, self.bucket, record.name)
 
-    def _first(self, record: Record, generation: str) -> None:
+    def _first(self, record: Record, generation: str) -> CloudRefused | None:
         """The machines of a job that was just claimed: three calls, where nobody else is about."""
         machines = self.machines()
         refused = ask(machines, self.records, record, generation, _now)
@@ -94,18 +97,20 @@ class VmBackend:
             made = record.with_last(state=MADE, made=_now().isoformat())
             if self.records.replace(made, generation) is None:
                 take_back(machines, self.records, record)
-            return
+            return None
+        found = self._later(record)
+        return refused if found and isinstance(refused, CloudRefused) else found
+
+    def _later(self, record: Record) -> CloudRefused | None:
+        """Goes on with a job. Its refusal where nothing else ever came of it, and nothing is left."""
         timing = self._timing or Timing()
+        now = self._advance(record.name)
         for turn in range(timing.attempts):
-            # What a refused request leaves goes step by step.
-            now = self._advance(record.name)
             if now.ended or not never_made(now):
                 break
-            pause(timing, turn)
-        else:
+            pause(timing, turn)  # what a refused request leaves goes step by step
             now = self._advance(record.name)
-        if never_made(now):
-            raise refused
+        return CloudRefused(now.last.reason) if never_made(now) else None
 
     def status(self, ref: JobRef) -> Status:
         """From the record, the machines' states, and what they told. Raises NotFound."""
@@ -160,6 +165,13 @@ class VmBackend:
 
     def _advance(self, name: str, say: Callable[[str], None] = lambda text: None) -> Record:
         return advance(self.machines(), self.records, name, _now, say)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed. See explain/. A bucket has no region, so `elsewhere` is not asked."""
+        from .explain import explain
+
+        self._named(ref)
+        return explain(self.google, self.records, self.machines(), ref)
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
         """Every machine's lines, or with `task` one machine's. Following a job moves it on, as `tend` does."""

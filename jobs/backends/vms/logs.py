@@ -8,15 +8,16 @@ make 60 a minute. Source: https://docs.cloud.google.com/logging/quotas#api-limit
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
 from typing import Any
 
 from ...backend import JobRef, LogLine
-from ...errors import BadInput, CloudSilent
+from ...errors import BadInput, CloudSilent, Throttled
 from ...google import mapping
 from ...google_api import Google
 from . import marks
-from .record import ENDED, GONE, Record, Result
+from .record import ENDED, GONE, Attempt, Record, Result
 
 PAGE = 1000
 BOOT_LINES = 10**9
@@ -25,9 +26,12 @@ GAP_S = 30.0
 """A line that is missing for so long is not waited for any more: the machine could not write it."""
 DRAIN_S = 30.0
 """How long after the end of an attempt its last lines may still come."""
-MOST_CLAUSES = 200
-"""Of a query, whose text has at most 20,000 characters."""
-LONGEST_PAUSE_S = 8.0
+MOST_CLAUSES = 150
+"""Of a query, whose text has at most 20,000 characters. Source: https://docs.cloud.google.com/logging/quotas"""
+NEAR = timedelta(seconds=10)
+"""Hosts whose last lines are no further apart are asked for with one clause."""
+SKEW = timedelta(days=1)
+"""How far the clock of the client that planned an attempt may be ahead of its machines'."""
 
 
 @dataclass
@@ -36,45 +40,39 @@ class _Host:
 
     attempt: int
     host: int
-    since: str
+    since: datetime
     """Time of the last line that was handed on."""
     next: int = 0
     early: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
     """Lines behind a gap, by their numbers: time and text."""
+    order: list[int] = field(default_factory=list[int])
+    """Their numbers, as a heap."""
     gap_since: float | None = None
 
-    def take(self, number: int, at: str, text: str) -> Iterator[tuple[str, str]]:
+    def take(self, number: int, at: str, text: str) -> Iterator[tuple[datetime, str]]:
         """A line, and those that waited for it; none where it came before, or has to wait itself."""
-        if number < self.next:
+        if number < self.next or number in self.early:
             return
         self.early[number] = (at, text)
+        heappush(self.order, number)
         yield from self._ready()
 
-    def _ready(self) -> Iterator[tuple[str, str]]:
-        while self.early:
-            number = self.next if self.next in self.early else self._boot()
-            if number is None:
+    def _ready(self) -> Iterator[tuple[datetime, str]]:
+        while self.order:
+            number = self.order[0]
+            # The first line after a boot needs none before it.
+            if number != self.next and number % BOOT_LINES:
                 self.gap_since = self.gap_since or time.monotonic()
                 return
-            self.since, text = self.early.pop(number)
-            self.next, self.gap_since = number + 1, None
+            at, text = self.early.pop(heappop(self.order))
+            self.since, self.next, self.gap_since = datetime.fromisoformat(at), number + 1, None
             yield self.since, text
 
-    def _boot(self) -> int | None:
-        """The first line after a boot needs none before it."""
-        first = min(self.early)
-        return first if first % BOOT_LINES == 0 else None
-
-    def give_up(self, patience_s: float) -> Iterator[tuple[str, str]]:
+    def give_up(self, patience_s: float) -> Iterator[tuple[datetime, str]]:
         """The lines behind a gap that has been there for longer."""
-        while self.early and self.gap_since is not None and time.monotonic() - self.gap_since >= patience_s:
-            self.next = min(self.early)
+        while self.order and self.gap_since is not None and time.monotonic() - self.gap_since >= patience_s:
+            self.next = self.order[0]
             yield from self._ready()
-
-    def clause(self) -> str:
-        """Of a query: this host's lines from the last one on."""
-        where = f'labels."{marks.ATTEMPT}"="{self.attempt}" AND labels."{marks.HOST}"="{self.host}"'
-        return f'({where} AND timestamp>="{self.since}")'
 
 
 @dataclass
@@ -86,7 +84,9 @@ class _Reader:
     host: int | None
     hosts: dict[tuple[int, int], _Host] = field(default_factory=dict[tuple[int, int], _Host])
     ended: dict[int, float] = field(default_factory=dict[int, float])
-    """When each attempt was first seen to have ended."""
+    """When each attempt ended, as far as is known: of the monotonic clock."""
+    unread: set[int] = field(default_factory=set[int])
+    """The attempts that have been seen to have ended since all was read last."""
     whole: Mapping[int, int] = field(default_factory=dict[int, int])
     """By host, how many lines the last attempt has."""
 
@@ -96,10 +96,16 @@ class _Reader:
         for attempt in record.attempts:
             for host in range(record.hosts) if self.host is None else [self.host]:
                 key = (attempt.number, host)
-                self.hosts.setdefault(key, _Host(*key, since=attempt.planned))
+                self.hosts.setdefault(key, _Host(*key, since=datetime.fromisoformat(attempt.planned) - SKEW))
             if attempt.state in (ENDED, GONE) or (attempt is record.last and len(results) == record.hosts):
-                self.ended.setdefault(attempt.number, time.monotonic())
+                self._end(attempt)
         self.whole = {host: result.lines for host, result in results.items() if result.lines is not None}
+
+    def _end(self, attempt: Attempt) -> None:
+        if attempt.number not in self.ended:
+            ago = datetime.now(UTC) - datetime.fromisoformat(attempt.ended) if attempt.ended else timedelta()
+            self.ended[attempt.number] = time.monotonic() - max(0.0, ago.total_seconds())
+            self.unread.add(attempt.number)
 
     def open(self) -> list[_Host]:
         """The hosts whose lines may not all have been read."""
@@ -107,7 +113,7 @@ class _Reader:
 
     def _done(self, host: _Host) -> bool:
         ended = self.ended.get(host.attempt)
-        if ended is None:
+        if ended is None or host.attempt in self.unread:
             return False
         whole = self.whole.get(host.host) if host.attempt == self.record.last.number else None
         return (whole is not None and host.next >= whole) or time.monotonic() - ended > DRAIN_S
@@ -119,10 +125,9 @@ class _Reader:
             return
         query = [f'logName="projects/{self.record.body["project"]}/logs/{marks.LOG}"']
         query.append(f'labels."{marks.JOB}"="{self.record.name}"')
-        if len(hosts) > MOST_CLAUSES:
-            query.append(f'timestamp>="{min(host.since for host in hosts)}"')
-        else:
-            query.append(f"({' OR '.join(host.clause() for host in hosts)})")
+        if self.host is not None:
+            query.append(f'labels."{marks.HOST}"="{self.host}"')
+        query.append(_since(hosts))
         for entry in self._entries(" AND ".join(query)):
             labels = mapping(entry.get("labels")) or {}
             key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
@@ -131,6 +136,7 @@ class _Reader:
                 text = str(entry.get("textPayload", ""))
                 lines = self.hosts[key].take(int(number), str(entry.get("timestamp")), text)
                 yield from (self._line(key, at, said) for at, said in lines)
+        self.unread.clear()
 
     def late(self, patience_s: float) -> Iterator[LogLine]:
         """Lines behind gaps that nobody fills."""
@@ -138,25 +144,48 @@ class _Reader:
             yield from (self._line(key, at, text) for at, text in host.give_up(patience_s))
 
     def _entries(self, query: str) -> Iterator[dict[str, Any]]:
-        token: str | None = None
-        body = {"resourceNames": [f"projects/{self.record.body['project']}"], "orderBy": "timestamp asc"}
-        while True:
-            page = self.google.post(
-                "logging",
-                "v2/entries:list",
-                {**body, "filter": query, "pageSize": PAGE, **({"pageToken": token} if token else {})},
-                repeat=True,
-            )
+        project = f"projects/{self.record.body['project']}"
+        body = {"resourceNames": [project], "orderBy": "timestamp asc", "filter": query, "pageSize": PAGE}
+        token: str | None = ""
+        while token is not None:
+            page = self._page({**body, "pageToken": token} if token else body)
             yield from page.get("entries") or []
-            token = page.get("nextPageToken")
-            if not token:
-                return
+            token = page.get("nextPageToken") or None
 
-    def _line(self, key: tuple[int, int], at: str, text: str) -> LogLine:
+    def _page(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A page, however many were read in this minute."""
+        timing = self.google.timing
+        until = time.monotonic() + timing.silence_s
+        while True:
+            try:
+                return self.google.post("logging", "v2/entries:list", body, repeat=True)
+            except Throttled:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(timing.longest_wait_s)
+
+    def _line(self, key: tuple[int, int], at: datetime, text: str) -> LogLine:
         attempt, host = key
         place = f"node {host}" if self.record.hosts > 1 and self.host is None else ""
         again = f"attempt {attempt}" if len(self.record.attempts) > 1 else ""
-        return LogLine(datetime.fromisoformat(at), text, f"{place} {again}".strip())
+        return LogLine(at, text, f"{place} {again}".strip())
+
+
+def _since(hosts: list[_Host]) -> str:
+    """Of a query: the lines of these hosts from their last ones on, and some that are known. A host that says nothing
+    has a clause of its own, so that the others are not read again and again for its sake."""
+    newest = max(host.since for host in hosts)
+    near = [host.since for host in hosts if newest - host.since <= NEAR]
+    quiet = [host for host in hosts if newest - host.since > NEAR]
+    if len(quiet) >= MOST_CLAUSES:
+        return f'timestamp>="{min(host.since for host in hosts).isoformat()}"'
+    clauses = [f'timestamp>="{min(near).isoformat()}"', *(_own(host) for host in quiet)]
+    return f"({' OR '.join(clauses)})"
+
+
+def _own(host: _Host) -> str:
+    where = f'labels."{marks.ATTEMPT}"="{host.attempt}" AND labels."{marks.HOST}"="{host.host}"'
+    return f'({where} AND timestamp>="{host.since.isoformat()}")'
 
 
 def logs(
@@ -180,7 +209,6 @@ def logs(
 
 
 def _once(reader: _Reader) -> Iterator[LogLine]:
-    reader.ended.clear()  # all is read again, however long ago it ended
     yield from reader.read()
     yield from reader.late(0)
 
@@ -203,5 +231,5 @@ def _followed(reader: _Reader, look: Callable[[], tuple[Record, Mapping[int, Res
             blind_since = blind_since or time.monotonic()
             if time.monotonic() - blind_since > timing.silence_s:
                 raise
-            wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+            wait_s = min(2 * wait_s, timing.longest_wait_s)
         time.sleep(wait_s)

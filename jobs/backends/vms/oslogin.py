@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ KEPT_S = 12 * 3600
 """How long a profile keeps the key that it is given."""
 LEFT_S = 600
 """One that expires sooner is given again."""
+LATELY_S = 120
 COMMENT = "accel-jobs"
 
 
 @dataclass(frozen=True)
 class Login:
-    """`fresh`: the key was given to the profile just now, and machines may not know it yet."""
+    """`fresh`: the key was given to the profile lately, and machines may not know it yet."""
 
     user: str
     key: Any
@@ -50,8 +52,8 @@ def login(google: Google, project: str, region: str) -> Login:
     profile: dict[str, Any] = {}
     with suppress(NotFound):
         profile = google.get(API, f"{user}/loginProfile", projectId=project)
-    name, fresh = _name(profile), False
-    if not name or not _known(profile, key.get_base64()):
+    name, left_s = _name(profile), _left_s(profile, key.get_base64())
+    if not name or left_s < LEFT_S:
         body = {
             "key": f"{key.get_name()} {key.get_base64()} {COMMENT}",
             "expirationTimeUsec": str(int((time.time() + KEPT_S) * 1e6)),
@@ -63,13 +65,13 @@ def login(google: Google, project: str, region: str) -> Login:
             )
         except NotFound as missing:
             raise CloudRefused(missing.message) from missing
-        name, fresh = _name(mapping(answer.get("loginProfile")) or {}), True
+        name, left_s = _name(mapping(answer.get("loginProfile")) or {}), KEPT_S
     if not name:
         raise CloudRefused(
             f"OS Login: the profile of {email()} has no POSIX account for {project}",
             "an administrator of your organisation can give it one",
         )
-    return Login(name, key, fresh)
+    return Login(name, key, fresh=KEPT_S - LATELY_S < left_s < inf)
 
 
 def _name(profile: dict[str, Any]) -> str:
@@ -78,15 +80,11 @@ def _name(profile: dict[str, Any]) -> str:
     return str(accounts[0].get("username") or "") if accounts else ""
 
 
-def _known(profile: dict[str, Any], key: str) -> bool:
-    """Whether the profile has the key for some time to come. Keys without an expiry stay."""
-    until = (time.time() + LEFT_S) * 1e6
+def _left_s(profile: dict[str, Any], key: str) -> float:
+    """For how long the profile keeps the key: 0 for one that it has not, for ever without an expiry."""
     kept: Iterable[Any] = inside(profile, "sshPublicKeys").values()
-    return any(
-        key in str(each.get("key", "")).split() and float(each.get("expirationTimeUsec") or "inf") > until
-        for each in map(mapping, kept)
-        if each
-    )
+    ours = (each for each in map(mapping, kept) if each and key in str(each.get("key", "")).split())
+    return max((float(each.get("expirationTimeUsec") or inf) / 1e6 - time.time() for each in ours), default=0)
 
 
 def key_pair() -> Any:

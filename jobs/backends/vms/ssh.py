@@ -19,13 +19,15 @@ from .hosts import Host
 from .oslogin import Login, ssh_library
 
 KEEPALIVE_S = 30
-"""Between two signs of life: the relay closes a connection that says nothing for an hour. Source:
-https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#known-limitations"""
+"""Between two signs of life: the relay closes a connection that says nothing for an hour (recalled, read on no page),
+and proxies do so much sooner."""
 CHUNK = 32_768
 WAITING = 64
 """Chunks that may wait for a slow reader; the machine waits then, too."""
+FRESH = 2
+"""Times as many attempts as else while machines may not know the key yet: users report half a minute, no page does."""
 ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serviceAccountUser on the machine's account"
-"""What signing in takes. Source: https://docs.cloud.google.com/compute/docs/oslogin/set-up-oslogin#configure_users"""
+"""What signing in takes. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
 _KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 """Algorithms that a type of host key is proved with, where they have other names."""
 
@@ -37,7 +39,7 @@ class Connection:
         """Raises what iap.connect raises; CloudRefused where the machine does not let the user in, or has another host
         key than it should have."""
         self._what = f"{host.instance} in {host.zone}"
-        attempts = google.timing.attempts if login.fresh else 1
+        attempts = google.timing.attempts * FRESH if login.fresh else 1
         for attempt in range(attempts):
             self._relay = iap.connect(google, host.project, host.zone, host.instance)
             self._transport: Any = None

@@ -27,7 +27,7 @@ def _resolved(document: Document, schema: Json) -> Json:
 
 def _target(names: Names, at: str, name: str, members: Json) -> str | None:
     for asked in (f"{at}{name}", name):
-        if (found := names.get(asked)) and found.partition(".")[0] in members:
+        if (found := names.get(asked)) and re.split(r"[.[]", found)[0] in members:
             return found
     return member(name, members, {})
 

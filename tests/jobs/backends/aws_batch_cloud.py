@@ -3,17 +3,10 @@
 import http.client
 import json
 import logging
-import random
-import select
-import socket
-import struct
 import threading
-import time
-from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 from moto.batch.models import BatchBackend, batch_backends
@@ -22,6 +15,10 @@ from moto.server import ThreadedMotoServer
 
 from accel.contract import claims
 from tests.jobs.backends.aws_batch_target import ACCOUNT, LOG_GROUP, REGION
+from tests.support import proxy as support
+from tests.support.proxy import BODIES, Chance
+
+__all__ = ["ANSWERS", "BODIES", "Chance", "Cloud", "Proxy"]
 
 
 class Cloud:
@@ -131,154 +128,17 @@ ANSWERS = {
     "504": (504, ""),
 }
 """Faults that are answers, given without asking moto."""
-BODIES = {
-    "html": b"<html>sign in</html>",
-    "other": b'{"foo": 1}',
-    "list": b"[]",
-    "null": b"null",
-    "empty": b"",
-}
 
 
-@dataclass
-class Chance:
-    """A share of all calls that breaks in some way."""
+class Proxy(support.Proxy):
+    """In front of moto. Operations are those of DynamoDB by name, else the last part of the path."""
 
-    random: random.Random
-    rate: float
-    faults: list[str]
+    ANSWERS: ClassVar[dict[str, tuple[int, str]]] = ANSWERS
+    KEPT: ClassVar[tuple[str, ...]] = ("content-type", "date", "x-amzn-errortype", "x-amzn-requestid", "x-amz-crc32")
 
+    def operation(self, line: str, headers: dict[str, str]) -> str:
+        target = headers.get("x-amz-target", "").rpartition(".")[2]
+        return target or line.split(" ")[1].rpartition("/")[2]
 
-class Proxy:
-    """Forwards to moto, except for the calls that `faults` holds, by operation, each used up once.
-
-    A fault is a name out of ANSWERS, or one without asking moto: `reset`, `close`, `hang`; or one after moto
-    has answered: `accept+reset`, `+close`, `+hang`, `+truncate`, `+500`, `+drip`, `+body:<name of BODIES>`.
-
-    Calls are served one after the other, and one whose client has gone is lost: so on a slow machine too, a call
-    that was given up is seen by the calls after it or never happens. A client's quiet period stands for that.
-    """
-
-    def __init__(self, endpoint: str) -> None:
-        self._to = endpoint.removeprefix("http://")
-        self.faults: dict[str, list[str]] = defaultdict(list)
-        self.calls: dict[str, int] = defaultdict(int)
-        self.chance: Chance | None = None
-        self.accepted = threading.Event()
-        """Set when moto has answered a call that will be broken."""
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def heal(self) -> None:
-        """No more faults."""
-        self.faults.clear()
-        self.chance = None
-
-    def stop(self) -> None:
-        self._socket.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            self._handle(connection)
-
-    def _handle(self, connection: socket.socket) -> None:
-        try:
-            with connection:
-                request = _request(connection)
-                if request and not _gone(connection):
-                    self._answer(connection, *request)
-        except OSError:
-            pass  # the client went away
-
-    def _answer(self, connection: socket.socket, line: str, headers: dict[str, str], body: bytes) -> None:
-        operation = _operation(line, headers)
-        self.calls[operation] += 1
-        fault = self.faults[operation].pop(0) if self.faults[operation] else ""
-        if self.chance and self.chance.random.random() < self.chance.rate:
-            fault = self.chance.random.choice(self.chance.faults)
-        if fault in ANSWERS:
-            status, code = ANSWERS[fault]
-            text = json.dumps({"__type": code, "message": fault}).encode() if code else BODIES["html"]
-            connection.sendall(_response(status, [("x-amzn-errortype", code)] if code else [], text))
-            return
-        if fault in ("reset", "close", "hang"):
-            _break(connection, fault)
-            return
-        status, answered, text = self._forward(line, headers, body)
-        how = fault.removeprefix("accept+")
-        if fault:
-            self.accepted.set()
-        if how == "500":
-            connection.sendall(_response(500, [("x-amzn-errortype", "ServerException")], b"{}"))
-        elif how.startswith("body:"):
-            connection.sendall(_response(200, [], BODIES[how.removeprefix("body:")]))
-        elif how == "truncate":
-            connection.sendall(_response(status, answered, text)[: -len(text) // 2])
-        elif how == "drip":
-            for byte in _response(status, answered, text):
-                connection.sendall(bytes([byte]))
-                time.sleep(0.002)
-        elif how:
-            _break(connection, how)
-        else:
-            connection.sendall(_response(status, answered, text))
-
-    def _forward(self, line: str, headers: dict[str, str], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        method, path, _ = line.split(" ", 2)
-        upstream = http.client.HTTPConnection(self._to, timeout=30)
-        upstream.request(method, path, body, {**headers, "connection": "close"})
-        response = upstream.getresponse()
-        text = response.read()
-        upstream.close()
-        kept = [each for each in response.getheaders() if each[0].lower() in KEPT]
-        return response.status, kept, text
-
-
-KEPT = ("content-type", "date", "x-amzn-errortype", "x-amzn-requestid", "x-amz-crc32")
-
-
-def _request(connection: socket.socket) -> tuple[str, dict[str, str], bytes] | None:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = connection.recv(65536)
-        if not part:
-            return None
-        data += part
-        if not data[:1].isupper():
-            return None  # the begin of TLS
-    head, _, body = data.partition(b"\r\n\r\n")
-    line, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in rest)}
-    while len(body) < int(headers.get("content-length", "0")):
-        body += connection.recv(65536)
-    return line, headers, body
-
-
-def _gone(connection: socket.socket) -> bool:
-    """Whether the client closed, which it does when it waits no longer."""
-    readable, _, _ = select.select([connection], [], [], 0)
-    return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
-
-
-def _operation(line: str, headers: dict[str, str]) -> str:
-    target = headers.get("x-amz-target", "").rpartition(".")[2]
-    return target or line.split(" ")[1].rpartition("/")[2]
-
-
-def _response(status: int, headers: list[tuple[str, str]], body: bytes) -> bytes:
-    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", "connection: close"]
-    lines += [f"{name}: {value}" for name, value in headers]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def _break(connection: socket.socket, how: str) -> None:
-    if how == "hang":
-        connection.settimeout(3)
-        connection.recv(1)  # until the client gives up
-    elif how == "reset":
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    def error(self, status: int, word: str) -> tuple[support.Headers, bytes]:
+        return [("x-amzn-errortype", word)], json.dumps({"__type": word, "message": word}).encode()

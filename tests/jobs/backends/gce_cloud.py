@@ -36,7 +36,7 @@ def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
         monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", root)
     made = fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "acme-jobs"}, project=PROJECT)
     assert made.status_code in (200, 409)
-    _network(fake)
+    network(fake)
     yield fake
     fake.well()
     for kind in ("instanceGroupManagers", "instances"):
@@ -47,7 +47,7 @@ def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
         fake.done("DELETE", f"{COMPUTE}/global/instanceTemplates/{item['name']}")
 
 
-def _network(fake: Fake) -> None:
+def network(fake: Fake) -> None:
     if fake.ask("GET", f"{COMPUTE}/global/networks/default").status_code == 404:
         fake.done("POST", f"{COMPUTE}/global/networks", {"name": "default", "autoCreateSubnetworks": False})
     subnetworks = f"{COMPUTE}/regions/us-central1/subnetworks"

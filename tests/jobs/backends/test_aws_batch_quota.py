@@ -16,6 +16,7 @@ from accel.contract.targets import AwsBatchEnvironment, write
 from accel.rules.aws_fit import Size
 from jobs import folders
 from jobs.backend import QuotaAnswer
+from jobs.backends import limits as kept
 from jobs.backends.aws_batch import quota
 from jobs.backends.aws_batch.quota import Limit, check, limits, read
 from jobs.errors import CloudSilent, NoCredentials
@@ -204,7 +205,7 @@ def test_without_credentials_it_is_not_known(asks: Any) -> None:
 
 def test_a_limit_that_was_raised_is_seen_within_a_minute(asks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(quota.time, "time", lambda: clock[0])
+    monkeypatch.setattr(kept.time, "time", lambda: clock[0])
     asks(Service({G: 64, G_SPOT: 0}))
     assert check(SMALL, make_target()).over
     service = asks(Service({G: 64, G_SPOT: 64}))
@@ -239,7 +240,7 @@ def test_validate_warns(folder: Path, asks: Any, invoke: Callable[..., Result]) 
     assert told.exit_code == 0 and told.stdout == "j.yaml: ok\n"
     assert told.stderr.count("warning: j.yaml: quota: ") == 2
     refused = invoke("--strict", *arguments)
-    assert refused.exit_code == 5 and "hint: ask AWS for more" in refused.stderr
+    assert refused.exit_code == 5 and "hint: ask for more" in refused.stderr
     assert invoke("--strict", *arguments, "--no-quota").stderr == ""
     assert len(service.calls) == 2
 

@@ -14,7 +14,7 @@ import pytest
 from accel.catalog.prices import price
 from accel.contract.targets import AwsBatchTarget, write
 from jobs import cost, offers, targets
-from jobs.backend import Streams
+from jobs.backend import Places, Streams
 from jobs.backends.gke import GkeBackend, shell
 from jobs.backends.gke.clusters import Clusters, pem
 from jobs.errors import BadInput, CloudRefused, CloudSilent, NotFound
@@ -278,7 +278,27 @@ def test_a_pod_must_run_and_be_named_where_there_are_several(running: Cluster) -
         running.put(SCOPE.core("pods"), pod)
     with pytest.raises(BadInput, match="--task is missing; tasks that run: 0, 1"):
         run(running, sockets)
+    api = running.api()
+    assert shell.places(api, SCOPE, SCOPE.ref("a")) == Places(word="task", running=(0, 1))
     running.objects[f"{SCOPE.core('pods')}/a-1"]["status"]["phase"] = "Failed"
     with pytest.raises(BadInput, match="no pod of it runs now"):
         run(running, sockets, task=1)
     sockets._listener.close()
+    assert shell.places(api, SCOPE, SCOPE.ref("a")).running == (0,)
+
+
+def test_what_each_pod_asks_for_is_known(running: Cluster) -> None:
+    limits = {"nvidia.com/gpu": "2", "google.com/tpu": 4}
+    container = {"name": "main", "resources": {"limits": limits}}
+    running.objects[f"{SCOPE.jobs}/a"]["spec"] = {"template": {"spec": {"containers": [container]}}}
+    found = shell.places(running.api(), SCOPE, SCOPE.ref("a"))
+    assert found == Places(word=None, running=(0,), gpus=2, chips=4)
+    running.objects[f"{SCOPE.core('pods')}/a-1"]["status"]["phase"] = "Pending"
+    with pytest.raises(BadInput, match="no pod of it runs now"):
+        shell.places(running.api(), SCOPE, SCOPE.ref("a"))
+
+
+def test_no_node_of_a_cluster_is_entered(running: Cluster) -> None:
+    backend = GkeBackend.of_scope(str(SCOPE))
+    with pytest.raises(BadInput, match="--host"):
+        backend.run(SCOPE.ref("a"), ["true"], Streams(lambda is_error, data: None), host=True)

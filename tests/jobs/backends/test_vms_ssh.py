@@ -1,16 +1,23 @@
 """`exec` in jobs on GPU VMs: real machines of the sandbox, its relay and its SSH server."""
 
+import json
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import requests
+from click.testing import Result
 
 from jobs.backend import Places, Streams
+from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.vms import oslogin
 from jobs.errors import BadInput, CloudRefused, NoCredentials, NotFound
 from jobs.google_api import Google
+from jobs.job import Accelerator, Job, TpuVm
+from jobs.keys import platform_name, submission_key
+from tests.jobs.backends import tpu_cloud, tpu_target
 from tests.jobs.backends.gce_cloud import QUICK, ZONE
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit
 from tests.support.google_fake import Fake, P
@@ -73,6 +80,50 @@ def test_every_machine_has_its_number(entered: Fake) -> None:
         run(backend, ref, ["true"], task=2)
 
 
+def test_every_host_of_every_slice_of_a_tpu(entered: Fake) -> None:
+    """Host 5 is the second of slice 1; its machine's name is in guest attributes and nowhere else."""
+    target = tpu_target.make_target(**tpu_cloud.GROUND)
+    backend = TpuVmBackend("tpus", target, timing=QUICK)
+    job = Job(
+        name="slices",
+        accelerator=Accelerator(type="v5litepod-16"),
+        command=["sleep", "600"],
+        tpu_vm=TpuVm(slices=2),
+    )
+    key = submission_key("slices", "once")
+    ref = backend.submit(backend.render(job, platform_name("slices", key), key))
+    until(lambda: backend.tend(ref).phase == "RUNNING")
+    assert backend.places(ref) == Places(word="node", running=tuple(range(8)), chips=4)
+    ask = "curl -sH 'Metadata-Flavor: Google' $GCE_METADATA_HOST/computeMetadata/v1/instance/attributes/tpu-env"
+    said = run(backend, ref, ["sh", "-c", ask], task=5)[1].decode()
+    assert "WORKER_ID: '1'" in said and f"NODE_ID: '{ref.id}-1'" in said
+    entered.fault(method="tpu.projects.locations.nodes.getGuestAttributes", code=403)
+    with pytest.raises(CloudRefused):
+        run(backend, ref, ["true"], task=5)
+    backend.cancel(ref, "")
+    until(lambda: backend.tend(ref).phase.ended)
+
+
+def test_the_check_of_machines_that_are_well_and_of_one_without_its_driver(
+    entered: Fake, invoke: Callable[..., Result], home: Path
+) -> None:
+    _, ref = submit("checked", nodes=2)
+    well = invoke("exec", str(ref), "--check", "-o", "json")
+    assert well.exit_code == 0, well.output
+    rows = json.loads(well.stdout)
+    assert [(row["node"], row["devices"], row["verdict"]) for row in rows] == [(n, "1 NVIDIA L4", "ok") for n in (0, 1)]
+    machine = entered.home / "machines" / "compute" / P / "zones" / "us-central1-a" / "instances" / f"{ref.id}-1"
+    shown = machine / "0" / "gpus.json"
+    shown.write_text(json.dumps(json.loads(shown.read_text()) | {"driver": False}))
+    broken = invoke("exec", str(ref), "--check")
+    assert broken.exit_code == 125
+    assert "node 1: no NVIDIA driver answers; 0 of 1 GPUs are there\n" in broken.stderr
+    every = invoke("exec", str(ref), "--", "nvidia-smi", "-L")
+    assert (
+        every.exit_code == 9 and "[node 0] GPU 0: NVIDIA L4" in every.stdout and "[node 1] NVIDIA-SMI" in every.stdout
+    )
+
+
 def test_the_key_is_ours_alone_and_given_once(entered: Fake, tmp_path: Path) -> None:
     backend, ref = submit("keyed")
     run(backend, ref, ["true"])
@@ -81,8 +132,12 @@ def test_the_key_is_ours_alone_and_given_once(entered: Fake, tmp_path: Path) -> 
     (kept,) = entered.call("GET", f"{PROFILE}/loginProfile")["sshPublicKeys"].values()
     assert kept["key"].endswith(" accel-jobs") and kept["expirationTimeUsec"]
     entered.fault(method="oslogin.users.importSshPublicKey", code=403)
+    assert oslogin.login(Google(QUICK), "accel-sandbox", "us-central1").fresh, "it was given seconds ago"
+    later = str(int(kept["expirationTimeUsec"]) - 600 * 10**6)
+    at = f"{PROFILE}/sshPublicKeys/{kept['fingerprint']}"
+    entered.call("PATCH", at, {"expirationTimeUsec": later}, updateMask="expirationTimeUsec")
     assert not oslogin.login(Google(QUICK), "accel-sandbox", "us-central1").fresh
-    entered.call("DELETE", f"{PROFILE}/sshPublicKeys/{kept['fingerprint']}")
+    entered.call("DELETE", at)
     with pytest.raises(CloudRefused, match="importSshPublicKey"):
         oslogin.login(Google(QUICK), "accel-sandbox", "us-central1")
 

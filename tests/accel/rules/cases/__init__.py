@@ -4,6 +4,7 @@ from . import (
     definitions,
     environments,
     gce_jobs,
+    gcp_capacity,
     gcp_gpus,
     gcp_tpu_jobs,
     gcp_tpus,
@@ -32,6 +33,7 @@ CASES = (
     + gcp_tpus.CASES
     + gcp_tpu_jobs.CASES
     + gcp_vms.CASES
+    + gcp_capacity.CASES
     + gce_jobs.CASES
     + gke_clusters.CASES
     + gke_pools.CASES

@@ -1,0 +1,54 @@
+"""What reservations of machines with GPUs say, those of today and those of a day to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from accel.rules import gcp_capacity, gcp_vms, gke_nodes
+from accel.rules.finding import Finding
+
+from .gpu_machine import GpuMachineSpec
+
+LOCAL_SSD_GIB = 375
+
+
+class ReservedSpec(GpuMachineSpec):
+    """So many machines of one kind in one zone, kept for whoever may use them."""
+
+    count: int = Field(ge=1, description="machines")
+    local_ssds: int = Field(default=0, ge=0, description="of each machine; those that it always has need no word")
+    min_cpu_platform: str | None = Field(default=None, description='such as "Intel Cascade Lake"; of N1 only')
+    specific: bool = Field(default=True, description="false: machines that name no reservation take it as well")
+    share_with: list[str] = Field(default_factory=list, description="ids of further projects of the organization")
+    description: str | None = None
+    spot: bool = Field(default=False, description="Spot VMs use no reservation")
+    protect: bool = Field(default=False, description="Pulumi neither deletes nor replaces it")
+
+    @property
+    def sharing(self) -> dict[str, Any]:
+        """`shareSettings` of either API, by the argument's name; nothing where it is kept to its project."""
+        if not self.share_with:
+            return {}
+        maps = [{"id": project, "project_id": project} for project in self.share_with]
+        return {"share_settings": {"share_type": "SPECIFIC_PROJECTS", "project_maps": maps}}
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """`instanceProperties` of either API. GPUs that are built in come with the machine type."""
+        said: dict[str, Any] = {"machine_type": self.machine, "min_cpu_platform": self.min_cpu_platform}
+        if self.attached:
+            said["guest_accelerators"] = [{"accelerator_type": self.accelerator_type, "accelerator_count": self.gpus}]
+        if self.local_ssds:
+            said["local_ssds"] = [{"disk_size_gb": LOCAL_SSD_GIB, "interface": "NVME"}] * self.local_ssds
+        return said
+
+    def findings(self) -> list[Finding]:
+        found = gcp_vms.gpu_machine(
+            self.machine_type, self.accelerator, self.accelerator_count, self.zone, "reservation"
+        )
+        found += gcp_capacity.spot(self.spot, "reservation") + gcp_capacity.share(self.share_with)
+        if self.local_ssds and not any(each.severity == "reject" for each in found):
+            found += gke_nodes.local_ssds(self.local_ssds, self.machine, "local_ssds")
+        return found

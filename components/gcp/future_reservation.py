@@ -1,0 +1,111 @@
+"""A request for machines with GPUs from a day on, which Google approves or declines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gcp_capacity
+from accel.rules.finding import Finding
+
+from ..base import Component
+from ..sdk import gcp
+from .capacity_spec import ReservedSpec
+
+
+class FutureReservationSpec(ReservedSpec):
+    """A request. As a draft it is kept and not looked at; submitted and approved, it is paid for from its start on."""
+
+    start_time: str = Field(description="such as 2027-01-31T08:00:00Z")
+    end_time: str | None = Field(default=None, description="or duration_s")
+    duration_s: int | None = Field(default=None, ge=1)
+    mode: Literal["DEFAULT", "CALENDAR"] = Field(
+        default="DEFAULT", description="CALENDAR: the machines end with it, 90 days at most; other prices"
+    )
+    deployment: Literal["DENSE", "FLEXIBLE"] | None = Field(default=None, description="DENSE: close together")
+    maintenance: Literal["GROUPED", "INDEPENDENT"] | None = Field(default=None, description="absent: Google's own")
+    planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
+    i_understand_this_is_a_purchase: bool = Field(default=False, description="needed to submit it")
+    reservation_name: str | None = Field(default=None, description="what is delivered; absent: the author's key")
+    name_prefix: str | None = Field(default=None, max_length=20, description="in place of reservation_name")
+    auto_delete: bool | None = Field(
+        default=None, description="false: what is delivered stays, and costs, after the end; absent: Google's own"
+    )
+
+    def findings(self) -> list[Finding]:
+        found = super().findings()
+        when = gcp_capacity.window(self.start_time, self.end_time, self.duration_s)
+        found += when + gcp_capacity.delivered(self.reservation_name, self.name_prefix)
+        found += gcp_capacity.binding(self.planning_status, self.i_understand_this_is_a_purchase)
+        if any(each.severity == "reject" for each in found):
+            return found
+        found += gcp_capacity.attached_gpus(self.machine)
+        return found + gcp_capacity.calendar(self.mode, self.machine, self.start_time, self.end_time, self.duration_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FutureReservationArgs:
+    """The spec, and whose it is."""
+
+    spec: FutureReservationSpec
+    project: str
+
+
+class FutureReservation(Component):
+    """A future reservation.
+
+    The update ends when the request is made, not when it is approved. Google lets it be changed until its lock time,
+    and what it approved in calendar mode not be cancelled at all. Deleting it leaves what it delivered.
+    """
+
+    TYPE = "accel:gcp:FutureReservation"
+
+    name: pulumi.Output[str]
+    zone: pulumi.Output[str]
+    machine_type: pulumi.Output[str]
+    count: pulumi.Output[int]
+    reservation: pulumi.Output[str]
+    """Name, or with a prefix the beginning of the name, of the reservation that it delivers."""
+
+    def __init__(self, name: str, args: FutureReservationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        delivered = None if spec.name_prefix else spec.reservation_name or name
+        made = gcp.compute.FutureReservation(
+            name,
+            project=args.project,
+            zone=spec.zone,
+            description=spec.description,
+            planning_status=spec.planning_status,
+            reservation_mode=None if spec.mode == "DEFAULT" else spec.mode,
+            deployment_type=spec.deployment,
+            scheduling_type=spec.maintenance,
+            reservation_name=delivered,
+            name_prefix=spec.name_prefix,
+            specific_reservation_required=spec.specific,
+            auto_delete_auto_created_reservations=spec.auto_delete,
+            **_parts(spec),
+            opts=self.child(protect=spec.protect),
+        )
+        self.name = made.name
+        self.zone = pulumi.Output.from_input(spec.zone)
+        self.machine_type = pulumi.Output.from_input(spec.machine)
+        self.count = pulumi.Output.from_input(spec.count)
+        self.reservation = pulumi.Output.from_input(delivered or spec.name_prefix or "")
+        self.finish()
+
+
+def _parts(spec: FutureReservationSpec) -> dict[str, Any]:
+    """The arguments that are blocks."""
+    properties = dict(spec.properties)
+    if disks := properties.get("local_ssds"):
+        # A number in the one API and text in the other.
+        properties["local_ssds"] = [{**disk, "disk_size_gb": str(disk["disk_size_gb"])} for disk in disks]
+    window: dict[str, Any] = {"start_time": spec.start_time, "end_time": spec.end_time}
+    if spec.duration_s:
+        window["duration"] = {"seconds": str(spec.duration_s)}
+    sku = {"total_count": str(spec.count), "instance_properties": properties}
+    return {"time_window": window, "specific_sku_properties": sku, **spec.sharing}

@@ -1,0 +1,53 @@
+"""A machine with GPUs as several specs name it: by its type, or by accelerator and number."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from accel.catalog import accelerator as accelerator_named
+from accel.catalog import machine as machine_named
+from accel.catalog.attached import n1
+from accel.rules import gcp_vms
+
+from ..base import Spec
+
+
+class GpuMachineSpec(Spec):
+    """One machine with GPUs in a zone."""
+
+    zone: str
+    machine_type: str | None = Field(default=None, description="absent: the smallest that has the accelerators")
+    accelerator: str | None = Field(default=None, description="such as nvidia-l4; attached to an N1 machine")
+    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
+
+    @property
+    def machine(self) -> str:
+        """machine_type, or the one that was chosen."""
+        if self.machine_type:
+            return self.machine_type
+        found = gcp_vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
+        return found.name if found else ""
+
+    @property
+    def attached(self) -> bool:
+        """Whether the GPUs are attached to an N1 machine; others have theirs built in."""
+        return n1(self.machine) is not None
+
+    @property
+    def accelerator_type(self) -> str:
+        """As Google spells it."""
+        name = (self.accelerator or "") if self.attached else machine_named("gcp", self.machine).accelerator
+        return accelerator_named(name).gcp_type
+
+    @property
+    def gpus(self) -> int:
+        """That the machine sees; a share of one is one."""
+        if self.attached:
+            return self.accelerator_count or 1
+        return math.ceil(machine_named("gcp", self.machine).accelerator_count)
+
+    @property
+    def region(self) -> str:
+        return self.zone.rpartition("-")[0]

@@ -1,0 +1,118 @@
+"""How near to each other, or how far apart, Compute Engine places machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import gcp_capacity
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec
+from ..sdk import gcp
+
+
+class PlacementSpec(Spec):
+    """A policy of a region, for machines in any one of its zones."""
+
+    region: str
+    description: str | None = None
+
+
+class CompactSpec(PlacementSpec):
+    """Close together, for VMs that name the policy when they are made."""
+
+    kind: Literal["compact"]
+    max_distance: int | None = Field(
+        default=None,
+        ge=1,
+        le=3,
+        description="3: adjacent clusters, 2: adjacent racks, 1: nearer; in preview; absent: as near as can be",
+    )
+    vm_count: int | None = Field(default=None, ge=1, description="exactly so many; Google advises against it")
+    gpu_topology: str | None = Field(default=None, description="shape of a slice of A4X, such as 1x72")
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        return {
+            "collocation": "COLLOCATED",
+            "max_distance": self.max_distance,
+            "vm_count": self.vm_count,
+            "gpu_topology": self.gpu_topology,
+        }
+
+
+class SpreadSpec(PlacementSpec):
+    """On hardware of their own, so that one failure does not take all."""
+
+    kind: Literal["spread"]
+    domains: int = Field(ge=1, le=8, description="so many groups of hardware")
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        return {"availability_domain_count": self.domains}
+
+
+class WorkloadSpec(PlacementSpec):
+    """Of the VMs of a managed instance group, A3 with eight GPUs and later."""
+
+    kind: Literal["workload"]
+    distance: Literal["CLUSTER", "BLOCK", "SUBBLOCK"] | None = Field(default=None, description="the longest")
+    topology: str | None = Field(default=None, description="of a partition, such as 1x72, in place of distance")
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        return {
+            "type": "HIGH_THROUGHPUT",
+            "max_topology_distance": self.distance,
+            "accelerator_topology": self.topology,
+        }
+
+    def findings(self) -> list[Finding]:
+        return gcp_capacity.workload(self.distance, self.topology)
+
+
+AnyPlacement = Annotated[CompactSpec | SpreadSpec | WorkloadSpec, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementArgs:
+    """The spec, and whose it is."""
+
+    spec: AnyPlacement
+    project: str
+
+
+class Placement(Component):
+    """A resource policy. Every change makes it anew, and with it the machines that name it."""
+
+    TYPE = "accel:gcp:Placement"
+
+    name: pulumi.Output[str]
+    path: pulumi.Output[str]
+    """projects/<p>/regions/<r>/resourcePolicies/<name>."""
+    kind: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PlacementArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        member = "workload_policy" if spec.kind == "workload" else "group_placement_policy"
+        made = gcp.compute.ResourcePolicy(
+            name,
+            project=args.project,
+            region=spec.region,
+            description=spec.description,
+            **_policy(member, spec),
+            opts=self.child(),
+        )
+        self.name = made.name
+        self.path = made.id
+        self.kind = pulumi.Output.from_input(spec.kind)
+        self.finish()
+
+
+def _policy(member: str, spec: AnyPlacement) -> dict[str, Any]:
+    return {member: {key: value for key, value in spec.policy.items() if value is not None}}

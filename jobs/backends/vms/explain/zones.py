@@ -1,0 +1,73 @@
+"""Where else a job's machines are known to be had, and how it asks for them."""
+
+from accel.catalog import UnknownName
+from accel.catalog.places import where
+from accel.catalog.tpu import NoSuchSlice, tpu
+
+from ....google import entries
+from ....kubernetes_answers import part, parts
+from ..record import Record
+
+SHOWN = 6
+
+
+def asked(record: Record) -> str:
+    """What the job asks for, in words: `v5litepod-16, Spot`."""
+    body = record.body
+    machine = part(body, "machine")
+    named = entries(part(machine, "properties", "reservationAffinity").get("values"))
+    reserved = machine.get("reservation") or next(iter(named), None)
+    how = "Spot" if body.get("spot") else f"of reservation {reserved}" if reserved else "on demand"
+    if machine.get("wait_s"):
+        how = "flex-start"
+    slices = int(machine.get("slices") or 1)
+    count = slices if record.kind == "tpu-vm" else record.hosts
+    return f"{f'{count} x ' if count > 1 else ''}{body['type']}, {how}"
+
+
+def own(record: Record) -> str:
+    """The zones that the job may use, in their order."""
+    return f"its zones are {', '.join(record.body['zones'])}"
+
+
+def others(record: Record) -> str:
+    """Zones that the catalogue has the type in, and that the job may not use; empty where none is known."""
+    known = [zone for zone in _known(record) if zone not in record.body["zones"]]
+    if not known:
+        return ""
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    return f"other zones that are known to have {record.body['type']}: {', '.join(known[:SHOWN])}{more}"
+
+
+def _known(record: Record) -> list[str]:
+    try:
+        if record.kind == "tpu-vm":
+            places = tpu(str(record.body["type"])).places
+        else:
+            places = where("gcp", _priced(record))
+    except (UnknownName, NoSuchSlice):
+        return []
+    return sorted({zone for zones in places.values() for zone in zones})
+
+
+def _priced(record: Record) -> str:
+    """The catalogue's name: GPUs on N1 machines are rows of their own."""
+    attached = parts(part(record.body, "machine", "properties"), "guestAccelerators")
+    if not attached:
+        return str(record.body["type"])
+    return f"n1+{attached[0]['acceleratorType']}x{attached[0]['acceleratorCount']}"
+
+
+def hint(record: Record) -> str:
+    """What gets machines sooner, as far as the job leaves room for it."""
+    body = record.body
+    found: list[str] = []
+    if len(body["zones"]) > 1 and not body.get("zone_wait_s") and record.kind == "tpu-vm":
+        found.append("tpu_vm.zone_wait_s makes it move on to its next zone after that time")
+    if len(body["zones"]) == 1:
+        found.append("more zones in the target")
+    if body.get("spot"):
+        found.append("spot: false asks for machines that are given first, and stay")
+    elif not part(body, "machine").get("reservation"):
+        found.append("spot: true, or a reservation, draws on other capacity")
+    return "wait; quicker may be: " + "; ".join(found) if found else "wait"

@@ -1,0 +1,48 @@
+"""The smoke program of TPU slices as a job of its job file, on a machine of the sandbox that runs the agent."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.environment import environment as variables_of
+from sandbox.environment import project
+from sandbox.processes import start, stop
+from tests.support.engine import Sandbox
+from tests.support.project import Stack, environment
+
+from .conftest import Shell
+
+OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Of a user of the sandbox's own environment, without a cluster."""
+    home = tmp_path / "home"
+    start(home, ("cloud", "google", "plugins"))
+    try:
+        sandbox = Sandbox(home, variables_of(home))
+        values = environment("sandbox", cloud="gcp")
+        values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
+        stack = Stack(tmp_path / "stack", sandbox, values, stack="smoke")
+        targets = tmp_path / "targets.json"
+        targets.write_text(json.dumps(stack.up().outputs["targets"]))
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+        variables |= {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(project())}
+        yield Shell(project(), {**variables, **sandbox.variables, "ACCEL_TARGETS": str(targets)})
+    finally:
+        stop(home, wipe=True)
+
+
+def test_jax_computes_on_a_slice(shell: Shell) -> None:
+    ref = shell.jobs("submit", "examples/jobs/tpu-smoke-jax.yaml", "--to", "tpu", "--wait", "-o", "id")
+    status = json.loads(shell.jobs("get", ref, "-o", "json"))
+    assert (status["phase"], status["exit_code"]) == ("SUCCEEDED", 0)
+    lines = shell.jobs("logs", ref).splitlines()
+    assert "process 0 of 1: 1 of 1 devices, cpu (cpu)" in lines
+    assert "process 0 of 1: matmul 256.0, expected 256" in lines and "process 0 of 1: psum 1, expected 1" in lines
+    followed = shell.jobs("logs", "-f", ref).splitlines()
+    assert followed == lines, "it ends with the last line, and has nothing twice"

@@ -1,0 +1,253 @@
+"""A job on queued resources in Google's own states, each and every pair: with a client that is killed at each of its
+calls, and with two that do the same at once."""
+
+import itertools
+import random
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.backends.tpu_vm.queued import QueuedResources
+from jobs.backends.vms.advance import advance
+from jobs.backends.vms.record import Record
+from jobs.backends.vms.records import Records
+from jobs.errors import CloudSilent
+from tests.conftest import SOAK
+from tests.jobs.backends.tpu_target import make_record, make_request
+from tests.jobs.backends.tpu_world import STATES, Client, Crash, World
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+RECORD = make_record(make_request(accelerator={"type": "v5litepod-8"}, spot=True, retries=9, lost_retries=9))
+CALLS = 24
+"""More than a client makes in one look."""
+CRASHES = list(itertools.product(range(1, CALLS), (False, True)))
+
+
+def begun() -> World:
+    """A job that was claimed, and nothing more."""
+    world = World()
+    Records(google(Client(world)), "acme-jobs").claim(RECORD)
+    return world
+
+
+def google(client: Client) -> Any:
+    return client
+
+
+def look(world: World, gate: Callable[[bool], None] = lambda after: None) -> Record | None:
+    """What a client does that looks once; None where the cloud shows nothing yet, and it is told to try again."""
+    found = google(Client(world, gate))
+    try:
+        return advance(QueuedResources(found), Records(found, "acme-jobs"), RECORD.name, lambda: NOW, lambda text: None)
+    except CloudSilent:
+        return None
+
+
+def recorded(world: World) -> Record:
+    return Records(google(Client(world)), "acme-jobs").read(RECORD.name)[0]
+
+
+def to_the_end(world: World) -> None:
+    """The cloud goes on, and a client looks now and then: it ends with one run at most, and nothing left."""
+    for _ in range(80):
+        if (record := look(world)) and record.ended and not world.requests:
+            break
+        for name in list(world.requests):
+            world.go_on(name)
+            if name in world.requests and world.requests[name]["state"]["state"] in ("SUSPENDED", "FAILED"):
+                world.forgets |= bool(recorded(world).ended)
+    record = recorded(world)
+    assert record.ended and world.requests == {} and world.running == {}
+    assert (record.outcome == "succeeded") == (len(world.ran) == 1) == (record.count("succeeded") == 1)
+    assert len(world.ran) <= 1
+    assert [attempt.number for attempt in record.attempts] == list(range(1, len(record.attempts) + 1))
+    assert all(attempt.state == "gone" for attempt in record.attempts)
+
+
+def killer(crash: int, after: bool) -> Callable[[bool], None]:
+    """Kills the client at its call of that number, before its effect or after it."""
+    count = 0
+
+    def gate(done: bool) -> None:
+        nonlocal count
+        count += not done
+        if (count, done) == (crash, after):
+            raise Crash
+
+    return gate
+
+
+def killed(world: World, crash: int, after: bool) -> bool:
+    try:
+        look(world, killer(crash, after))
+    except Crash:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("first, second", list(itertools.product(STATES, repeat=2)))
+def test_every_pair_of_states_with_a_client_that_is_killed(first: str, second: str) -> None:
+    sample = random.Random(first + second).sample(CRASHES[:24], 4)
+    for crash, after in CRASHES if SOAK else sample:
+        world = begun()
+        killed(world, crash, after)
+        look(world)
+        for state in (first, second):
+            name = next(iter(world.requests), None)
+            if name:  # what is gone does not come back
+                world.move(name, state)
+            killed(world, crash, after)
+            for each in [each for each in world.requests if world.requests[each]["state"]["state"] == "DELETING"]:
+                world.go_on(each)
+            look(world)
+        to_the_end(world)
+
+
+def test_a_client_makes_fewer_calls_than_it_is_killed_at() -> None:
+    for state in STATES:
+        world = begun()
+        assert killed(world, 4, False)
+        look(world)
+        world.move(next(iter(world.requests)), state)
+        assert killed(world, 1, True) and not killed(world, CALLS, False), state
+
+
+class Turns:
+    """Clients in threads of their own, of which one at a time makes its next call."""
+
+    def __init__(self, count: int) -> None:
+        self._changed = threading.Condition()
+        self._waiting: set[int] = set()
+        self._left = set(range(count))
+        self._turn: tuple[int, bool] | None = None
+        self.well: set[int] = set()
+        """Those that came to their end, or were killed."""
+
+    def gate(self, client: int) -> Callable[[bool], None]:
+        def wait(after: bool) -> None:
+            if after:
+                return
+            with self._changed:
+                self._waiting.add(client)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._turn is not None and self._turn[0] == client)
+                dies = self._turn is not None and self._turn[1]
+                self._turn = None
+                self._waiting.discard(client)
+            if dies:
+                raise Crash
+
+        return wait
+
+    def run(self, client: int, work: Callable[[], object]) -> None:
+        try:
+            work()
+            self.well.add(client)
+        except Crash:
+            self.well.add(client)
+        finally:
+            with self._changed:
+                self._left.discard(client)
+                self._changed.notify_all()
+
+    def next(self, choice: int, dies: bool) -> bool:
+        """Lets one of those that wait make its call. Whether there was one."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._waiting == self._left, 60)
+            if not self._waiting:
+                return False
+            self._turn = sorted(self._waiting)[choice % len(self._waiting)], dies
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self._turn is None and self._waiting == self._left, 60)
+            return True
+
+
+EVENTS = st.sampled_from(["", "go on", "go on", "go on", "go on", "take away", "take away", "die"])
+BURSTS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), EVENTS), min_size=8, max_size=50)
+"""Which client makes how many calls while the others sleep, and what happens then."""
+
+
+@given(bursts=BURSTS, forgets=st.booleans())
+def test_clients_that_look_at_the_same_time(bursts: list[tuple[int, int, str]], forgets: bool) -> None:
+    """In any order of their calls, with a cloud that moves between them: no attempt runs twice at once (the world says
+    so), and nothing is left."""
+    world, turns = begun(), Turns(3)
+    world.forgets = forgets
+
+    def client(gate: Callable[[bool], None]) -> None:
+        for _ in range(20):
+            look(world, gate)
+
+    threads = [
+        threading.Thread(target=turns.run, args=(i, lambda i=i: client(turns.gate(i))), daemon=True) for i in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for choice, count, event in bursts:
+        for _ in range(count):
+            turns.next(choice, False)
+        if event == "die":
+            turns.next(choice, True)
+        for name in sorted(world.requests)[:1]:
+            if event == "go on":
+                world.go_on(name)
+            elif event == "take away" and world.requests[name]["state"]["state"] != "DELETING":
+                world.move(name, "SUSPENDED")
+    while turns.next(0, False):
+        pass
+    for thread in threads:
+        thread.join(60)
+    assert turns.well == {0, 1, 2}
+    to_the_end(world)
+
+
+@pytest.mark.parametrize("begins", ["planned", "WAITING_FOR_RESOURCES", "ACTIVE", "SUSPENDED"])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_client_that_sleeps_while_another_goes_on(begins: str, dies: bool) -> None:
+    """It has decided on what was, and wakes in the midst of another life of the job: perhaps to be killed by its next
+    call, so that it can take nothing back."""
+    for seed in range(3000 if SOAK else 30):
+        chance = random.Random(f"{begins} {dies} {seed}")
+        world = begun()
+        world.forgets = chance.random() < 0.8
+        if begins != "planned":
+            look(world)
+            world.move(next(iter(world.requests)), begins)
+        with suppress(Crash):
+            look(world, sleeper(world, chance, dies))
+        to_the_end(world)
+
+
+def sleeper(world: World, chance: random.Random, dies: bool) -> Callable[[bool], None]:
+    """Sleeps before one of its calls while the cloud moves and another client looks; may be killed after it."""
+    at, count = chance.randint(1, 8), 0
+    rounds, lost = chance.randint(2, 14), chance.random() / 2
+
+    def gate(after: bool) -> None:
+        nonlocal count
+        count += not after
+        if count != at:
+            return
+        if after and dies:
+            raise Crash
+        for _ in range(0 if after else rounds):
+            look(world)
+            for name in list(world.requests):
+                gone = chance.random() < lost and world.requests[name]["state"]["state"] != "DELETING"
+                world.move(name, "SUSPENDED") if gone else world.go_on(name)
+
+    return gate
+
+
+def test_a_zone_that_has_none_in_time_is_left() -> None:
+    world = begun()
+    look(world)
+    world.move(next(iter(world.requests)), "FAILED")
+    record = look(world)
+    assert record is not None and record.attempts[0].outcome == "no-capacity"

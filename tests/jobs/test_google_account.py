@@ -1,0 +1,88 @@
+"""Whose credentials they are: of each form that they come in."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+
+from jobs import google_account
+from jobs.errors import NoCredentials
+from sandbox.google import USER
+from tests.support.google_fake import Fake
+
+pytest_plugins = ["tests.support.google_fake"]
+
+ROBOT = "robot@acme.iam.gserviceaccount.com"
+
+
+@pytest.fixture(autouse=True)
+def _apart(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("GOOGLE_OAUTH_ACCESS_TOKEN", "ACCEL_GOOGLE_ACCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "credentials.json"))
+    root = f"{fake.url}/openidconnect.googleapis.com/"
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_OPENIDCONNECT", root)
+
+
+def stub(monkeypatch: pytest.MonkeyPatch, **made: Any) -> list[Sequence[str]]:
+    """Credentials of a kind whose token no test can be given; the scopes that were asked for."""
+    asked: list[Sequence[str]] = []
+
+    def credentials(*scopes: str) -> Any:
+        asked.append(scopes)
+        return SimpleNamespace(**made)
+
+    monkeypatch.setattr(google_account, "credentials", credentials)
+    return asked
+
+
+def test_what_is_given_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCEL_GOOGLE_ACCOUNT", "me@example.com")
+    assert google_account.email() == "me@example.com"
+
+
+def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path) -> None:
+    pem = generate_private_key(65537, 2048).private_bytes(
+        form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
+    )
+    file = {
+        "type": "service_account",
+        "client_email": ROBOT,
+        "private_key": pem.decode(),
+        "token_uri": f"{fake.url}/oauth2.googleapis.com/token",
+    }
+    (tmp_path / "credentials.json").write_text(json.dumps(file))
+    assert google_account.email() == ROBOT
+
+
+def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
+    assert google_account.email() == USER
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
+    with pytest.raises(NoCredentials, match="not known") as refused:
+        google_account.email()
+    assert "ACCEL_GOOGLE_ACCOUNT" in str(refused.value.hint)
+
+
+def test_a_person_is_asked_for_with_the_scope_that_tells(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = stub(monkeypatch, account="", token=fake.token)
+    assert google_account.email() == USER
+    assert asked == [(google_account.SCOPE, google_account.EMAIL)]
+    stub(monkeypatch, account="person@example.com", token="")
+    assert google_account.email() == "person@example.com"
+
+
+def test_federated_identities(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a service account to act as they have its address; without one nobody on machines knows them."""
+    stub(monkeypatch, service_account_email=ROBOT, token="")
+    assert google_account.email() == ROBOT
+    stub(monkeypatch, service_account_email=None, token="of the federation")
+    with pytest.raises(NoCredentials, match="not known"):
+        google_account.email()
+    stub(monkeypatch, service_account_email="default", token=fake.token)
+    assert google_account.email() == USER, "an instance's, which says default until it is asked for"
