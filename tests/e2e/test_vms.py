@@ -165,7 +165,8 @@ def test_each_generation_from_its_queue_to_nothing_left(
     zone = ZONES[kind]
     ref = submit(f"train-{kind}", accelerator={"type": kind}, spot=True, tpu_vm={"zones": [zone], "grace_s": 5})
     name = ref.rpartition("/")[2]
-    printed(shell, ref, "runs")
+    hosts = 2 if kind == "v4-16" else 1
+    until(lambda: shell.jobs("logs", ref).count("runs") == hosts)
     assert status(shell, ref)["phase"] == "RUNNING"
     google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/{zone}/queuedResources/{name}"})
     shell.jobs("wait", ref, "--timeout", "90s")

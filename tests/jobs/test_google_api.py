@@ -110,6 +110,7 @@ DISABLED = {"reason": "SERVICE_DISABLED", "metadata": {"service": "tpu.googleapi
         (told(400, "INVALID_ARGUMENT", "Unknown name"), CloudRefused, "Unknown name"),
         (told(401, "UNAUTHENTICATED", "expired"), NoCredentials, "expired"),
         (told(403, "PERMISSION_DENIED", "no", details=[DISABLED]), CloudRefused, "enable tpu.googleapis.com --project"),
+        (told(403, "PERMISSION_DENIED", "Quota", errors=[{"reason": "rateLimitExceeded"}]), Throttled, "Quota"),
         (told(404, "NOT_FOUND", "no such node"), NotFound, "no such node"),
         (told(409, "ALREADY_EXISTS", "there is one"), Conflict, "there is one"),
         (told(412, "FAILED_PRECONDITION", "another generation"), Conflict, "another generation"),
@@ -263,6 +264,21 @@ def test_a_write_whose_answer_was_lost_is_known_again(server: Server, there: byt
         with pytest.raises(Conflict):
             google.write("b", "jobs/a.json", b"mine", generation=0)
     assert server.methods() == ["POST", "POST", "GET"]
+
+
+def test_a_write_that_is_refused_after_one_whose_answer_was_lost_is_not_refused(server: Server) -> None:
+    """The first may have been carried out."""
+    server.answers = ["reset", *[told(403, "", "no")] * (QUICK.attempts - 1)]
+    with pytest.raises(CloudSilent, match="no"):
+        Google(QUICK).write("b", "jobs/a.json", b"mine", generation=0)
+    server.answers = [told(403, "", "no")]
+    with pytest.raises(CloudRefused):
+        Google(QUICK).write("b", "jobs/a.json", b"mine", generation=0)
+
+
+def test_a_write_that_is_answered_without_a_generation_is_made_again(server: Server) -> None:
+    server.answers = [(200, {"foo": 1}), (200, {"generation": "18"})]
+    assert Google(QUICK).write("b", "jobs/a.json", b"{}", generation="17") == "18"
 
 
 def test_a_netrc_does_not_replace_the_token(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

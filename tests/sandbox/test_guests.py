@@ -49,7 +49,8 @@ def test_only_what_is_given_is_in_the_environment_of_a_script(guests: Guests, mo
     guests.start(machine("env; echo over"))
     said(guests, "^over$")
     names = {line.partition("=")[0] for line in guests.serial(KEY).splitlines() if "=" in line}
-    given = {"PATH", "HOME", "TMPDIR", "LANG", "GCE_METADATA_HOST", "ACCEL_STORAGE_ROOT", "ACCEL_LOGGING_ROOT"}
+    roots = {f"ACCEL_{api}_ROOT" for api in ("STORAGE", "LOGGING", "SECRETMANAGER")}
+    given = {"PATH", "HOME", "TMPDIR", "LANG", "GCE_METADATA_HOST"} | roots
     assert names == given | {"PWD", "SHLVL", "_"}
 
 

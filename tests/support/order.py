@@ -24,12 +24,38 @@ SECONDS = {
     "sandbox/test_nodes_of_a_pool.py": 0.8,
     "sandbox/test_manifests.py": 1.0,
     "jobs/backends/test_gke_api.py": 1.5,
+    "vms": 20.0,
+    "e2e/test_vms_smoke.py": 20.0,
+    "sandbox/test_plugin_gcp_tpu.py": 8.0,
+    "sandbox/test_plugin_gcp_vms.py": 14.0,
+    "sandbox/test_google_groups.py": 0.8,
+    "sandbox/test_google_instance_changes.py": 0.9,
+    "sandbox/test_guests.py": 0.8,
+    "jobs/agent/test_agent.py": 0.9,
+    "jobs/agent/test_agent_hosts.py": 0.9,
+    "jobs/agent/test_agent_over.py": 0.9,
+    "jobs/backends/test_gce_instances.py": 0.3,
+    "jobs/backends/test_tpu_vm_queued.py": 0.4,
+    "jobs/backends/test_tpu_vm_jobs.py": 4.0,
+    "jobs/backends/test_gce_groups.py": 1.2,
+    "jobs/backends/test_vms_explain.py": 0.4,
+    "jobs/backends/test_vms_faults.py": 1.8,
+    "jobs/backends/test_vms_killed.py": 1.7,
+    "jobs/backends/test_vms_ssh.py": 1.0,
+    "sandbox/test_explain_vms_command.py": 2.0,
+    "engine/test_google_vms.py": 20.0,
 }
 """About how long a test of a module, or else of a folder, takes with what it sets up; others take next to nothing.
 
 A wrong figure costs a worker some idle seconds at the end, and nothing else.
 """
-TOGETHER = {"e2e/test_gke.py": "gke", "engine/test_gke_layers.py": "gke", "e2e": "e2e"}
+TOGETHER = {
+    "e2e/test_gke.py": "gke",
+    "engine/test_gke_layers.py": "gke",
+    "e2e/test_vms.py": "vms",
+    "e2e/test_vms_smoke.py": "e2e/test_vms_smoke.py",
+    "e2e": "e2e",
+}
 """Modules and folders that share what takes long to set up, once for each worker."""
 
 

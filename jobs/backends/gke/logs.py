@@ -20,6 +20,8 @@ from .marks import Scope
 from .observe import status
 
 LONGEST_PAUSE_S = 8
+PAUSE_S, READS_A_SECOND = 0.5, 20
+"""Between two looks, with so much more for every pod that the API server has about so many reads of one client."""
 
 
 @dataclass
@@ -108,6 +110,11 @@ class _Reader:
                     raise
             tail.whole = ended
 
+    def pause_s(self) -> float:
+        """Until the next look."""
+        unread = sum(not tail.whole for tail in self.tails.values())
+        return min(self.api.timing.poll_s, PAUSE_S + unread / READS_A_SECOND)
+
     def _source(self, tail: _Tail) -> str:
         place = f"{self.several} {tail.index}" if self.several and self.task is None else ""
         again = f"attempt {tail.attempt}" if self._attempts(tail.index) > 1 else ""
@@ -139,7 +146,7 @@ def _lines(reader: _Reader, follow: bool) -> Iterator[LogLine]:
             over = not follow or status(reader.api, reader.scope, reader.ref).phase.ended
             reader.update()
             reader.read(read)
-            blind_since, wait_s = None, timing.poll_s
+            blind_since, wait_s = None, reader.pause_s()
         except CloudSilent as error:
             silent = error
         read.sort(key=lambda each: each[0])

@@ -14,7 +14,7 @@ from accel.quota import GooglePool, Need, google_needs, google_reading, google_r
 
 from ...backend import QuotaAnswer
 from ...errors import CloudRefused, JobsError, NotFound
-from ...google import GIVEN, part
+from ...google import part
 from ...google_api import Google
 from ...google_quotas import infos_path, limit_of
 from ...timing import Timing
@@ -25,11 +25,10 @@ QUICK = Timing(connect_s=3, read_s=10, attempts=2)
 _IDENTITY = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "CLOUDSDK_CONFIG",
-    GIVEN,
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDQUOTAS",
 )
-"""What decides who asks, and where."""
+"""What decides who asks, and where. Not a token, of which there is a new one each hour: limits are the project's."""
 
 
 @dataclass(frozen=True)

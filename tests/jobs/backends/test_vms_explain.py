@@ -63,6 +63,7 @@ def test_a_queue_without_capacity(clouds: Fake) -> None:
     told = why(record)
     assert told.cause == "waiting-for-capacity"
     assert told.evidence[0] == "v5litepod-16, Spot in us-central1-a: WAITING_FOR_RESOURCES for 60 s"
+    assert told.evidence[1] == f"queued resource {record.name} in us-central1-a is WAITING_FOR_RESOURCES"
     assert any(line.startswith("other zones that are known to have v5litepod-16: ") for line in told.evidence)
     assert "spot: false" in told.next_step and "zone_wait_s" in told.next_step
 
@@ -92,6 +93,18 @@ def test_no_zone_has_the_machine(clouds: Fake) -> None:
         "attempt 1 in us-central1-a", "attempt 2 in us-central1-b",
     ]  # fmt: skip
     assert "does not have enough resources" in told.evidence[1] and "retry REF" in told.next_step
+
+
+def test_the_next_zone_of_several_machines(clouds: Fake) -> None:
+    clouds.fault(stockout=["us-central1-a/g2-standard-4"])
+    record = begin(gce("group", nodes=2))
+    machines = backend("gce").machines()
+    until(lambda: machines.look(record, record.last).state == "failed")
+    told = why(record)
+    assert told.cause == "next-attempt" and "does not have enough resources" in told.evidence[0]
+    assert told.evidence[-1] == "its zones are us-central1-a, us-central1-b"
+    states = machines.told(record, record.last).states
+    assert len(states) == 2 and "does not have enough resources" in states[1]
 
 
 def test_a_quota_with_its_numbers(clouds: Fake) -> None:

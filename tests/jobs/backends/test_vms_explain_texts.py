@@ -165,10 +165,18 @@ def test_a_machine_that_told_nothing_after_its_timeout() -> None:
     assert told.cause == "no-word" and "Out of memory: Killed process 7" in told.evidence
 
 
-def test_requests_that_expired_in_every_zone() -> None:
-    late = tpu("late").with_last(state="gone", outcome="expired", reason="waited 60 s", ended=ago(1))
+@pytest.mark.parametrize(
+    ("outcome", "reason", "cause"),
+    [
+        ("expired", "waited 60 s", "request-expired"),
+        ("no-capacity", "the allocation interval has elapsed", "request-expired"),
+        ("no-capacity", "There is no more capacity in the zone", "no-capacity"),
+    ],
+)
+def test_requests_that_were_not_filled(outcome: str, reason: str, cause: str) -> None:
+    late = tpu("late").with_last(state="gone", outcome=outcome, reason=reason, ended=ago(1))
     told = Cloud(replace(late, ended=ago(1), outcome="failed"), ABSENT).why()
-    assert told.cause == "request-expired" and "waited 60 s" in told.evidence[1]
+    assert told.cause == cause and reason in told.evidence[1]
 
 
 def test_hosts_that_are_missing_and_a_command_that_is_not_there_yet() -> None:

@@ -13,6 +13,8 @@ import pytest
 from click.testing import Result
 
 from jobs.backend import JobRef, Phase
+from jobs.backends.vms.backend import VmBackend
+from jobs.backends.vms.record import Record
 from tests.conftest import SOAK
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vm_faults import FIELDS, GROUNDS, MADE, Cloud
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.usefixtures("home")
 KINDS = ["queue", "instance", "group"]
 STEPS = {"queue": 8, "instance": 8, "group": 14}
 """Two for each call that a submit surely makes; more are looks at what it asked for."""
+REPEATS = 25
 SHORT = ["sh", "-c", 'test "$ACCEL_ATTEMPT" = 2 || sleep 600; echo $ACCEL_ATTEMPT >> "$RUNS"']
 
 
@@ -76,7 +79,7 @@ def jobs_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[s
 def test_a_submit_that_is_killed(
     cloud: Cloud, kind: str, jobs_of: Callable[..., list[str]], invoke: Callable[..., Result]
 ) -> None:
-    steps = [step for step in range(1, STEPS[kind] + 1) for _ in range(25)]
+    steps = [step for step in range(1, STEPS[kind] + 1) for _ in range(REPEATS)]
     for i, step in enumerate(steps if SOAK else random.Random(kind).sample(steps, 2)):
         arguments = jobs_of(kind, f"{kind}-{step}-{i}", ["sleep", "600"])
         assert Killer(cloud, step).kills(start(*arguments)) == -signal.SIGKILL, step
@@ -91,14 +94,21 @@ def test_a_submit_that_is_killed(
         cloud.clear()
 
 
+def tended(backend: VmBackend, ref: JobRef) -> Record | None:
+    """The job after another look, once it has ended and nothing is left to do."""
+    backend.tend(ref)
+    record, _ = backend.records.read(ref.id)
+    return record if record.ended else None
+
+
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_a_tend_that_is_killed(
     cloud: Cloud, kind: str, home: Path, jobs_of: Callable[..., list[str]], invoke: Callable[..., Result]
 ) -> None:
     """Its job was taken away: another client ends it, with one run, and nothing left."""
-    steps = [step for step in range(1, 27) for _ in range(3)]
-    for i, step in enumerate(steps if SOAK else random.Random(kind).sample(steps[9:], 1)):
-        key = f"{kind}-{step}-{i}"
+    steps = [step for step in range(1, 27) for _ in range(max(1, REPEATS // 8))]
+    for i, step in enumerate(steps if SOAK else random.Random(kind).sample(steps[-18:], 1)):
+        key = f"tend-{kind}-{step}-{i}"
         ref = JobRef.parse(invoke(*jobs_of(kind, key, SHORT)).output.strip())
         backend = cloud.backend(kind)
         until(lambda backend=backend, ref=ref: backend.tend(ref).phase is Phase.RUNNING)
@@ -109,8 +119,7 @@ def test_a_tend_that_is_killed(
         code = Killer(cloud, step).kills(start("tend", str(ref)))
         assert code == -signal.SIGKILL or (code == 0 and step > 8)
         cloud.proxy.watch = lambda operation, after: None
-        until(lambda backend=backend, ref=ref: backend.tend(ref).phase.ended)
-        record, _ = backend.records.read(ref.id)
-        assert [attempt.outcome for attempt in record.attempts] == ["lost", "succeeded"]
+        record = until(lambda backend=backend, ref=ref: tended(backend, ref))
+        assert [attempt.outcome for attempt in record.attempts] == ["lost", "succeeded"], record
         assert (home / key).read_text() == "2\n"
         cloud.becomes(ref.id, [])

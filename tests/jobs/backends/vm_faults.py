@@ -97,11 +97,11 @@ class Cloud:
             if name in (own := item["name"].rpartition("/")[2])
         ]
 
-    def becomes(self, name: str, wanted: list[str]) -> None:
+    def becomes(self, name: str, wanted: list[str], title: str = "") -> None:
         """Waits for what there is of a job: what was asked for takes its time to come and to go."""
         give_up = time.monotonic() + 20
         while (found := self.left(name)) != wanted:
-            assert time.monotonic() < give_up, found
+            assert time.monotonic() < give_up, (title, found)
             time.sleep(0.02)
 
     def clear(self) -> None:

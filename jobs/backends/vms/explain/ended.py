@@ -17,6 +17,8 @@ from .words import REFUSED as REFUSALS
 
 _VANISHED = re.compile(r"no longer there|it was deleted")
 """Google leaves what it takes away where it was, in another state, or says so."""
+_RAN_OUT = re.compile(r"allocation interval|valid.until|its time ran out", re.IGNORECASE)
+"""Of a queued resource that failed: see STOCKOUT of tpu_vm/states.py."""
 _NOT_RELEASED = re.compile(r"the machines are not released")
 _RELEASE = (
     "`accel-jobs tend REF` removes them; the account that jobs run as must be able to delete its own machines, so that "
@@ -58,8 +60,8 @@ def no_room(facts: Facts) -> Explanation | None:
     """Every zone was asked."""
     if facts.last.outcome not in (NO_CAPACITY, EXPIRED):
         return None
-    tried = {each.outcome for each in facts.foreseen.attempts}
-    expired = tried <= {EXPIRED}
+    tried = [each for each in facts.foreseen.attempts if each.outcome in (NO_CAPACITY, EXPIRED)]
+    expired = all(each.outcome == EXPIRED or _RAN_OUT.search(each.reason) for each in tried)
     cause = "request-expired" if expired else "no-capacity"
     reason = (
         "it waited in its zones for as long as it might, and got no machines"
