@@ -279,11 +279,13 @@ def test_targets_are_published_in_the_bucket(shell: Shell, deployed: Stack) -> N
 
 
 def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
-    """A request that was suspended, whose client never came back."""
+    """A request that was suspended, whose machine may not delete it and whose client never came back."""
     zone = "europe-west4-a"
     ref = submit("lost", accelerator={"type": "v5litepod-4"}, spot=True, tpu_vm={"zones": [zone], "grace_s": 1})
     name = ref.rpartition("/")[2]
     printed(shell, ref, "runs")
+    refusal = {"method": "tpu.projects.locations.queuedResources.delete", "code": 403, "count": 1000}
+    google("POST", "sandbox-api/faults", refusal)
     google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/{zone}/queuedResources/{name}"})
 
     def found() -> list[tuple[str, str]]:
@@ -291,6 +293,7 @@ def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], g
         return [(row["name"], row["why"]) for row in rows]
 
     until(lambda: found() == [(name, "was taken away and holds its quota")], timeout_s=60)
+    google("DELETE", "sandbox-api/faults")
     shell.stacks("leaks", "--project", PROJECT, "--yes")
     until(lambda: left(google) == [], timeout_s=30)
     started = time.monotonic()

@@ -24,7 +24,7 @@ SECONDS = {
     "sandbox/test_nodes_of_a_pool.py": 0.8,
     "sandbox/test_manifests.py": 1.0,
     "jobs/backends/test_gke_api.py": 1.5,
-    "vms": 20.0,
+    "vms": 10.0,
     "e2e/test_vms_smoke.py": 20.0,
     "sandbox/test_plugin_gcp_tpu.py": 8.0,
     "sandbox/test_plugin_gcp_vms.py": 14.0,

@@ -73,21 +73,28 @@ class VmBackend:
         Raises BadInput where the key is another job's; CloudRefused where nothing was made; CloudSilent where that is
         not known: submit the same key again.
         """
-        record = new_record(request)
+        wanted = new_record(request)
+        refused, generation = self._submitted(wanted)
+        if refused and generation is None:
+            # It was an earlier submit's that was refused, and what that left is gone now.
+            refused, _ = self._submitted(wanted)
+        if refused:
+            raise refused
+        return JobRef(self.KIND, self.bucket, wanted.name)
+
+    def _submitted(self, wanted: Record) -> tuple[CloudRefused | None, str | None]:
+        """The refusal of the job, and the claim where it is this one's."""
         try:
-            record, generation = self.records.claim(record)
+            record, generation = self.records.claim(wanted)
         except CloudSilent as error:
             raise CloudSilent(error.message, AGAIN) from error
         try:
-            refused = self._first(record, generation) if generation else self._later(record)
+            return (self._first(record, generation) if generation else self._later(record)), generation
         except NoCredentials as error:
             raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
         except (CloudSilent, CloudRefused, NotFound) as error:
             # The claim is there, and whether there are machines is not known.
             raise CloudSilent(error.message, AGAIN) from error
-        if refused:
-            raise refused
-        return JobRef(self.KIND, self.bucket, record.name)
 
     def _first(self, record: Record, generation: str) -> CloudRefused | None:
         """The machines of a job that was just claimed: three calls, where nobody else is about."""
