@@ -6,7 +6,6 @@ https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-wi
 """
 
 import time
-import uuid
 from typing import Any
 
 from ...errors import CloudRefused, CloudSilent, NotFound
@@ -15,7 +14,7 @@ from ...google_api import Conflict, Google
 from ...kubernetes_answers import part as inside
 from ...kubernetes_answers import parts
 from ...timing import pause
-from ..vms import marks
+from ..vms import marks, sent
 from ..vms.control import ABSENT, STARTING, TAKEN, NoCapacity, Seen
 from ..vms.record import ENDED, MADE, PLANNED, Attempt, Record
 from ..vms.told import SERIAL_BYTES, Told, maintenance
@@ -51,7 +50,7 @@ class Instances:
             return
         until, turn = time.monotonic() + REFUSED_S, 0
         while not self._done(record, attempt, operation) and time.monotonic() < until:
-            found = self._instance(record, attempt)
+            found = sent.under_way(lambda: self._instance(record, attempt))
             if found and states.of_instance(found).state != STARTING:
                 return
             pause(self._google.timing, turn)
@@ -74,16 +73,17 @@ class Instances:
                     raise CloudSilent(f"{own}: was asked for, and is not there yet")
                 pause(self._google.timing, turn)
                 operation, turn = self._operation(record, attempt, operation), turn + 1
-        missing = sorted(set(bodies.names(record, attempt)) - self._managed(record, attempt).keys())
+        managed = sent.under_way(lambda: self._managed(record, attempt))
+        missing = sorted(set(bodies.names(record, attempt)) - managed.keys())
         if missing:
             body = {"instances": [{"name": name} for name in missing]}
             path = f"{bodies.group_path(record, attempt)}/createInstances"
-            self._posted(path, body, _id(record, attempt, f"instances {missing}"))
+            self._posted(path, body, sent.request_id())
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """The operation; None where there is one of that name."""
         try:
-            return self._posted(path, body, _id(record, attempt, path))
+            return self._posted(path, body, sent.request_id())
         except Conflict:
             return None
 
@@ -113,7 +113,8 @@ class Instances:
     def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
         project, zone = f"projects/{part(str(record.body['project']))}", bodies.zone_path(record, attempt)
         place = zone if operation.get("zone") else f"{project}/global"
-        return self._google.get(API, f"{place}/operations/{part(str(operation.get('name')))}")
+        path = f"{place}/operations/{part(str(operation.get('name')))}"
+        return sent.under_way(lambda: self._google.get(API, path))
 
     def look(self, record: Record, attempt: Attempt) -> Seen:
         """By the states of the instances; where there is none, by the operations that say why."""
@@ -238,8 +239,3 @@ class Instances:
             token = str(page.get("nextPageToken") or "") or None
             if token is None:
                 return found
-
-
-def _id(record: Record, attempt: Attempt, what: str) -> str:
-    """The id by which Google knows a request that is sent again."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{record.key}/{attempt.name}/{attempt.zone}/{what}"))

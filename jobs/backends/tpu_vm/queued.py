@@ -36,7 +36,7 @@ class QueuedResources:
         """
         body = queued_resource(record, attempt)
         path = f"{_place(record, attempt)}/queuedResources"
-        query = {"queuedResourceId": attempt.name, "requestId": _id(record, attempt, "make")}
+        query = {"queuedResourceId": attempt.name, "requestId": sent.request_id()}
         try:
             operation = self._google.post(API, path, body, repeat=True, **query)
         except Conflict as conflict:
@@ -55,11 +55,11 @@ class QueuedResources:
         for turn in range(timing.attempts):
             if operation.get("done") and (error := mapping(operation.get("error"))):
                 raise states.refused(f"{attempt.name} in {attempt.zone}", error)
-            if self._found(record, attempt) is not None:
+            if sent.under_way(lambda: self._found(record, attempt)) is not None:
                 return
             pause(timing, turn)
             if name := operation.get("name"):
-                operation = self._google.get(API, f"v2/{name}")
+                operation = sent.under_way(lambda name=name: self._google.get(API, f"v2/{name}"))
         raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
 
     def look(self, record: Record, attempt: Attempt) -> Seen:
@@ -165,8 +165,3 @@ def _place(record: Record, attempt: Attempt) -> str:
 
 def _name(record: Record, attempt: Attempt) -> str:
     return f"{_place(record, attempt)}/queuedResources/{part(attempt.name)}"
-
-
-def _id(record: Record, attempt: Attempt, verb: str) -> str:
-    """The id by which Google knows a request that is sent again."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{record.key}/{attempt.name}/{attempt.zone}/{verb}"))

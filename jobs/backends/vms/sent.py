@@ -1,13 +1,28 @@
 """What the machines of an attempt are sent with, whichever they are: their labels, and what starts the agent."""
 
 import json
+import uuid
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
 from accel.contract import variables
 
+from ...errors import CloudRefused, CloudSilent, NotFound
 from . import marks
 from .record import Attempt, Record
 from .records import folder
+
+T = TypeVar("T")
+
+
+def under_way(read: Callable[[], T]) -> T:
+    """What a look at something gives that was asked for just now. Raises CloudSilent where the look is refused: what
+    was asked for goes on, and may be there later."""
+    try:
+        return read()
+    except (CloudRefused, NotFound) as refused:
+        raise CloudSilent(refused.message, refused.hint) from refused
 
 
 def labels(record: Record, attempt: Attempt) -> dict[str, str]:
@@ -31,3 +46,10 @@ def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
         "release": [{"method": "DELETE", "url": release}],
     }
     return {**agent.metadata(), "accel-job": json.dumps(told)}
+
+
+def request_id() -> str:
+    """By which Google knows a request that is sent again because it was not answered. Another one each time that
+    machines are asked for: for an hour the id of a request that was carried out gives its old operation, and what was
+    made by it and taken away since would not be made again. That nothing is made twice is for names to see to."""
+    return str(uuid.uuid4())

@@ -1,7 +1,6 @@
 """One key makes one job on machines of its own, whatever the network does."""
 
 import random
-import uuid
 from dataclasses import replace
 from itertools import product
 
@@ -78,6 +77,13 @@ def test_faults_of_each_call(cloud: Cloud, kind: str) -> None:
             cloud.clear()  # with hundreds of machines the sandbox grows slow
 
 
+@pytest.mark.parametrize("kind", CALLS)
+def test_a_look_that_is_refused_refuses_nothing_that_is_under_way(cloud: Cloud, kind: str) -> None:
+    """What was asked for comes later: it must not be taken for refused, nor forgotten."""
+    looks = ["GET operations", *(f"GET {each.split()[1]}" for each in CALLS[kind])]
+    assert check(cloud, kind, "a look", {each: ["403"] * 9 for each in looks}) == "CloudSilent"
+
+
 def test_random_faults_of_every_call(cloud: Cloud) -> None:
     count = RANDOM if SOAK else 12
     for i in range(count):
@@ -121,8 +127,6 @@ def test_machines_of_a_submit_that_slept_are_taken_back(cloud: Cloud, monkeypatc
     request = cloud.request("instance", "slept")
     slow, quick = cloud.backend("instance"), cloud.backend("instance")
     machines = slow.machines()
-    # As after a day, when Google no longer knows the request again.
-    monkeypatch.setattr("jobs.backends.gce.instances._id", lambda *what: str(uuid.uuid4()))
 
     class Sleeper:
         look, remove = machines.look, machines.remove
