@@ -4,6 +4,7 @@ JobsError                 1   unexpected
 ├── BadInput              2   a job file, an argument, a field that a backend cannot honour
 ├── NoCredentials         3   the cloud does not know who we are
 ├── CloudRefused          4   the cloud understood and said no
+│   └── NoCapacity            a zone has no machine to give just now (backends/vms/control.py)
 ├── OverLimit             5   policy, budget or quota
 ├── NotFound              6   no such job, target or file
 ├── ChangesFound          7   none were expected

@@ -49,7 +49,10 @@ class Shell:
         return done.stdout.strip()
 
     def jobs(self, *arguments: str, code: int = 0, **environ: str) -> str:
-        return self.run("jobs", *arguments, code=code, **environ)
+        """As `run` of `jobs`, but for its start; `start` and `fails` have that too."""
+        done = commands.run("jobs", *arguments, cwd=self.folder, env={**self.variables, **environ})
+        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{done}"
+        return done.stdout.strip()
 
     def fails(self, *arguments: str, code: int, **environ: str) -> list[str]:
         """The error and hint lines of a `jobs` command that must fail."""

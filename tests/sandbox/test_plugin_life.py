@@ -100,7 +100,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     states = {(r["type"].rpartition(":")[2], r["urn"].rpartition("::")[2]): r for r in engine.export()}
     train = states["JobDefinition", "train"]["outputs"]
     assert train["arn"].endswith(":2") and train["revision"] == 2
-    (revision,) = batch.describe_job_definitions(status="ACTIVE")["jobDefinitions"]
+    (revision,) = batch.describe_job_definitions(jobDefinitionName=train["name"], status="ACTIVE")["jobDefinitions"]
     assert revision["containerProperties"]["image"] == "local/b"
     (scaled,) = batch.describe_compute_environments(computeEnvironments=[states["ComputeEnvironment", "scaled"]["id"]])[
         "computeEnvironments"
@@ -177,7 +177,7 @@ def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
     s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "stage", "Value": "hand"}]})
     ssm.put_parameter(Name=next(p["Name"] for p in mine() if p["Type"] == "String"), Value="{}", Overwrite=True)
     ecr.put_image_tag_mutability(
-        repositoryName=ecr.describe_repositories()["repositories"][0]["repositoryName"],
+        repositoryName=next(r["outputs"]["name"] for r in engine.export() if r["urn"].endswith("::Images")),
         imageTagMutability="MUTABLE",
     )
     dynamodb.delete_table(TableName=table)

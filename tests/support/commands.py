@@ -23,8 +23,11 @@ from typing import Any, NoReturn
 
 from sandbox.environment import project
 
-IMPORTED = ("boto3", "jobs.cli.offers", "stacks.adopt.verb", "stacks.commands", "stacks.cost", "stacks.environment",
-            "stacks.quota", "stacks.refresh")  # fmt: skip
+IMPORTED = (
+    *("boto3", "requests", "stacks.adopt.verb", "stacks.commands", "stacks.cost", "stacks.environment"),
+    *("stacks.leaks_google", "stacks.quota", "stacks.refresh", "jobs.backends.aws_batch.submit", "jobs.backends.gce"),
+    *("jobs.backends.gke", "jobs.backends.tpu_vm", "jobs.cli.offers", "jobs.cli.submit", "jobs.cli.waiting"),
+)
 TIMEOUT_S = 120
 
 

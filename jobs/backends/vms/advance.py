@@ -70,11 +70,11 @@ def ask(
     generation: str,
     clock: Callable[[], datetime],
     say: Callable[[str], None] = lambda text: None,
-) -> NoCapacity | CloudRefused | None:
+) -> CloudRefused | None:
     """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile."""
     try:
         machines.make(record, record.last)
-    except (NoCapacity, CloudRefused) as refused:
+    except CloudRefused as refused:
         outcome = NO_CAPACITY if isinstance(refused, NoCapacity) else REFUSED
         step = end(record, outcome, refused.message, clock())
         if kept.replace(step.record, generation) is not None:

@@ -18,7 +18,7 @@ from ...keys import content_hash, platform_name
 from ...timing import Timing, pause
 from . import marks
 from .advance import advance, ask, look, take_back
-from .control import Seen
+from .control import NoCapacity, Seen
 from .logs import logs
 from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
@@ -106,7 +106,7 @@ class VmBackend:
                 take_back(machines, self.records, record)
             return None
         found = self._later(record)
-        return refused if found and isinstance(refused, CloudRefused) else found
+        return refused if found and not isinstance(refused, NoCapacity) else found
 
     def _later(self, record: Record) -> CloudRefused | None:
         """Goes on with a job. Its refusal where nothing else ever came of it, and nothing is left."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from ...errors import JobsError
+from ...errors import CloudRefused
 from . import marks
 from .record import (
     CANCELLED,
@@ -44,10 +44,8 @@ class Seen:
     """Of `failed`: the zone had none."""
 
 
-class NoCapacity(JobsError):
+class NoCapacity(CloudRefused):
     """A zone said at once that it has none. `zones` are those that it named instead."""
-
-    exit_code = 4
 
     def __init__(self, message: str, zones: tuple[str, ...] = ()) -> None:
         super().__init__(message)

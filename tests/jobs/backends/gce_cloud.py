@@ -27,7 +27,7 @@ ZONE = f"{COMPUTE}/zones/us-central1-a"
 INSERT = "compute.instances.insert"
 
 
-@pytest.fixture
+@pytest.fixture(name="gce_cloud")
 def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     """The sandbox's Google, with a network and a bucket; the client's variables lead there. Nothing is left."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
@@ -57,7 +57,7 @@ def network(fake: Fake) -> None:
 
 
 @pytest.fixture
-def machines(cloud: Fake) -> Instances:
+def machines(gce_cloud: Fake) -> Instances:
     return Instances(Google(QUICK))
 
 

@@ -18,6 +18,11 @@ from tests.support.kubernetes import until
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud"]
 
 
+@pytest.fixture
+def cloud(gce_cloud: Fake) -> Fake:
+    return gce_cloud
+
+
 def test_an_image_is_run_by_docker_on_gpus(cloud: Fake, machines: Instances) -> None:
     """With the driver that its boot image installs, on a machine that has two."""
     text = "import os; print(os.environ['EPOCHS']); raise SystemExit(7)"

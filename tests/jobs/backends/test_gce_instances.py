@@ -29,6 +29,11 @@ from tests.support.kubernetes import until
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud"]
 
 
+@pytest.fixture
+def cloud(gce_cloud: Fake) -> Fake:
+    return gce_cloud
+
+
 def test_a_machine_is_made_seen_and_removed(cloud: Fake, machines: Instances) -> None:
     record = wanted("life")
     assert machines.look(record, record.last) == Seen("absent", "")

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from jobs.backend import Phase
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.tpu_vm.queued import QueuedResources
@@ -16,6 +18,11 @@ from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
+
+
+@pytest.fixture
+def cloud(tpu_cloud: Fake) -> Fake:
+    return tpu_cloud
 
 
 def test_a_job_that_has_ended_leaves_its_result_and_no_machine(cloud: Fake) -> None:

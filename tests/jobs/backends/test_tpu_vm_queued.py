@@ -17,6 +17,12 @@ from tests.support.google_tpus import finished, preempt, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
 
+
+@pytest.fixture
+def cloud(tpu_cloud: Fake) -> Fake:
+    return tpu_cloud
+
+
 CREATE, GET, DELETE = (f"tpu.projects.locations.queuedResources.{verb}" for verb in ("create", "get", "delete"))
 
 

@@ -18,6 +18,12 @@ from tests.support.proxy import BODIES, Chance, GoogleProxy
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("bare")
 
+
+@pytest.fixture
+def cloud(faulty_cloud: Cloud) -> Cloud:
+    return faulty_cloud
+
+
 ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
 GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]
 FAULTS = [*GoogleProxy.ANSWERS, "reset", "close", "hang", *ACCEPTED, *GARBLED]

@@ -25,6 +25,12 @@ from tests.support.google_tpus import preempt, until
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("home")
 
+
+@pytest.fixture
+def cloud(faulty_cloud: Cloud) -> Cloud:
+    return faulty_cloud
+
+
 KINDS = ["queue", "instance", "group"]
 STEPS = {"queue": 8, "instance": 8, "group": 14}
 """Two for each call that a submit surely makes; more are looks at what it asked for."""

@@ -21,7 +21,7 @@ GROUND = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(name="tpu_cloud")
 def cloud(tpus: Fake, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """The sandbox's Google, with a bucket; the client's variables lead there."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", tpus.token)

@@ -119,7 +119,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "metadata", dict[str, str])
 
 
-@pytest.fixture
+@pytest.fixture(name="faulty_cloud")
 def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """With a network and a bucket. Nothing is left."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)

@@ -21,16 +21,16 @@ PROFILE = "oslogin.googleapis.com/v1/users/somebody@example.com"
 
 
 @pytest.fixture
-def entered(cloud: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+def entered(gce_cloud: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """The client's variables lead to the relay too, and nothing of whoever runs the test is used."""
     for api in ("oslogin", "openidconnect", "tpu"):
-        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", f"{cloud.url}/{api}.googleapis.com/")
-    monkeypatch.setenv("ACCEL_IAP_URL", f"{cloud.url.replace('http', 'ws')}/v4")
+        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", f"{gce_cloud.url}/{api}.googleapis.com/")
+    monkeypatch.setenv("ACCEL_IAP_URL", f"{gce_cloud.url.replace('http', 'ws')}/v4")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for key in cloud.call("GET", f"{PROFILE}/loginProfile")["sshPublicKeys"]:
-        cloud.call("DELETE", f"{PROFILE}/sshPublicKeys/{key}")
-    return cloud
+    for key in gce_cloud.call("GET", f"{PROFILE}/loginProfile")["sshPublicKeys"]:
+        gce_cloud.call("DELETE", f"{PROFILE}/sshPublicKeys/{key}")
+    return gce_cloud
 
 
 def submit(text: str, **fields: Any) -> tuple[GceBackend, JobRef]:
