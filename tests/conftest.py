@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.soak import SOAK
+
 pytest_plugins = ["tests.support.catalog", "tests.support.engine", "tests.support.order", "tests.support.wheel"]
 
 HERE = Path(__file__).parent
-SOAK = bool(os.environ.get("ACCEL_SOAK"))
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would hand on that it is ignored
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew

@@ -17,6 +17,7 @@ from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.project import Stack, environment
+from tests.support.soak import soak_only
 
 from .conftest import Shell
 
@@ -157,7 +158,9 @@ def left(google: Callable[..., Any]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ZONES)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in ("v4-16", "v6e-8") else pytest.param(kind, marks=soak_only) for kind in ZONES]
+)
 def test_each_generation_from_its_queue_to_nothing_left(
     kind: str, shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
 ) -> None:

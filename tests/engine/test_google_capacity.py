@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.engine import Engine, Result, Sandbox
 from tests.support.google_fake import COMPUTE, Fake
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -90,6 +91,7 @@ def test_a_reservation_and_what_comes_out_of_it(engine: Engine, fake: Fake) -> N
     assert there(fake, f"zones/{ZONE}/reservations") == []
 
 
+@soak_only
 def test_a_shared_reservation_that_changes_keeps_its_name(engine: Engine, fake: Fake) -> None:
     engine.write(program(reservations={"shared": {**KEPT, "share_with": ["team-1"], "specific": False}})).up()
     (kept,) = there(fake, f"zones/{ZONE}/reservations")
@@ -117,6 +119,7 @@ def test_a_reservation_of_what_is_out_of_stock_fails_the_update(engine: Engine, 
     assert any("does not have enough resources" in line for line in failed.diagnostics)
 
 
+@soak_only
 def test_a_future_reservation(engine: Engine, fake: Fake) -> None:
     engine.write(program(future_reservations={"h100": LATER})).up()
     (asked,) = there(fake, f"zones/{ZONE}/futureReservations")
@@ -139,6 +142,7 @@ def test_a_group_in_a_placement(engine: Engine, fake: Fake) -> None:
     still(engine)
 
 
+@soak_only
 def test_a_workload_policy(engine: Engine, fake: Fake) -> None:
     near = {"kind": "workload", "region": "us-central1", "distance": "BLOCK"}
     group = {"zone": ZONE, "machine_type": "a3-highgpu-8g", "size": 1, "placement": "near"}

@@ -10,6 +10,7 @@ import requests
 
 from tests.support.engine import Engine, Result, Sandbox, Step
 from tests.support.google_fake import COMPUTE, Fake, P
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -135,6 +136,7 @@ def test_a_tpu_vm(engine: Engine, fake: Fake) -> None:
     ]
 
 
+@soak_only
 def test_a_slice_of_a_topology(engine: Engine, fake: Fake) -> None:
     spec = {"accelerator_type": "v5litepod", "topology": "4x4"}
     made = engine.write(program("tpu_vm", **spec)).up()
@@ -200,12 +202,14 @@ def test_a_notice_of_preemption_reaches_the_training(engine: Engine, fake: Fake,
     assert saved.read_text() == "once\n"
 
 
+@soak_only
 def test_a_gpu_vm_without_a_driver_says_so(engine: Engine, fake: Fake) -> None:
     spec = {"machine_type": "g2-standard-4", "install_driver": False, "driver_wait_s": 0}
     made = engine.write(program("gpu_vm", **spec)).up()
     assert until(lambda: (said := told(fake, made.outputs["name"])) != "waiting" and said) == "driver-not-ready"
 
 
+@soak_only
 def test_gpus_on_an_n1_machine(engine: Engine, fake: Fake) -> None:
     spec = {"machine_type": "n1-standard-8", "accelerator": "t4", "accelerator_count": 2, "disk": {"type": "pd-ssd"}}
     made = engine.write(program("gpu_vm", **spec)).up()

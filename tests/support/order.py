@@ -51,7 +51,10 @@ A wrong figure costs a worker some idle seconds at the end, and nothing else.
 """
 TOGETHER = {
     "e2e/test_gke.py": "gke",
+    "engine/test_gke_driver.py": "gke",
     "engine/test_gke_layers.py": "gke",
+    "engine/test_gke_watchdog.py": "gke",
+    "engine/test_half_made.py": "gke",
     "e2e/test_vms.py": "vms",
     "e2e/test_vms_smoke.py": "e2e/test_vms_smoke.py",
     "e2e": "e2e",
