@@ -155,7 +155,8 @@ def left(google: Callable[..., Any]) -> list[str]:
     for kind in ("instances", "instanceGroupManagers", "disks"):
         items = google("GET", f"{compute}/aggregated/{kind}").get("items", {})
         found += [each["name"] for inside in items.values() for each in inside.get(kind, [])]
-    return found
+    templates = google("GET", f"{compute}/global/instanceTemplates").get("items", [])
+    return found + [each["name"] for each in templates]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Compute Engine's virtual machines in the sandbox's Google: bodies, a network for them, and what a test waits for."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,8 +26,12 @@ def compute(fake: Fake) -> Iterator[Fake]:
     fake.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
     yield fake
     fake.well()
+    # What another test has bought is paid to its end, and holds its reservation.
+    bought = json.dumps(fake.call("GET", f"{COMPUTE}/regions/us-central1/commitments")["items"])
     for kind in ("instances", "disks", "futureReservations", "reservations"):
         for item in fake.call("GET", f"{COMPUTE}/zones/-/{kind}")["items"]:
+            if item["selfLink"].partition("/v1/")[2] in bought:
+                continue
             at = f"compute.googleapis.com/compute/v1/{item['selfLink'].partition('/v1/')[2]}"
             if item.get("deletionProtection"):
                 fake.done("POST", f"{at}/setDeletionProtection", deletionProtection="false")

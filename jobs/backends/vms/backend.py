@@ -1,5 +1,6 @@
 """The backend of jobs on machines of their own, but for what a request looks like and how machines are made."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,8 @@ from .status import status_of
 from .told import Telling
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
+CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
+"""Whoever waits for a job also waits so long for its machines to go: nobody else may come to remove the last."""
 _AT_ONCE = 8
 
 
@@ -167,8 +170,15 @@ class VmBackend:
         self._advance(name)
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
-        """Does what is to be done for the job now, and gives its status then."""
-        return self._status(self._advance(self._named(ref), lambda text: say(f"{ref}: {text}")))
+        """Does what is to be done for the job now, and gives its status then: of one that has ended, when its machines
+        are gone too, or have had CLEAN_S for it."""
+        name = self._named(ref)
+        record = self._advance(name, lambda text: say(f"{ref}: {text}"))
+        status, give_up = self._status(record), time.monotonic() + CLEAN_S
+        while status.phase.ended and not record.ended and time.monotonic() < give_up:
+            time.sleep(CLEAN_POLL_S)
+            record = self._advance(name)
+        return self._status(record) if status.phase.ended else status
 
     def _advance(self, name: str, say: Callable[[str], None] = lambda text: None) -> Record:
         return advance(self.machines(), self.records, name, _now, say)
