@@ -112,6 +112,7 @@ def test_a_shared_reservation_that_changes_keeps_its_name(engine: Engine, fake: 
     assert there(fake, f"zones/{ZONE}/reservations") != []
 
 
+@soak_only
 def test_a_reservation_of_what_is_out_of_stock_fails_the_update(engine: Engine, fake: Fake) -> None:
     fake.fault(stockout=["a2-highgpu-1g"])
     failed = engine.write(program(reservations={"a100": KEPT})).up(check=False)
@@ -132,6 +133,7 @@ def test_a_future_reservation(engine: Engine, fake: Fake) -> None:
     assert there(fake, f"zones/{ZONE}/futureReservations")[0]["planningStatus"] == "SUBMITTED"
 
 
+@soak_only
 def test_a_group_in_a_placement(engine: Engine, fake: Fake) -> None:
     group = {"zone": ZONE, "machine_type": "a2-highgpu-1g", "size": 2, "placement": "near"}
     engine.write(program(placements={"near": NEAR}, gpu_groups={"two": group})).up()

@@ -220,6 +220,7 @@ def test_gpus_on_an_n1_machine(engine: Engine, fake: Fake) -> None:
     still(engine)
 
 
+@soak_only
 def test_a_group(engine: Engine, fake: Fake) -> None:
     spec: dict[str, Any] = {"machine_type": "a2-highgpu-1g", "capacity": "spot", "size": 2, "compact_placement": True}
     engine.write(program("gpu_vm_group", **spec)).up()

@@ -129,10 +129,11 @@ class Facts:
 
     @cached_property
     def failed(self) -> Result | None:
-        """The first host that failed by itself."""
+        """The first host that failed by itself, of those whose word decided the attempt: others were stopped then."""
         bad = [each for each in self.results.values() if (each.exit_code, each.reason) != (0, "exited")]
         own = [each for each in bad if not (each.reason or "").startswith("stopped: ")]
-        return min(own or bad, key=lambda each: each.host, default=None)
+        decided = [each for each in own if str(each.host) in self.last.exit_codes]
+        return min(decided or own or bad, key=lambda each: each.host, default=None)
 
     @property
     def host(self) -> int:
