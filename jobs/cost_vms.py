@@ -7,9 +7,9 @@ from accel import cost
 from accel.catalog.node_prices import known, with_gpus
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 
-from .cost import Environment, JobCost, Rate, rate_of, unpriced
 from .job import Job
 from .keys import platform_name
+from .priced import Environment, JobCost, Rate, rate_of, unpriced
 from .registry import of_target
 
 

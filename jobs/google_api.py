@@ -8,7 +8,6 @@ Unreached       no connection came about, so nothing was sent
 """
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 
 from .errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
 from .google import REACH, Conflict, Garbled, entries, line, mapping, part, refusal, root_of, signed, unchanged
-from .timing import Timing, pause
+from .timing import Timing, tried, unanswered
 
 T = TypeVar("T")
 
@@ -142,16 +141,7 @@ class Google:
         return self._tried(lambda: _object(doing, self._sent(method, url, doing, query, data)), repeat=repeat)
 
     def _tried(self, call: Callable[[], T], *, repeat: bool = True) -> T:
-        """What the call gives, made again while it is not answered."""
-        attempts = self.timing.attempts if repeat else 1
-        for attempt in range(attempts):
-            try:
-                return call()
-            except CloudSilent:
-                if attempt + 1 == attempts:
-                    raise
-            pause(self.timing, attempt)
-        raise AssertionError
+        return tried(self.timing, call) if repeat else call()
 
     def _sent(
         self,
@@ -245,9 +235,5 @@ def _refused(doing: str, answer: Any) -> JobsError:
 
 
 def _unanswered(doing: str, error: Exception) -> CloudSilent:
-    """What became of a request, in the words of its innermost cause."""
-    cause: BaseException = error
-    while (inner := cause.__cause__ or cause.__context__) is not None:
-        cause = inner
-    kind = Unreached if isinstance(cause, ConnectionRefusedError | socket.gaierror) else CloudSilent
+    kind, cause = unanswered(error)
     return kind(f"{doing}: {line(cause)}", REACH)

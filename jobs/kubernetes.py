@@ -4,7 +4,6 @@ import hashlib
 import ipaddress
 import json
 import random
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from .errors import BadInput, CloudSilent, NotFound, Unreached
+from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache
 from .google import entries, mapping, unchanged
 from .kubernetes_answers import REACH, line, named, object_of, refusal
-from .timing import Timing, pause
+from .timing import Timing, tried, unanswered
 
 PAGE = 500
 """Objects a page of a list, as kubectl asks for."""
@@ -112,15 +111,8 @@ class Api:
         self, method: str, path: str, query: Mapping[str, object], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """A call that may be made twice, tried again while it is not answered."""
-        for attempt in range(self.timing.attempts):
-            try:
-                answer = self._call(method, path, query, body)
-                return object_of(f"{VERBS[method]} {named(path)}", answer)
-            except CloudSilent:
-                if attempt + 1 == self.timing.attempts:
-                    raise
-            pause(self.timing, attempt)
-        raise AssertionError
+        doing = f"{VERBS[method]} {named(path)}"
+        return tried(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
 
     def _call(
         self,
@@ -162,11 +154,7 @@ class Api:
 
     def _unanswered(self, doing: str, error: Exception) -> CloudSilent:
         """What became of a request, in the words of its innermost cause."""
-        cause: BaseException = error
-        while (inner := cause.__cause__ or cause.__context__) is not None:
-            cause = inner
-        never_sent = isinstance(cause, ConnectionRefusedError | socket.gaierror)
-        kind = Unreached if never_sent else CloudSilent
+        kind, cause = unanswered(error)
         where = self.url.partition("://")[2]
         return kind(f"{doing}: the cluster at {where} does not answer: {line(cause)}", REACH)
 

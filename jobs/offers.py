@@ -21,10 +21,10 @@ from accel import cost
 from accel.catalog.spot import Interruption, interruption
 
 from . import cost as job_cost
-from .cost import Environment, JobCost, Rate
 from .errors import BadInput, BadInputs
 from .job import Job
 from .keys import platform_name
+from .priced import Environment, JobCost, Rate
 from .registry import of_target
 from .targets import Entry, Target
 

@@ -1,8 +1,15 @@
 """How long calls of a cloud's API may take, and how often one is made."""
 
 import random
+import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from .errors import CloudSilent, Unreached
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -18,6 +25,27 @@ class Timing:
     """Between two looks at logs."""
     silence_s: float = 300
     """A followed log outlives a server that cannot be reached for this long."""
+
+
+def tried(timing: Timing, call: Callable[[], T]) -> T:
+    """What the call gives, made again while it is not answered."""
+    for attempt in range(timing.attempts):
+        try:
+            return call()
+        except CloudSilent:
+            if attempt + 1 == timing.attempts:
+                raise
+        pause(timing, attempt)
+    raise AssertionError
+
+
+def unanswered(error: Exception) -> tuple[type[CloudSilent], BaseException]:
+    """What became of a request that failed on its way, and the innermost cause of it."""
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    never_sent = isinstance(cause, ConnectionRefusedError | socket.gaierror)
+    return Unreached if never_sent else CloudSilent, cause
 
 
 def pause(timing: Timing, attempt: int) -> None:

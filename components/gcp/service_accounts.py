@@ -151,35 +151,44 @@ class WorkloadServiceAccount(Component):
         )
         for role in dict.fromkeys(spec.roles):
             project_role(self, name, args.project, role, account.member)
-        _buckets(self, name, spec, account.member)
-        for secret in dict.fromkeys(spec.secrets):
-            gcp.secretmanager.SecretIamMember(
-                f"{name}-secret-{secret}",
-                project=args.project,
-                secret_id=secret,
-                role="roles/secretmanager.secretAccessor",
-                member=account.member,
-                opts=self.child(),
-            )
+        bucket_roles(self, name, spec.read_buckets, spec.write_buckets, account.member)
+        secret_roles(self, name, args.project, spec.secrets, account.member)
         for repository in dict.fromkeys(spec.repositories):
             repository_role(self, name, repository, account.member)
         self.email = account.email
         self.finish()
 
 
-def _buckets(self: Component, name: str, spec: WorkloadServiceAccountSpec, member: pulumi.Output[str]) -> None:
-    """The roles that mounting a bucket needs.
+def bucket_roles(
+    self: Component, name: str, read: Sequence[str], write: Sequence[str], member: pulumi.Output[str]
+) -> list[pulumi.Output[str]]:
+    """Lets an account read some buckets and write others, as mounting them needs it; the grants' ids.
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
     by_role: dict[str, Sequence[str]] = {
-        "objectViewer": [bucket for bucket in spec.read_buckets if bucket not in spec.write_buckets],
-        "objectUser": spec.write_buckets,
+        "objectViewer": [bucket for bucket in read if bucket not in write],
+        "objectUser": write,
     }
-    for role, buckets in by_role.items():
-        for bucket in dict.fromkeys(buckets):
-            gcp.storage.BucketIAMMember(
-                f"{name}-{bucket}-{role}",
-                bucket=bucket,
-                role=f"roles/storage.{role}",
-                member=member,
-                opts=self.child(),
-            )
+    return [
+        gcp.storage.BucketIAMMember(
+            f"{name}-{bucket}-{role}", bucket=bucket, role=f"roles/storage.{role}", member=member, opts=self.child()
+        ).id
+        for role, buckets in by_role.items()
+        for bucket in dict.fromkeys(buckets)
+    ]
+
+
+def secret_roles(
+    self: Component, name: str, project: str, secrets: Sequence[str], member: pulumi.Output[str]
+) -> list[pulumi.Output[str]]:
+    """Lets an account read secrets of the project; the grants' ids."""
+    return [
+        gcp.secretmanager.SecretIamMember(
+            f"{name}-secret-{secret}",
+            project=project,
+            secret_id=secret,
+            role="roles/secretmanager.secretAccessor",
+            member=member,
+            opts=self.child(),
+        ).id
+        for secret in dict.fromkeys(secrets)
+    ]

@@ -12,7 +12,7 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp
-from .service_accounts import READER, project_role, repository_role
+from .service_accounts import READER, bucket_roles, project_role, repository_role, secret_roles
 
 ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every machine needs to be seen."""
@@ -57,33 +57,9 @@ class VmAccount(Component):
         roles = [*ROLES, *([] if spec.repositories else [READER]), *spec.roles]
         granted = [project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
         granted += [repository_role(self, name, one, account.member) for one in dict.fromkeys(spec.repositories)]
-        granted += self._buckets(name, spec, account.member)
-        granted += [
-            gcp.secretmanager.SecretIamMember(
-                f"{name}-secret-{secret}",
-                project=args.project,
-                secret_id=secret,
-                role="roles/secretmanager.secretAccessor",
-                member=account.member,
-                opts=self.child(),
-            ).id
-            for secret in dict.fromkeys(spec.secrets)
-        ]
+        granted += bucket_roles(self, name, spec.read_buckets, spec.write_buckets, account.member)
+        granted += secret_roles(self, name, args.project, spec.secrets, account.member)
         # A machine that comes up before its account may do anything says nothing, ever: whoever uses it waits for that.
         self.email = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
         self.member = account.member
         self.finish()
-
-    def _buckets(self, name: str, spec: VmAccountSpec, member: pulumi.Output[str]) -> list[pulumi.Output[str]]:
-        only_read = [one for one in spec.read_buckets if one not in spec.write_buckets]
-        given = [(one, "objectUser") for one in spec.write_buckets] + [(one, "objectViewer") for one in only_read]
-        return [
-            gcp.storage.BucketIAMMember(
-                f"{name}-{bucket}-{role}",
-                bucket=bucket,
-                role=f"roles/storage.{role}",
-                member=member,
-                opts=self.child(),
-            ).id
-            for bucket, role in dict.fromkeys(given)
-        ]

@@ -11,7 +11,7 @@ from .settings import Settings
 from .verb import Verb
 
 if TYPE_CHECKING:
-    from ..cost import JobCost
+    from ..priced import JobCost
 
 COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_attempt", "confidence", "prices_of")
 

@@ -17,30 +17,10 @@ from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
 
 from .conftest import Shell
+from .meeting import MEETING
 
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 PODS = "/api/v1/namespaces/jobs/pods"
-MEETING = """
-import os, socket, sys, time
-rank, count = int(os.environ[os.environ["ACCEL_NODE_INDEX_FROM"]]), int(os.environ["ACCEL_NODE_COUNT"])
-address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-if rank == 0:
-    with socket.create_server(address) as server:
-        for _ in range(count - 1):
-            other, _ = server.accept()
-            print("met", other.makefile().readline().strip(), flush=True)
-            other.sendall(b"done")
-            other.close()
-else:
-    for _ in range(200):
-        try:
-            link = socket.create_connection(address)
-            break
-        except OSError:
-            time.sleep(0.05)
-    link.sendall(f"rank {rank}\\n".encode())
-    print("heard", link.recv(10).decode(), flush=True)
-"""
 
 
 def section() -> dict[str, Any]:

@@ -16,10 +16,10 @@ import yaml
 from sandbox.environment import project
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import SOAK
 
 from .conftest import Shell
 
-SOAK = bool(os.environ.get("ACCEL_SOAK"))
 REGION = "us-east-2"
 SHARES = {"research": 0.5, "team*": 2.0}
 QUEUES: dict[str, Any] = {

@@ -20,6 +20,7 @@ from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 
 from .conftest import Shell
+from .meeting import MEETING
 
 PROJECT = "accel-sandbox"
 ZONES = {
@@ -196,29 +197,6 @@ def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
     assert "resumes at step 7" in shell.jobs("logs", ref)
     until(lambda: left(google) == [], timeout_s=30)
     nothing_left(shell)
-
-
-MEETING = """
-import os, socket, time
-rank, count = int(os.environ[os.environ["ACCEL_NODE_INDEX_FROM"]]), int(os.environ["ACCEL_NODE_COUNT"])
-address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-if rank == 0:
-    with socket.create_server(address) as server:
-        for _ in range(count - 1):
-            other, _ = server.accept()
-            print("met", other.makefile().readline().strip(), flush=True)
-            other.sendall(b"done")
-            other.close()
-else:
-    for _ in range(400):
-        try:
-            link = socket.create_connection(address)
-            break
-        except OSError:
-            time.sleep(0.05)
-    link.sendall(f"rank {rank}\\n".encode())
-    print("heard", link.recv(10).decode(), flush=True)
-"""
 
 
 def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import time
@@ -12,8 +11,8 @@ import yaml
 
 from jobs import document
 from jobs.errors import BadInputs
+from tests.support.soak import SOAK
 
-SOAK = bool(os.environ.get("ACCEL_SOAK"))
 CASES = 200_000 if SOAK else 1500
 SEEDS = 8
 SLOWEST_S = 1.0

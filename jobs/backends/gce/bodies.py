@@ -1,16 +1,11 @@
 """The bodies by which an attempt's machines are made: the same each time, as a request that is sent again has to be."""
 
 import copy
-import json
-from datetime import datetime
 from typing import Any
 
-from accel.contract import variables
-
 from ...google import part, root_of
-from ..vms import marks
+from ..vms import marks, sent
 from ..vms.record import Attempt, Record
-from ..vms.records import folder
 
 API = "compute"
 
@@ -83,16 +78,10 @@ def group(record: Record, attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def labels(record: Record, attempt: Attempt) -> dict[str, str]:
-    """The marks of the attempt."""
-    expires = int(datetime.fromisoformat(attempt.planned).timestamp()) + int(record.body["expires_s"])
-    return marks.labels(record.name, attempt.number, record.target, expires)
-
-
 def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
     machine: dict[str, Any] = record.body["machine"]
     made: dict[str, Any] = copy.deepcopy(machine["properties"])
-    own = labels(record, attempt)
+    own = sent.labels(record, attempt)
     made["labels"] |= own
     for disk in made["disks"]:
         disk["initializeParams"]["labels"] = own
@@ -102,18 +91,6 @@ def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def _metadata(record: Record, attempt: Attempt) -> dict[str, str]:
-    """What starts the agent, and what it is told."""
-    from ... import agent
-
-    job = dict(record.body["job"])
+    """With the group, or the one instance, as what ends the machines."""
     own = group_path(record, attempt) if record.body["machine"]["group"] else instance_path(record, attempt)
-    told = {
-        **job,
-        "name": record.name,
-        "attempt": attempt.number,
-        "bucket": record.body["bucket"],
-        "folder": folder(record.name, attempt.number),
-        "env": {**job["env"], variables.ATTEMPT: str(attempt.number)},
-        "release": [{"method": "DELETE", "url": f"{root_of(API)}/{own}"}],
-    }
-    return {**agent.metadata(), "accel-job": json.dumps(told)}
+    return sent.metadata(record, attempt, f"{root_of(API)}/{own}")

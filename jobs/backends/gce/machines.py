@@ -15,6 +15,7 @@ from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_machines, gcp_vms, gcp_
 from accel.words import did_you_mean
 
 from ...job import Gce, Job
+from ..vms import asked
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
@@ -74,7 +75,7 @@ class _Candidate:
 def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) -> Choice | None:
     """None where `faults` has got the reason; others are added to it too."""
     block = job.gce or Gce()
-    zones = _named(block, target, faults)
+    zones = asked.zones("gce", block.zones, target, faults)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     candidates = _candidates(job, block, target, faults, warnings)
     found = _fitting(job, candidates, zones, faults) if candidates else None
@@ -95,7 +96,7 @@ def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) 
         gpus=found.gpus,
         attached=found.attached,
         zones=zones,
-        subnetworks=_subnetworks(zones, target, faults),
+        subnetworks=asked.subnetworks("gce", zones, target, faults),
         capacity=capacity,
         disk_type=_disk_type(found.name, target, warnings),
         reservation=reservation,
@@ -105,17 +106,7 @@ def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) 
 
 def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
     """Adds findings where they belong, under the job file's names."""
-    for finding in findings:
-        told = faults if finding.severity == "reject" else warnings
-        told.append(f"{_FIELDS.get(finding.field, finding.field)}: {finding.text}")
-
-
-def _named(block: Gce, target: GceTarget, faults: list[str]) -> list[str]:
-    """The zones of the job that are the target's."""
-    for i, zone in enumerate(block.zones):
-        if zone not in target.zones:
-            faults.append(f'gce.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
-    return [zone for zone in dict.fromkeys(block.zones or target.zones) if zone in target.zones]
+    asked.tell(findings, _FIELDS, faults, warnings)
 
 
 def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warnings: list[str]) -> list[_Candidate]:
@@ -262,17 +253,6 @@ def _of_policy(given: str | None, zones: list[str], faults: list[str]) -> tuple[
     if not inside:
         faults.append(f"gce.zones: are {', '.join(zones)}, and the target's placement policy is of {named[1]}")
     return inside or zones, named[2]
-
-
-def _subnetworks(zones: Sequence[str], target: GceTarget, faults: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for zone in zones:
-        region = zone.rpartition("-")[0]
-        if region in target.subnetworks:
-            found[region] = target.subnetworks[region]
-        else:
-            faults.append(f"gce.zones: {zone}: the target has no subnetwork in {region}")
-    return found
 
 
 def _disk_type(machine: str, target: GceTarget, warnings: list[str]) -> str:

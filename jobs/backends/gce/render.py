@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from accel.contract.google_vms import GceTarget
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms, placeholders
+from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms
 
 from ...backend import Request
 from ...errors import BadInputs
@@ -20,8 +20,6 @@ from .machines import Choice, choose, tell
 
 KIND = "gce"
 
-LOST_RETRIES = 3
-"""Attempts for those that Google took away, where a job does not say how many."""
 GRACE_S, SPOT_GRACE_S = 30, 20
 """Between SIGTERM and SIGKILL. A Spot machine has 30 seconds, of which its agent needs some to tell how the job ended.
 Source: https://docs.cloud.google.com/compute/docs/instances/spot#preemption-process"""
@@ -34,9 +32,6 @@ LONGEST_S = 120 * 86_400
 FLEX_WAIT_S = 7200
 """A flex-start VM waits in its zone for two hours at most. Source:
 https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
-RUN_S, SLACK_S = 28 * 86_400, 86_400
-"""Of the time after which nobody needs an attempt's machines: a run without a limit, and what is beside it."""
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
@@ -58,9 +53,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
 def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Finding]:
     block = job.gce or Gce()
     found = containers.environment(job.env) + gce_jobs.environment({**job.env, **job.secrets})
-    found += gcp_vms.own_keys(job.labels, ())
-    own = len(marks.labels("", 1, "", 0)) + len(target.labels)
-    found += gcp_labels.labels(job.labels, own=own)
+    found += asked.marked(job, target)
     found += gce_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
     found += gce_jobs.notice(block.notice_s, bool(job.spot))
     if choice and block.provisioning:
@@ -68,10 +61,7 @@ def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Fi
         found += gce_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s)
     if choice and choice.spot:
         found += gcp_vms.provisioning(choice.capacity, notice_s=block.notice_s)
-    # A local image is a folder, which no push changes.
-    if job.image and not job.image.startswith(containers.LOCAL):
-        found += containers.image(job.image) + placeholders.value("image", job.image)
-    return found
+    return found + asked.image(job)
 
 
 def _max_run_s(job: Job, choice: Choice) -> int | None:
@@ -125,10 +115,10 @@ def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) 
             "wait_s": wait_s,
         },
         "retries": job.retries or 0,
-        "lost_retries": LOST_RETRIES if job.lost_retries is None else job.lost_retries,
+        "lost_retries": asked.LOST_RETRIES if job.lost_retries is None else job.lost_retries,
         "zone_wait_s": wait_s,
         "timeout_s": timeout_s,
-        "expires_s": (wait_s or 0) + (max_run_s or RUN_S) + SLACK_S,
+        "expires_s": (wait_s or 0) + (max_run_s or asked.RUN_S) + asked.SLACK_S,
     }
 
 
@@ -157,7 +147,7 @@ def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | No
             }
         ],
         "networkInterfaces": [interface],
-        "serviceAccounts": [{"email": target.service_account, "scopes": [SCOPE]}],
+        "serviceAccounts": [{"email": target.service_account, "scopes": [asked.SCOPE]}],
         "scheduling": _scheduling(job, choice, max_run_s),
         # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},

@@ -9,8 +9,9 @@ from typing import Any
 
 from ...backend import JobRef, Request
 from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled, Unreached
-from ...kubernetes import Api, pause
+from ...kubernetes import Api
 from ...kubernetes_answers import AlreadyExists, part
+from ...timing import pause
 from . import marks
 from .marks import Scope
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from accel.contract.google_vms import TpuVmTarget
-from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes, gcp_vms, placeholders
+from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes
 
 from ...backend import Request
 from ...errors import BadInputs
@@ -18,14 +18,10 @@ from .slices import Choice, choose, tell
 
 KIND = "tpu-vm"
 
-LOST_RETRIES = 3
-"""Attempts for those that Google took away, where a job does not say how many."""
 MEET_WAIT_S = 900
 """How long the hosts of a slice wait for each other: their machines boot together."""
-WAIT_S, RUN_S, SLACK_S = 7 * 86_400, 28 * 86_400, 86_400
-"""Of the time after which nobody needs an attempt's machines: a wait and a run without a limit, and what is between."""
-
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+WAIT_S = 7 * 86_400
+"""Of the time after which nobody needs an attempt's machines: a wait without a limit."""
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
@@ -48,13 +44,8 @@ def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget)
 def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
     found = containers.environment(job.env) + gcp_tpu_jobs.environment({**job.env, **job.secrets})
     found += gcp_tpu_jobs.disk(job.disk_gib)
-    found += gcp_vms.own_keys(job.labels, ())
-    own = len(marks.labels("", 1, "", 0)) + len(target.labels)
-    found += gcp_labels.labels(job.labels, own=own)
-    # A local image is a folder, which no push changes.
-    if job.image and not job.image.startswith(containers.LOCAL):
-        found += containers.image(job.image) + placeholders.value("image", job.image)
-    return found
+    found += asked.marked(job, target)
+    return found + asked.image(job)
 
 
 def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -> str:
@@ -71,7 +62,7 @@ def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -
 def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
     block = job.tpu_vm or TpuVm()
     wait_s = block.zone_wait_s or block.valid_for_s or WAIT_S
-    lost = LOST_RETRIES if job.lost_retries is None else job.lost_retries
+    lost = asked.LOST_RETRIES if job.lost_retries is None else job.lost_retries
     return {
         "job": asked.told(
             job,
@@ -98,7 +89,7 @@ def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: 
         "type": choice.slice.name,
         "machine": {
             "node": _node(job, target, choice, runtime),
-            "subnetworks": {zone.rpartition("-")[0]: choice.subnetworks[zone] for zone in choice.zones},
+            "subnetworks": choice.subnetworks,
             "slices": choice.slices,
             "valid_s": block.valid_for_s,
             "reservation": choice.reservation,
@@ -107,7 +98,7 @@ def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: 
         "lost_retries": lost,
         "zone_wait_s": block.zone_wait_s,
         "timeout_s": job.timeout_s,
-        "expires_s": wait_s + (job.timeout_s or RUN_S) + SLACK_S,
+        "expires_s": wait_s + (job.timeout_s or asked.RUN_S) + asked.SLACK_S,
     }
 
 
@@ -121,7 +112,7 @@ def _node(job: Job, target: TpuVmTarget, choice: Choice, runtime: str) -> dict[s
         **shape,
         "runtimeVersion": runtime,
         "networkConfig": {"network": target.network, "enableExternalIps": target.external_address},
-        "serviceAccount": {"email": target.service_account, "scope": [SCOPE]},
+        "serviceAccount": {"email": target.service_account, "scope": [asked.SCOPE]},
         "labels": {**target.labels, **gcp_labels.translated(job.labels)},
         # gcloud's names: https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys
         "metadata": {"enable-guest-attributes": "TRUE", "enable-oslogin": "TRUE"},

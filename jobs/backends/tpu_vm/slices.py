@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.contract.google_vms import TpuVmTarget
 from accel.rules import Finding, gcp_tpu, gcp_tpu_jobs, gcp_zones
-from accel.words import did_you_mean
 
 from ...job import Job, TpuVm
+from ..vms import asked
 
 _FIELDS = {"accelerator_type": "accelerator.type", "topology": "tpu_vm.topology", "reserved": "tpu_vm.reserved"}
 """The rules' names of fields, as a job file has them."""
@@ -43,7 +43,7 @@ def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]
     block = job.tpu_vm or TpuVm()
     reservation = _reservation(job, block, target, faults)
     found = _slice(job, block, target, faults, warnings)
-    zones = _named(block, target, faults)
+    zones = asked.zones("tpu_vm", block.zones, target, faults)
     if found is None or not zones:
         return None
     if job.accelerator:
@@ -51,15 +51,13 @@ def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]
         tell([*findings, *gcp_tpu_jobs.host_size(found, job.cpus, job.memory_mib)], faults, warnings)
     zones = _having(found, zones, block, warnings)
     zones = _of_reservation(reservation, zones, faults)
-    subnetworks = _subnetworks(zones, target, faults)
+    subnetworks = asked.subnetworks("tpu_vm", zones, target, faults)
     return Choice(found, block.topology is not None, block.slices, zones, subnetworks, bool(job.spot), reservation)
 
 
 def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
     """Adds what the rules say to the faults or the warnings."""
-    for finding in findings:
-        told = faults if finding.severity == "reject" else warnings
-        told.append(f"{_FIELDS.get(finding.field, finding.field)}: {finding.text}")
+    asked.tell(findings, _FIELDS, faults, warnings)
 
 
 def _slice(job: Job, block: TpuVm, target: TpuVmTarget, faults: list[str], warnings: list[str]) -> Slice | None:
@@ -76,14 +74,6 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, faults: list[str], warni
     if target.types and found.name not in target.types:
         faults.append(f"accelerator.type: {found.name} is none of the target's types: {', '.join(target.types)}")
     return found
-
-
-def _named(block: TpuVm, target: TpuVmTarget, faults: list[str]) -> list[str]:
-    """The zones of the job that are the target's."""
-    for i, zone in enumerate(block.zones):
-        if zone not in target.zones:
-            faults.append(f'tpu_vm.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
-    return [zone for zone in dict.fromkeys(block.zones or target.zones) if zone in target.zones]
 
 
 def _having(found: Slice, zones: list[str], block: TpuVm, warnings: list[str]) -> list[str]:
@@ -119,14 +109,3 @@ def _of_reservation(reservation: str | None, zones: list[str], faults: list[str]
         return [named[1]] if named else zones
     faults.append(f"tpu_vm.zones: are {', '.join(zones)}, and the target's reservation is of {named[1]}")
     return zones
-
-
-def _subnetworks(zones: Sequence[str], target: TpuVmTarget, faults: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for zone in zones:
-        region = zone.rpartition("-")[0]
-        if region in target.subnetworks:
-            found[zone] = target.subnetworks[region]
-        else:
-            faults.append(f"tpu_vm.zones: {zone}: the target has no subnetwork in {region}")
-    return found

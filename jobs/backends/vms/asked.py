@@ -1,14 +1,24 @@
-"""What a job asks of a machine of its own, whichever it is: secrets, mounts, and what the agent is told."""
+"""What a job asks of a machine of its own, whichever it is: where it may be, secrets, mounts, and what the agent is
+told."""
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_vms import VmGround
+from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
+from accel.words import did_you_mean
 
 from ...job import Job, Mount
 from . import marks
 
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""Of a machine's account, whose roles say what it may do."""
+LOST_RETRIES = 3
+"""Attempts for those that Google took away, where a job does not say how many."""
+RUN_S, SLACK_S = 28 * 86_400, 86_400
+"""Of the time after which nobody needs an attempt's machines: a run without a limit, and what is beside it."""
 _SECRET = re.compile(r"(?:projects/([a-z0-9:.-]+)/secrets/)?([A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+))?")
 _BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
 
@@ -75,3 +85,43 @@ def told(job: Job, kind: str, target: VmGround, secrets: dict[str, str], **more:
         "task": None,
         **more,
     }
+
+
+def tell(findings: Iterable[Finding], names: Mapping[str, str], faults: list[str], warnings: list[str]) -> None:
+    """Adds findings where they belong; `names` are the job file's for those of the rules' fields."""
+    for finding in findings:
+        told = faults if finding.severity == "reject" else warnings
+        told.append(f"{names.get(finding.field, finding.field)}: {finding.text}")
+
+
+def marked(job: Job, target: VmGround) -> list[Finding]:
+    """Its labels beside ours and the target's."""
+    own = len(marks.labels("", 1, "", 0)) + len(target.labels)
+    return gcp_vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
+
+
+def image(job: Job) -> list[Finding]:
+    """Its image, but for a local one, which is a folder that no push changes."""
+    if not job.image or job.image.startswith(containers.LOCAL):
+        return []
+    return containers.image(job.image) + placeholders.value("image", job.image)
+
+
+def zones(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> list[str]:
+    """The zones of a job's block that are the target's; without any, all of the target's."""
+    for i, zone in enumerate(wanted):
+        if zone not in target.zones:
+            faults.append(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
+    return [zone for zone in dict.fromkeys(wanted or target.zones) if zone in target.zones]
+
+
+def subnetworks(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> dict[str, str]:
+    """The subnetwork of each zone's region, by region."""
+    found: dict[str, str] = {}
+    for zone in wanted:
+        region = zone.rpartition("-")[0]
+        if region in target.subnetworks:
+            found[region] = target.subnetworks[region]
+        else:
+            faults.append(f"{block}.zones: {zone}: the target has no subnetwork in {region}")
+    return found

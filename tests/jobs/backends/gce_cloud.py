@@ -10,7 +10,8 @@ from jobs.backends.vms.record import Record
 from jobs.backends.vms.records import folder
 from jobs.google_api import Google, object_path
 from jobs.timing import Timing
-from tests.jobs.backends.gce_target import PROJECT, make_record, make_request, make_target
+from tests.jobs.backends.gce_target import PROJECT, make_request, make_target
+from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import COMPUTE, Fake
 from tests.support.kubernetes import until
 

@@ -1,13 +1,10 @@
 """A target of GPU VMs, and jobs for it."""
 
-from dataclasses import replace
 from typing import Any
 
 from accel.contract.google_vms import GceTarget
 from jobs.backend import Request
 from jobs.backends.gce.render import render
-from jobs.backends.vms.backend import new_record
-from jobs.backends.vms.record import Attempt, Record
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 
@@ -41,10 +38,3 @@ def make_request(target: GceTarget | None = None, text: str = "golden", **fields
     job = Job(**values)
     key = submission_key(job.name, text)
     return render(job, platform_name(job.name, key), key, "gpus", target or make_target())
-
-
-def make_record(request: Request, *, planned: str = "2026-11-22T00:00:00+00:00", **attempt: Any) -> Record:
-    """The record of a request, with one attempt of known time."""
-    record = new_record(request)
-    first: Attempt = replace(record.last, planned=planned, **attempt)
-    return replace(record, attempts=(first,))

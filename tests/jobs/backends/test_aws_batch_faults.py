@@ -1,6 +1,5 @@
 """One key makes one job, whatever the network does, wherever clients die, however many there are."""
 
-import os
 import random
 import signal
 import subprocess
@@ -17,8 +16,8 @@ from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
 from tests.jobs.backends.aws_batch_cloud import ANSWERS, BODIES, Chance, Cloud, Proxy
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at, request_of, steady
+from tests.support.soak import SOAK
 
-SOAK = bool(os.environ.get("ACCEL_SOAK"))
 READ_S = 15 if SOAK else 3
 """How long child processes wait for moto, which serves all of them on a few cores."""
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jobs.backends.gce import bodies
 from jobs.errors import BadInputs
 from sandbox.google.discovery import check, document
-from tests.jobs.backends.gce_target import make_record, make_request, make_target
+from tests.jobs.backends.gce_target import make_request, make_target
+from tests.jobs.backends.vm_records import make_record
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gce"
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"

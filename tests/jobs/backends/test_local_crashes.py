@@ -18,10 +18,10 @@ from jobs import keys
 from jobs.backend import JobRef, Phase, Request
 from jobs.backends.local import LocalBackend
 from jobs.job import Job
+from tests.support.soak import SOAK
 
 pytestmark = pytest.mark.usefixtures("home")
 
-SOAK = bool(os.environ.get("ACCEL_SOAK"))
 REPEATS = 25 if SOAK else 1
 CLIENT_STEPS = 11
 SUPERVISOR_STEPS = 22

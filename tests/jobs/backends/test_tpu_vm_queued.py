@@ -11,7 +11,8 @@ from jobs.backends.vms.record import Record
 from jobs.errors import CloudRefused, CloudSilent
 from jobs.google_api import Google
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
-from tests.jobs.backends.tpu_target import PROJECT, make_record, make_request, make_target
+from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
+from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import finished, preempt, until
 

@@ -9,7 +9,8 @@ import pytest
 
 from jobs.backends.tpu_vm.queued import queued_resource
 from jobs.errors import BadInputs
-from tests.jobs.backends.tpu_target import make_record, make_request, make_target
+from tests.jobs.backends.tpu_target import make_request, make_target
+from tests.jobs.backends.vm_records import make_record
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tpu_vm"
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"

@@ -16,7 +16,8 @@ from jobs.keys import platform_name, submission_key
 from sandbox.google.discovery import check, document
 from sandbox.google.errors import Refused
 from tests.jobs.backends.test_tpu_vm_render import WHOLE, Fields, machine, of
-from tests.jobs.backends.tpu_target import ZONES, make_record, make_request, make_target
+from tests.jobs.backends.tpu_target import ZONES, make_request, make_target
+from tests.jobs.backends.vm_records import make_record
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from jobs.backends.vms.control import NoCapacity, Seen
 from jobs.errors import CloudRefused, CloudSilent
 from jobs.google_api import Google
 from sandbox.google.discovery import document
-from tests.jobs.backends.tpu_target import make_record, make_request
+from tests.jobs.backends.tpu_target import make_request
+from tests.jobs.backends.vm_records import make_record
 from tests.jobs.test_google_api import QUICK, Server, server
 
 __all__ = ["server"]

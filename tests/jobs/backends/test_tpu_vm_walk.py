@@ -18,9 +18,10 @@ from jobs.backends.vms.advance import advance
 from jobs.backends.vms.record import Record
 from jobs.backends.vms.records import Records
 from jobs.errors import CloudSilent
-from tests.conftest import SOAK
-from tests.jobs.backends.tpu_target import make_record, make_request
+from tests.jobs.backends.tpu_target import make_request
 from tests.jobs.backends.tpu_world import STATES, Client, Crash, World
+from tests.jobs.backends.vm_records import make_record
+from tests.support.soak import SOAK
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RECORD = make_record(make_request(accelerator={"type": "v5litepod-8"}, spot=True, retries=9, lost_retries=9))

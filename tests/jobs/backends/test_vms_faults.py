@@ -10,10 +10,10 @@ from jobs.backend import JobRef
 from jobs.backends.vms.backend import AGAIN
 from jobs.backends.vms.record import Attempt, Record
 from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
-from tests.conftest import SOAK
 from tests.jobs.backends.vm_faults import FIELDS, MADE, Cloud
 from tests.support.kubernetes import until
 from tests.support.proxy import BODIES, Chance, GoogleProxy
+from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("bare")

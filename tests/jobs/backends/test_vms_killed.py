@@ -15,12 +15,12 @@ from click.testing import Result
 from jobs.backend import JobRef, Phase
 from jobs.backends.vms.backend import VmBackend
 from jobs.backends.vms.record import Record
-from tests.conftest import SOAK
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vm_faults import FIELDS, GROUNDS, MADE, Cloud
 from tests.jobs.conftest import start
 from tests.support.google_fake import P
 from tests.support.google_tpus import preempt, until
+from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("home")

@@ -5,8 +5,6 @@ from typing import Any
 from accel.contract.google_vms import TpuVmTarget
 from jobs.backend import Request
 from jobs.backends.tpu_vm.render import render
-from jobs.backends.vms.backend import new_record
-from jobs.backends.vms.record import Attempt, Record
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 
@@ -37,12 +35,3 @@ def make_request(target: TpuVmTarget | None = None, text: str = "golden", **fiel
     job = Job(**values)
     key = submission_key(job.name, text)
     return render(job, platform_name(job.name, key), key, "tpus", target or make_target())
-
-
-def make_record(request: Request, *, planned: str = "2026-11-22T00:00:00+00:00", **attempt: Any) -> Record:
-    """The record of a request, with one attempt of known time."""
-    from dataclasses import replace
-
-    record = new_record(request)
-    first: Attempt = replace(record.last, planned=planned, **attempt)
-    return replace(record, attempts=(first,))
