@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,18 +18,9 @@ import yaml
 from sandbox.environment import environment, project
 from sandbox.processes import PARTS, start, stop
 
+from . import programs
+
 PROJECT = "name: {name}\nruntime: python\n"
-PYTHON = """#!/bin/sh
-case "$*" in
-"-m pip list"*)
-    kept="$0-$(printf %s "$*" | tr -c a-z- _)"
-    [ -s "$kept" ] || {{ {python} "$@" > "$kept.$$" && mv "$kept.$$" "$kept"; }} || exit
-    exec cat "$kept"
-    ;;
-esac
-exec {python} "$@"
-"""
-"""Python for the engine, which lists the installed packages before every command: half a second, always the same."""
 STEPS = ("create", "update", "replace", "delete", "same")
 
 
@@ -232,10 +222,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One sandbox for the session (of each worker, under xdist)."""
     home = tmp_path_factory.mktemp("sandbox")
     start(home)
-    python = home / "python"
-    python.write_text(PYTHON.format(python=shlex.quote(sys.executable)))
-    python.chmod(0o755)
-    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": str(python)})
+    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": programs.python(home)})
     stop(home)
 
 
@@ -245,7 +232,7 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     home = tmp_path_factory.mktemp("google")
     (home / "nodes.json").write_text(json.dumps({"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3}))
     start(home, PARTS)
-    yield Sandbox(home, environment(home))
+    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": programs.python(home)})
     stop(home)
 
 
