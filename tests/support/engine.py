@@ -106,6 +106,8 @@ class Engine:
             **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_"))},
             **sandbox.variables,
             "PULUMI_DEBUG_COMMANDS": "true",  # the event log is behind it
+            "PULUMI_PYTHON_CMD": programs.python(),
+            "GOGC": "400",  # garbage is collected less often: CPU is what the tests wait for
             "PYTHONPATH": str(project()),
             "VIRTUAL_ENV": "",
             **(environ or {}),
@@ -222,7 +224,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One sandbox for the session (of each worker, under xdist)."""
     home = tmp_path_factory.mktemp("sandbox")
     start(home)
-    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": programs.python(home)})
+    yield Sandbox(home, environment(home))
     stop(home)
 
 
@@ -232,7 +234,7 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     home = tmp_path_factory.mktemp("google")
     (home / "nodes.json").write_text(json.dumps({"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3}))
     start(home, PARTS)
-    yield Sandbox(home, {**environment(home), "PULUMI_PYTHON_CMD": programs.python(home)})
+    yield Sandbox(home, environment(home))
     stop(home)
 
 

@@ -5,6 +5,8 @@ programs import and forks. All else that the engine asks of Python it runs with 
 environment of its own (by the Makefile, the guide, from the wheel) has its own start.
 """
 
+import atexit
+import functools
 import gc
 import importlib
 import json
@@ -12,10 +14,12 @@ import os
 import runpy
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -42,8 +46,11 @@ exec {python} "$@"
 CLIENT = Path(__file__).with_name("program_client.py")
 
 
-def python(folder: Path) -> str:
-    """The script, in this folder, with a server behind it that ends with this process."""
+@functools.cache
+def python() -> str:
+    """The script, with a server behind it that ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="programs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     names = {"python": sys.executable, "project": project(), "client": CLIENT, "socket": folder / "programs.sock"}
     script = folder / "python"
     script.write_text(SCRIPT.format(**{name: shlex.quote(str(value)) for name, value in names.items()}))
