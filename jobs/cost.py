@@ -8,6 +8,7 @@ from functools import lru_cache
 from accel import cost
 from accel.catalog.node_prices import known, with_gpus
 from accel.contract.gke import GkePool, GkeTarget
+from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 
@@ -32,6 +33,10 @@ def of(job: Job, name: str, target: AnyTarget) -> JobCost:
             from .cost_vms import of as of_vms
 
             return of_vms(job, name, target)
+        case GoogleBatchTarget() | VertexTarget():
+            from .cost_google import of as of_google
+
+            return of_google(job, name, target)
 
 
 def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:

@@ -17,7 +17,8 @@ from accel import words
 
 from . import yaml_tree
 from .errors import BadInput, BadInputs, NotFound
-from .job import Job, Part
+from .fields import Part
+from .job import Job
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""

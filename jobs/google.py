@@ -3,6 +3,7 @@
 NoCredentials   nobody signed in, or the token is not accepted
 CloudRefused    understood, and refused: a permission, or an API that is not enabled
 Conflict        of these: somebody else was first
+Unmet           of these: what the call depends on is not so
 NotFound        no such project or region
 CloudSilent     failing for all attempts, or out of reach
 Throttled       of these: 429, and surely not carried out
@@ -24,6 +25,8 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/list"""
 
 ROOTS = {
+    "aiplatform": "https://aiplatform.googleapis.com/",
+    "batch": "https://batch.googleapis.com/",
     "cloudbilling": "https://cloudbilling.googleapis.com/v1/",
     "compute": "https://compute.googleapis.com/compute/v1/",
     "container": "https://container.googleapis.com/",
@@ -31,10 +34,12 @@ ROOTS = {
     "monitoring": "https://monitoring.googleapis.com/",
     "tpu": "https://tpu.googleapis.com/",
     "storage": "https://storage.googleapis.com/storage/v1/",
+    "firestore": "https://firestore.googleapis.com/",
     "logging": "https://logging.googleapis.com/",
     "openidconnect": "https://openidconnect.googleapis.com/",
     "oslogin": "https://oslogin.googleapis.com/",
     "cloudresourcemanager": "https://cloudresourcemanager.googleapis.com/",
+    "pubsub": "https://pubsub.googleapis.com/",
     "secretmanager": "https://secretmanager.googleapis.com/",
 }
 """Where each API is, unless CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> says otherwise, as it does to gcloud. Source:
@@ -48,6 +53,8 @@ BACKOFF_S = 0.5
 LONGEST_WAIT_S = 15
 RATE_LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 PASSING = frozenset({429, 500, 502, 503, 504})
+UNDECIDED = frozenset({408, 425, 499})
+"""What a proxy answers for a request that it may have passed on."""
 CONNECT_S, READ_S = 3, 30
 
 SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
@@ -57,6 +64,10 @@ SLOWER = "calls, or what they ask for, are above a quota just now; try again in 
 
 class Conflict(CloudRefused):
     """There is one of that name already (409), or it is not as the caller took it to be (409, 412)."""
+
+
+class Unmet(CloudRefused):
+    """What the call depends on is not so (400 FAILED_PRECONDITION)."""
 
 
 class Garbled(CloudSilent):
@@ -143,8 +154,11 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
 
 
 def root_of(api: str) -> str:
-    """Where an API of ROOTS is, without a slash at the end."""
-    return (os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}") or ROOTS[api]).rstrip("/")
+    """Where an API of ROOTS is, without a slash at the end. That of a region alone is <region>-<name>. Source:
+    https://github.com/googleapis/python-aiplatform/issues/1684"""
+    name = api.rpartition("-")[2]
+    given = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}")
+    return (given or ROOTS[name].replace(name, api, 1)).rstrip("/")
 
 
 def part(text: str) -> str:
@@ -165,8 +179,10 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
         return Conflict(message)
     if status == 429 or (status == 403 and _limited(error)):
         return Throttled(message, SLOWER)
-    if status in PASSING or status >= 500:
+    if status in PASSING | UNDECIDED or status >= 500:
         return CloudSilent(message, REACH)
+    if status == 400 and error.get("status") == "FAILED_PRECONDITION":
+        return Unmet(message)
     if 400 <= status < 500 and error:
         return CloudRefused(message)
     return Garbled(f"{doing}: HTTP {status} without an error of Google's", REACH)

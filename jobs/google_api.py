@@ -9,8 +9,10 @@ Unreached       no connection came about, so nothing was sent
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -38,6 +40,15 @@ class Google:
         self._lock = threading.Lock()
         self._headers: Mapping[str, str] | None = None
         self._made: Any = None
+        self._last = threading.local()
+
+    @property
+    def clock(self) -> float:
+        """Unix seconds, by the server's clock, when it gave its last answer to this thread; this machine's where the
+        answer does not say."""
+        with suppress(ValueError):
+            return parsedate_to_datetime(str(getattr(self._last, "date", ""))).timestamp()
+        return time.time()
 
     def get(self, api: str, path: str, **query: object) -> dict[str, Any]:
         """The object at the path."""
@@ -170,6 +181,7 @@ class Google:
                 )
             except failures.RequestException as error:
                 raise _unanswered(doing, error) from error
+            self._last.date = answer.headers.get("Date")
             if answer.status_code == 401 and not again:
                 refused = signed_with
                 continue

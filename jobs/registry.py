@@ -1,6 +1,7 @@
 """Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
 
 from accel.contract.gke import GkeTarget
+from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import KINDS, AnyTarget, AwsBatchTarget, LocalTarget
 from accel.words import did_you_mean, name_shown
@@ -28,6 +29,14 @@ def of_target(name: str, target: AnyTarget) -> Backend:
             from .backends.gce import GceBackend
 
             return GceBackend(name, target)
+        case GoogleBatchTarget():
+            from .backends.google_batch import GoogleBatchBackend
+
+            return GoogleBatchBackend(name, target)
+        case VertexTarget():
+            from .backends.vertex import VertexBackend
+
+            return VertexBackend(name, target)
         case LocalTarget():
             from .backends.local import LocalBackend
 
@@ -56,6 +65,14 @@ def of_ref(ref: JobRef) -> Backend:
             from .backends.gce import GceBackend
 
             return GceBackend.of_scope(ref.scope)
+        case "google-batch":
+            from .backends.google_batch import GoogleBatchBackend
+
+            return GoogleBatchBackend.of_scope(ref.scope)
+        case "vertex":
+            from .backends.vertex import VertexBackend
+
+            return VertexBackend.of_scope(ref.scope)
         case "local":
             from .backends.local import LocalBackend
 

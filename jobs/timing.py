@@ -25,6 +25,8 @@ class Timing:
     """Between two looks at logs."""
     silence_s: float = 300
     """A followed log outlives a server that cannot be reached for this long."""
+    drain_s: float = 10
+    """After the end of a job its last lines may still come for so long, where nothing tells how many there are."""
 
 
 def tried(timing: Timing, call: Callable[[], T]) -> T:

@@ -54,5 +54,11 @@ def not_included(section: Gcp) -> Iterator[str]:
         yield "gcp.pools: disks of nodes (by the GB-month)"
     if section.network is not None and section.network.kind == "create":
         yield "gcp.network: Cloud NAT (by the hour and the GB), flow logs and traffic between zones (by the GB)"
+    if section.vertex is not None and section.vertex.persistent_resources:
+        yield "gcp.vertex.persistent_resources: machines that are kept (by the hour, also while no job runs there)"
+    if section.vertex is not None and section.vertex.tensorboard is not None:
+        yield "gcp.vertex.tensorboard: what is stored (by the GB-month)"
+    if section.images:
+        yield "gcp.images: what is stored, and scanned where the project scans (by the GB-month and the image)"
     if section.workloads is not None and section.workloads.volumes:
         yield "gcp.workloads.volumes: what is stored (by the GB-month)"

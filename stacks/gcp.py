@@ -72,11 +72,11 @@ def deploy(
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section)])
     ground = lay(environment, section, hooks, on_gcp)
     outputs.export_accounts(ground.emails)
-    on_machines = _vms(environment, section, ground, queue_hooks, on_gcp)
+    made = _vms(environment, section, ground, queue_hooks, on_gcp) | _jobs(environment, section, ground, on_gcp)
     if ground.cluster is None or section.cluster is None:
-        return on_machines
+        return made
     outputs.export_clusters({section.cluster.key: ground.cluster})
-    return on_machines | _workloads(section, section.cluster, ground, ground.cluster)
+    return made | _workloads(section, section.cluster, ground, ground.cluster)
 
 
 def _vms(
@@ -94,6 +94,24 @@ def _vms(
 
     assert ground.place is not None  # the section was checked for it
     return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), hooks, on_gcp)
+
+
+def _jobs(
+    environment: Environment, section: Gcp, ground: Ground, on_gcp: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Image repositories, Google Batch and Vertex AI; the targets of their jobs."""
+    if section.batch is None and section.vertex is None and not section.images:
+        return {}
+    from . import gcp_jobs  # as above
+
+    gcp_jobs.images(section, on_gcp)
+    made: dict[str, pulumi.Output[dict[str, Any]]] = {}
+    if section.batch is not None:
+        assert ground.place is not None  # the section was checked for it
+        made |= gcp_jobs.batch(section, section.batch, ground.place, labels(environment), on_gcp)
+    if section.vertex is not None:
+        made |= gcp_jobs.vertex(section, section.vertex, labels(environment), on_gcp)
+    return made
 
 
 def _workloads(

@@ -19,11 +19,13 @@ from components.base import Name, Spec
 from components.gcp.cluster import GkeClusterSpec
 from components.gcp.cpu_pool import CpuPoolSpec
 from components.gcp.gpu_pool import GpuPoolSpec
+from components.gcp.image_repository import GcpImageRepositorySpec
 from components.gcp.network import GcpNetworkSpec, SubnetSpec
 from components.gcp.node_labels import NodePoolSpec, gke_pool
 from components.gcp.service_accounts import NodeServiceAccountSpec, WorkloadServiceAccountSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 
+from .gcp_jobs_config import GoogleBatch, Vertex, one_name
 from .gcp_vms_config import Vms
 from .gke_config import Workloads
 
@@ -149,6 +151,11 @@ class Gcp(Spec):
     )
     accounts: Accounts = Accounts()
     vms: Vms | None = Field(default=None, description="TPU VMs, GPU VMs, and targets of jobs that make their own")
+    batch: GoogleBatch | None = Field(default=None, description="Google Batch: its jobs' ground, and their targets")
+    vertex: Vertex | None = Field(default=None, description="custom jobs of Vertex AI: their ground and targets")
+    images: dict[Name, GcpImageRepositorySpec] = Field(
+        default_factory=dict[str, GcpImageRepositorySpec], description="repositories for images of jobs"
+    )
     workloads: Workloads | None = Field(
         default=None, description="what is put into the cluster: drivers, queues, volumes, targets of jobs"
     )
@@ -156,7 +163,8 @@ class Gcp(Spec):
     @model_validator(mode="after")
     def _references(self) -> Self:
         faults: list[tuple[str, str]] = []
-        if self.network is None and self.cluster is None and not self.accounts.workloads:
+        alone = self.accounts.workloads or self.batch or self.vertex or self.images
+        if self.network is None and self.cluster is None and not alone:
             faults.append(("network", "is missing, and cluster and accounts.workloads too: nothing would be made"))
         if isinstance(self.cluster, CreatedCluster):
             if self.network is None:
@@ -168,6 +176,10 @@ class Gcp(Spec):
                 )
         if self.vms is not None and self.network is None:
             faults.append(("network", "is missing; machines of vms need one (create, existing or stack)"))
+        if self.batch is not None and self.network is None:
+            faults.append(("network", "is missing; VMs of batch need one (create, existing or stack)"))
+        parts = {name: getattr(self, name) for name in ("vms", "batch", "vertex", "workloads")}
+        faults += one_name({name: list(part.targets) for name, part in parts.items() if part is not None})
         for field in ("pools", "workloads"):
             if getattr(self, field) and self.cluster is None:
                 faults.append((field, "are in no cluster; add cluster (create, existing or stack)"))
@@ -205,6 +217,11 @@ class Gcp(Spec):
             found += under(f"pools.{key}", self._zones(pool)) + gke_labels.pool_name(key, f"pools.{key}")
         if self.vms and (subnets := self._subnets()) is not None:
             found += under("vms", self.vms.in_subnets(list(subnets)))
+        if self.batch:
+            known = self._subnets()
+            found += under("batch", self.batch.in_section(self.region, None if known is None else list(known)))
+        if self.vertex:
+            found += under("vertex", self.vertex.in_section(self.region))
         if self.pools and isinstance(self.cluster, CreatedCluster):
             cpu = [pool for pool in self.pools.values() if isinstance(pool, CpuPoolSpec) and not pool.taints]
             found += cluster_rules.system_pool(sum(pool.min_nodes for pool in cpu))

@@ -179,7 +179,7 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 def _deregister(revisions: list[Revision]) -> None:
     """The oldest first, so that what an interruption leaves are the newer ones. An inactive one stays inactive."""
     from jobs.backends.aws_batch.errors import asking
-    from jobs.backends.aws_batch.patience import pause
+    from jobs.backends.claims.patience import pause
     from jobs.cli.report import say
 
     clients: dict[str, Any] = {}
@@ -199,6 +199,6 @@ def _deregister(revisions: list[Revision]) -> None:
 
 def _patient(call: Callable[[], Result]) -> Result:
     """The result of a call that may be made twice; made again, ever later, while AWS throttles it."""
-    from jobs.backends.aws_batch.patience import Lease, now, patiently
+    from jobs.backends.claims.patience import Lease, now, patiently
 
     return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

@@ -207,7 +207,7 @@ def _emptied(region: "Region", environment: dict[str, Any], wait_s: float) -> No
 
 def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], bool], wait_s: float) -> None:
     """Looks until it is done. Raises WaitedTooLong; what was done stays done."""
-    from jobs.backends.aws_batch.patience import now, pause
+    from jobs.backends.claims.patience import now, pause
     from jobs.errors import WaitedTooLong
 
     ends, wait = now() + wait_s, POLL_S[0]
@@ -224,7 +224,7 @@ def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], 
 
 def _unless_busy(call: Callable[[], object]) -> None:
     from jobs.backends.aws_batch.errors import Throttled, asking
-    from jobs.backends.aws_batch.patience import pause
+    from jobs.backends.claims.patience import pause
     from jobs.errors import CloudRefused
 
     try:

@@ -5,7 +5,7 @@ Read from Google's own source, GoogleCloudPlatform/cluster-autoscaler, whose dat
 
 from functools import cache
 
-from accel.catalog.machines import Machine
+from accel.catalog.machines import Machine, kinds
 from accel.catalog.machines import machine as machine_named
 from accel.catalog.nearest import UnknownName
 from accel.catalog.tables import rows
@@ -22,12 +22,17 @@ def _shapes() -> dict[str, tuple[str, int, int]]:
     return found
 
 
+def has_size(name: str) -> bool:
+    """Whether node_machine() knows it, which an UnknownName says far later: it looks for the nearest names."""
+    return name in _shapes() or kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host")
+
+
 def node_machine(name: str) -> Machine:
     """The machine type of a node: of the catalogue, or a CPU machine of GKE's. Raises UnknownName with the nearest."""
-    try:
-        return machine_named("gcp", name)
-    except UnknownName as unknown:
-        if name not in _shapes():
+    if name not in _shapes() or name in kinds("gcp"):
+        try:
+            return machine_named("gcp", name)
+        except UnknownName as unknown:
             near = [each for each in _shapes() if each.startswith(name.rpartition("-")[0] + "-")]
             raise UnknownName("machine type", name, [*near, *_shapes(), *unknown.nearest]) from None
     series, vcpus, memory_mib = _shapes()[name]

@@ -56,6 +56,13 @@ def _zones(cloud: str) -> dict[str, str]:
     }
 
 
+@cache
+def known_zones(cloud: str, region: str) -> tuple[str, ...]:
+    """The zones of a region that the data has something in; a region may have others."""
+    check_cloud(cloud)
+    return tuple(sorted(zone for zone, of in _zones(cloud).items() if of == region))
+
+
 def check_region(cloud: str, region: str) -> None:
     """Raises UnknownName unless it is a region of the cloud; for a zone, the message has its region."""
     if region in regions(cloud):

@@ -1,9 +1,13 @@
 """The claim table: one row a submission key, so that one key makes one job, for two clients at once too.
 
-AWS Batch's SubmitJob takes no idempotency token (https://github.com/aws/containers-roadmap/issues/2798), so the stack
-owns this table and every client puts a row conditionally before it submits.
+Neither AWS Batch's SubmitJob (https://github.com/aws/containers-roadmap/issues/2798) nor Vertex AI's customJobs.create
+(https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/create) takes an
+idempotency token, so the stack owns this table, of DynamoDB or of Firestore, and every client puts a row conditionally
+before it submits. In Firestore rows are documents whose id is the key.
 """
 
+COLLECTION = "accel-claims"
+"""Of Firestore."""
 KEY = "submission_key"
 """Partition key, a string: the submission key."""
 SPEC_HASH = "spec_hash"
@@ -15,5 +19,5 @@ JOB_NAME = "job_name"
 JOB_ID = "job_id"
 """Set once the job is known to exist."""
 EXPIRES = "expires"
-"""Unix seconds, the table's time-to-live attribute: a key is remembered this long."""
+"""Time-to-live attribute, Unix seconds in DynamoDB and a timestamp in Firestore: a key is remembered this long."""
 REMEMBERED_DAYS = 30

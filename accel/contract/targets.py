@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from .gke import GkeTarget
+from .google_jobs import GoogleBatchTarget, VertexTarget
 from .google_vms import GceTarget, TpuVmTarget
 from .model import SCHEMA, Contract
 
@@ -76,7 +77,7 @@ class LocalTarget(Contract):
     root: str = "."
 
 
-AnyTarget = AwsBatchTarget | GkeTarget | TpuVmTarget | GceTarget | LocalTarget
+AnyTarget = AwsBatchTarget | GkeTarget | TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget | LocalTarget
 Target = Annotated[AnyTarget, Field(discriminator="kind")]
 Targets = dict[str, Target]
 
@@ -87,7 +88,7 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "local")
+KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "google-batch", "vertex", "local")
 
 
 def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ NODE_VARIABLES = {
     "gke": {NODE_INDEX_FROM: "JOB_COMPLETION_INDEX", MAIN_ADDRESS_FROM: "MASTER_ADDR"},
     "tpu-vm": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
     "gce": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
+    "google-batch": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
+    "vertex": {NODE_INDEX_FROM: "RANK", MAIN_ADDRESS_FROM: "MASTER_ADDR"},
 }
 """Platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every node that is
 Google's.
@@ -40,6 +42,8 @@ INDEX_VARIABLE = {
     "gke": "JOB_COMPLETION_INDEX",
     "tpu-vm": TASK_INDEX,
     "gce": TASK_INDEX,
+    "google-batch": "BATCH_TASK_INDEX",
+    "vertex": TASK_INDEX,
     "local": TASK_INDEX,
 }
 """Platform's own index variable by target kind.

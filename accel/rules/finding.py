@@ -11,6 +11,9 @@ GUIDE = "https://docs.aws.amazon.com/batch/latest/userguide/"
 COMPUTE = "https://docs.cloud.google.com/compute/docs/"
 TPU = "https://docs.cloud.google.com/tpu/docs/"
 GKE = "https://docs.cloud.google.com/kubernetes-engine/docs/"
+VERTEX_TRAINING = (
+    "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/"  # Vertex AI's new name
+)
 
 
 @dataclass(frozen=True, slots=True)

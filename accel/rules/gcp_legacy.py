@@ -22,7 +22,7 @@ GPU_COUNT = Rule(
 GPU_COUNT_DERIVED = Rule(
     "gcp.vertex.gpu-count-derived",
     "warn",
-    "For machines of 64 and 96 vCPUs the allowed numbers of GPUs are computed, not read from the table",
+    "For the K80 on machines of 64 and 96 vCPUs the allowed numbers are computed, not read from the table",
     _TABLE,
 )
 TYPE = Rule(
@@ -85,6 +85,7 @@ _AT_MOST = {("nvidia-tesla-k80", 8): (64, 208), ("nvidia-tesla-p100", 4): (64, 2
 """vCPUs and GB that the largest number of an accelerator covers, where that is less than the sum."""
 
 _PUBLISHED_VCPUS = 32
+"""Up to which the table that had the K80 went; today's goes up to 96, without it."""
 
 
 @cache
@@ -109,7 +110,7 @@ def legacy_counts(machine_type: str, accelerator: str) -> Counts | None:
         vcpus, memory_gb = _AT_MOST.get((accelerator, count), (count * each.vcpus, count * each.memory_gb))
         if vcpus >= size.vcpus and memory_gb >= size.memory_gib:
             values.append(count)
-    return Counts(tuple(values), derived=size.vcpus > _PUBLISHED_VCPUS)
+    return Counts(tuple(values), derived=accelerator == "nvidia-tesla-k80" and size.vcpus > _PUBLISHED_VCPUS)
 
 
 def vertex_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
-from accel.rules.finding import GKE, TPU, Finding, Rule
+from accel.rules.finding import GKE, TPU, VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp_gpus import known as accelerator_known
 
 TYPE_MISSING = Rule(
@@ -80,14 +80,14 @@ POOL_NODES = Rule(
 VERTEX = Rule(
     "gcp.tpu.vertex",
     "reject",
-    "Vertex AI trains on TPU v2, v3, v5e and v6e",
-    "https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm",
+    "Vertex AI trains on TPU v2, v3, v5e, v6e and 7x",
+    f"{VERTEX_TRAINING}configure-compute#tpus",
 )
 VERTEX_MACHINE = Rule(
     "gcp.tpu.vertex-machine",
-    "warn",
-    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e and v6e have machine types of their own",
-    "https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpu",
+    "reject",
+    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e, v6e and 7x have machine types of their own",
+    f"{VERTEX_TRAINING}configure-compute#tpus",
 )
 
 RULES = (
@@ -95,7 +95,7 @@ RULES = (
     POOL_TYPE, POOL_NODES, VERTEX, VERTEX_MACHINE,
 )  # fmt: skip
 
-_VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e")
+_VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e", "tpu7x")
 
 
 def known(name: str | None, topology: str | None = None) -> Slice | None:
@@ -185,7 +185,7 @@ def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Fin
 
 
 def vertex(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
-    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a v5e or v6e host with a
+    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a host of a newer one with a
     topology."""
     if accelerator is not None and (kind := accelerator_known(accelerator)) is not None and kind.is_tpu:
         if kind.name not in _VERTEX_GENERATIONS:
@@ -196,6 +196,6 @@ def vertex(machine_type: str, accelerator: str | None, topology: str | None = No
             message = f'is "cloud-tpu", which goes with TPU_V2 and TPU_V3, not with {accelerator}'
             fix = "use ct5lp-hightpu-4t or ct6e-standard-4t with a topology"
             return [VERTEX_MACHINE.finding("machine_type", message, fix)]
-    if machine_type.startswith("ct") and topology is not None:
+    if machine_type.startswith(("ct", "tpu7x-")) and topology is not None:
         return pool(machine_type, topology)
     return []

@@ -1,6 +1,8 @@
 """Every rule. Apart from the package itself, so that who needs one topic does not load them all."""
 
 from accel.rules import (
+    ai_platform,
+    ai_platform_programs,
     aws_clusters,
     aws_definitions,
     aws_environments,
@@ -26,6 +28,7 @@ from accel.rules import (
     gcp_commitments,
     gcp_gpus,
     gcp_images,
+    gcp_jobs_ground,
     gcp_labels,
     gcp_legacy,
     gcp_machines,
@@ -49,11 +52,20 @@ from accel.rules import (
     gke_nodes,
     gke_sharing,
     gke_tpus,
+    google_batch,
+    google_batch_machines,
+    google_batch_runnables,
+    imports,
     kubernetes_names,
     kubernetes_storage,
     kueue,
     names,
     placeholders,
+    vertex_images,
+    vertex_jobs,
+    vertex_machines,
+    vertex_pools,
+    vertex_scheduling,
 )
 from accel.rules.finding import Rule
 
@@ -63,9 +75,13 @@ _TOPICS = (
     aws_reservations, aws_storage, aws_nodes, containers, placeholders,
     gcp_gpus, gcp_machines, gcp_pools, gcp_zones, gcp_tpu, gcp_tpu_runtimes, gcp_legacy,
     gcp_vms, gcp_capacity, gcp_commitments, gcp_vm_targets, gce_jobs, gcp_images, gcp_tpu_vms, gcp_tpu_jobs,
+    gcp_jobs_ground,
     gke_labels, gke_nodes, gke_capacity, gke_drivers, gke_sharing, gke_tpus,
     gcp_accounts, gcp_labels, gcp_network, gke_access, gke_clusters, gke_maintenance,
     gke_drivers_daemonset, kubernetes_names, kubernetes_storage, kueue, gke_jobs,
+    google_batch, google_batch_machines, google_batch_runnables,
+    vertex_machines, vertex_pools, vertex_scheduling, vertex_jobs, vertex_images,
+    ai_platform, ai_platform_programs, imports,
 )  # fmt: skip
 
 RULES: dict[str, Rule] = {rule.id: rule for topic in _TOPICS for rule in topic.RULES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -36,10 +37,11 @@ class VmAccountSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class VmAccountArgs:
-    """The spec, and the project that the account is in."""
+    """The spec, the project that the account is in, and the roles there that every account of the kind needs."""
 
     spec: VmAccountSpec
     project: str
+    roles: Sequence[str] = ()
 
 
 class VmAccount(Component):
@@ -54,7 +56,7 @@ class VmAccount(Component):
         super().__init__(name, args.spec, opts)
         spec = args.spec
         account = gcp.serviceaccount.Account(name, project=args.project, display_name="machines", opts=self.child())
-        roles = [*ROLES, *([] if spec.repositories else [READER]), *spec.roles]
+        roles = [*ROLES, *args.roles, *([] if spec.repositories else [READER]), *spec.roles]
         granted = [project_role(self, name, args.project, role, account.member) for role in dict.fromkeys(roles)]
         granted += [repository_role(self, name, one, account.member) for one in dict.fromkeys(spec.repositories)]
         granted += bucket_roles(self, name, spec.read_buckets, spec.write_buckets, account.member)

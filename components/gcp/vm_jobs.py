@@ -10,6 +10,8 @@ from pydantic import Field
 
 from ..base import Component, Spec, joined
 from ..sdk import gcp
+from .firewalls import among
+from .job_bucket import JobBucketSpec, job_bucket
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 TAG = "accel-jobs"
@@ -34,12 +36,11 @@ RELEASE = (
 Source: https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
 
 
-class VmJobsSpec(Spec):
-    """The ground of jobs on TPU VMs and GPU VMs of their own."""
+class VmJobsSpec(JobBucketSpec):
+    """The ground of jobs on TPU VMs and GPU VMs of their own: their bucket, and what else they need."""
 
     location: str | None = Field(default=None, description="of the bucket; without one, the section's region")
     keep_days: int = Field(default=90, ge=1, description="records and results of jobs that are older are deleted")
-    force_delete: bool = Field(default=False, description="the bucket goes with the stack, whatever is in it")
     ssh: bool = Field(default=True, description="`accel-jobs exec` reaches machines through Identity-Aware Proxy")
     release: bool = Field(
         default=True, description="machines may delete themselves when their job has ended; else clients do it"
@@ -72,18 +73,7 @@ class VmJobs(Component):
     def __init__(self, name: str, args: VmJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec
-        bucket = gcp.storage.Bucket(
-            name,
-            project=args.project,
-            location=spec.location or args.region,
-            uniform_bucket_level_access=True,
-            public_access_prevention="enforced",
-            force_destroy=spec.force_delete,
-            # Records are replaced many times; none of their former states is of use.
-            soft_delete_policy=gcp.storage.BucketSoftDeletePolicyArgs(retention_duration_seconds=0),
-            lifecycle_rules=[_expiry(spec.keep_days)],
-            opts=self.child(),
-        )
+        bucket = job_bucket(self, name, spec, args.project, spec.location or args.region)
         account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project), self.child())
         records = gcp.storage.BucketIAMMember(
             f"{name}-records",
@@ -98,13 +88,6 @@ class VmJobs(Component):
         # As the account itself: a machine that may not write to the bucket tells nobody how its job ended.
         self.service_account = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
         self.finish()
-
-
-def _expiry(days: int) -> gcp.storage.BucketLifecycleRuleArgs:
-    return gcp.storage.BucketLifecycleRuleArgs(
-        action=gcp.storage.BucketLifecycleRuleActionArgs(type="Delete"),
-        condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=days, matches_prefixes=["accel-jobs/"]),
-    )
 
 
 def _released(self: Component, name: str, args: VmJobsArgs, member: pulumi.Output[str]) -> pulumi.Output[str]:
@@ -126,16 +109,7 @@ def _released(self: Component, name: str, args: VmJobsArgs, member: pulumi.Outpu
 
 def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
     """Machines of jobs reach each other; nothing else comes in but SSH through Identity-Aware Proxy."""
-    gcp.compute.Firewall(
-        f"{name}-inside",
-        project=args.project,
-        network=args.network,
-        direction="INGRESS",
-        allows=[gcp.compute.FirewallAllowArgs(protocol=each) for each in ("tcp", "udp", "icmp")],
-        source_tags=[TAG],
-        target_tags=[TAG],
-        opts=self.child(),
-    )
+    among(self, name, args.project, args.network, TAG)
     if args.spec.ssh:
         gcp.compute.Firewall(
             f"{name}-ssh",

@@ -12,22 +12,25 @@ SLACK = 0.005
 
 
 class Rate:
-    """At most `per_s` turns in any second, evenly spread: a time in which none was taken is not made up for."""
+    """At most `turns` in any second, or in any `within_s`, evenly spread: a time in which none was taken is not made
+    up for."""
 
     def __init__(
         self,
-        per_s: int,
+        turns: int,
         *,
+        within_s: float = 1,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.per_s = per_s
-        self._apart_s = (1 + SLACK) / per_s
+        self._turns = turns
+        self._within_s = within_s
+        self._apart_s = (1 + SLACK) * within_s / turns
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
         self._next = clock()
-        self._taken: deque[float] = deque(maxlen=per_s)
+        self._taken: deque[float] = deque(maxlen=turns)
         self._closed = False
 
     def close(self) -> None:
@@ -47,5 +50,5 @@ class Rate:
             self._next = max(self._next, now - self._apart_s) + self._apart_s
 
     def _due(self) -> float:
-        a_second_ago = self._taken[0] + 1 if len(self._taken) == self.per_s else self._next
-        return max(self._next, a_second_ago)
+        full = len(self._taken) == self._turns
+        return max(self._next, self._taken[0] + self._within_s) if full else self._next

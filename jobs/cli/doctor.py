@@ -16,7 +16,16 @@ from .verb import Verb
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
+    from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
     from accel.contract.google_vms import GceTarget, TpuVmTarget
+
+_CREATE = {
+    "gce": "compute.instances.create",
+    "tpu-vm": "tpu.nodes.create",
+    "google-batch": "batch.jobs.create",
+    "vertex": "aiplatform.customJobs.create",
+}
+"""The permission without which no job can be made, by kind of target."""
 
 CLOCK_SKEW_S = 300
 """AWS refuses a signature whose time is further off.
@@ -89,7 +98,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _targets(settings: Settings) -> Iterator[Finding]:
-    from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, TpuVmTarget
+    from accel.contract.targets import AwsBatchTarget, GkeTarget, LocalTarget
 
     from ..errors import BadInputs, JobsError
     from ..targets import load
@@ -117,10 +126,11 @@ def _targets(settings: Settings) -> Iterator[Finding]:
                 )
         elif isinstance(entry.target, GkeTarget):
             yield _gke(entry.name, entry.target)
-        elif isinstance(entry.target, TpuVmTarget | GceTarget):
-            yield _vms(entry.name, entry.target)
-        elif not os.access(entry.target.root, os.R_OK | os.X_OK):
-            yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
+        elif isinstance(entry.target, LocalTarget):
+            if not os.access(entry.target.root, os.R_OK | os.X_OK):
+                yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
+        else:
+            yield _google(entry.name, entry.target)
     for region in sorted(regions):
         yield from _aws(region)
 
@@ -157,18 +167,27 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
     return Finding("fail", check, f"you may not make jobs in namespace {target.namespace} of {target.cluster}", 4)
 
 
-def _vms(name: str, target: "TpuVmTarget | GceTarget") -> Finding:
-    """Two calls tell of the sign-in, the bucket of records, and the permission to make machines."""
+def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
+    """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
+    permission to make one."""
     from ..errors import JobsError
     from ..google import entries
     from ..google_api import Google
     from ..timing import Timing
 
     check = f"target {name}"
-    needed = ["compute.instances.create"] if target.kind == "gce" else ["tpu.nodes.create"]
+    needed = [_CREATE[target.kind]]
     try:
         google = Google(Timing(connect_s=CONNECT_S, read_s=READ_S, attempts=1))
-        google.get("storage", f"b/{target.bucket}/o", prefix="accel-jobs/", maxResults=1)
+        match target.kind:
+            case "google-batch" | "vertex":
+                api, jobs = ("batch", "jobs") if target.kind == "google-batch" else ("aiplatform", "customJobs")
+                host = api if api == "batch" else f"{target.region}-{api}"
+                google.get(host, f"v1/projects/{target.project}/locations/{target.region}/{jobs}", pageSize=1)
+                read = f"{api} in {target.region}"
+            case "tpu-vm" | "gce":
+                google.get("storage", f"b/{target.bucket}/o", prefix="accel-jobs/", maxResults=1)
+                read = f"bucket {target.bucket}"
         path = f"v1/projects/{target.project}:testIamPermissions"
         given = entries(
             google.post("cloudresourcemanager", path, {"permissions": needed}, repeat=True).get("permissions")
@@ -177,7 +196,7 @@ def _vms(name: str, target: "TpuVmTarget | GceTarget") -> Finding:
         return Finding("fail", check, error.message, error.exit_code)
     if missing := [permission for permission in needed if permission not in given]:
         return Finding("fail", check, f"you lack {', '.join(missing)} in project {target.project}", 4)
-    return Finding("ok", check, f"bucket {target.bucket} read; machines may be made in project {target.project}")
+    return Finding("ok", check, f"{read} read; {needed[0]} in project {target.project}")
 
 
 def _aws(region: str) -> Iterator[Finding]:

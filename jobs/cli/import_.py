@@ -12,9 +12,14 @@ from .settings import OneOf, Settings
 from .verb import Verb
 
 if TYPE_CHECKING:
-    from accel.contract.targets import AwsBatchTarget
+    from accel.contract.targets import Target
+
+    from ..imports.found import Found
 
 BYTES_MAX = 1_000_000
+KINDS = ("aws-batch", "google-batch", "vertex", "ai-platform")
+FORMS = {"custom-job": ("ai-platform",), "tuning": ("ai-platform",)}
+"""Outputs beside a job file, and what they are for."""
 
 
 class ImportVerb(Verb):
@@ -24,17 +29,185 @@ class ImportVerb(Verb):
 
 
 @click.command("import", cls=ImportVerb)
-@click.argument("backend", metavar="aws-batch", type=OneOf("aws-batch"))
+@click.argument("kind", metavar="|".join(KINDS), type=OneOf(*KINDS))
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", type=OneOf("yaml", "json"), default="yaml", help="Form of the job file.")
+@click.argument("flags", metavar="[-- FLAGS]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "-o",
+    "--output",
+    type=OneOf("yaml", "json", *FORMS),
+    default="yaml",
+    help="A job file in YAML or JSON; of ai-platform also Vertex AI's CustomJob or HyperparameterTuningJob.",
+)
+@click.option("--report", "told", type=OneOf("text", "json"), default="text", help="Form of the report, on stderr.")
+@click.option("--image", metavar="IMAGE", help="Run this image in place of the document's.")
+@click.option("--k80-replacement", "k80", metavar="GPU", help="What replaces a K80 (ai-platform); T4 without it.")
+@click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of a pasted command.")
+@click.option(
+    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a VM's folder (google-batch)."
+)
 @click.pass_obj
-def import_(settings: Settings, backend: str, file: str, output: str) -> None:
-    """Print a job file for what `aws batch submit-job --cli-input-json` takes (- for standard input).
+def import_(
+    settings: Settings,
+    kind: str,
+    file: str,
+    flags: tuple[str, ...],
+    output: str,
+    told: str,
+    image: str | None,
+    k80: str | None,
+    variables: tuple[str, ...],
+    mounts: tuple[str, ...],
+) -> None:
+    """Print a job file for another tool's job (- for standard input).
 
-    What could not be carried is a warning, with the reason. The target is the one whose queue the request names,
-    where the targets are known.
+    \b
+    aws-batch     what `aws batch submit-job --cli-input-json` takes
+    google-batch  a Job of Google Batch, in JSON or YAML
+    vertex        Vertex AI's config.yaml, a CustomJob, or a pasted `gcloud ai custom-jobs create`
+    ai-platform   AI Platform Training's config.yaml, or a pasted `gcloud ai-platform jobs submit training`
+
+    gcloud's own flags may follow -- and win over the file. A report says what became of each field; where one is
+    refused or has to be decided, nothing is printed, and the exit code is 2.
     """
+    from ..errors import BadInput
+
+    _apply_to(kind, {"flags after --": flags, "--image": image, "--k80-replacement": k80, "--var": variables,
+                     "--mount": mounts, f"-o {output}": output in FORMS}, output)  # fmt: skip
+    if kind == "aws-batch":
+        _aws_batch(settings, file, output)
+        return
+    name = "stdin" if file == "-" else file
+    found = _found(
+        kind, name, _data(file), flags, output, image, k80, _pairs("--var", variables), _pairs("--mount", mounts)
+    )
+    stops = found.report.stops
+    strict = [] if not settings.strict else found.report.of("changed", "decision")
+    if told == "json":
+        click.echo(json.dumps({"file": name, **found.report.as_json()}, indent=2), err=True)
+    else:
+        _say(found, stops)
+    if stops or strict:
+        if told == "json":
+            click.get_current_context().exit(BadInput.exit_code)
+        _refuse(name, stops or strict, by_strict=not stops)
+    _print(found, name, output)
+    _to(settings, kind, found)
+
+
+def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
+    """Raises BadInput for an option that is for another kind of document."""
+    from ..errors import BadInput
+
+    of = {
+        "flags after --": ("vertex", "ai-platform"),
+        "--image": KINDS[1:],
+        "--k80-replacement": ("ai-platform",),
+        "--var": ("vertex", "ai-platform"),
+        "--mount": ("google-batch",),
+        f"-o {output}": FORMS.get(output, KINDS),
+    }
+    for name, value in given.items():
+        if value and kind not in of[name]:
+            raise BadInput(f"{name}: {'are' if name.startswith('flags') else 'is'} for {' and '.join(of[name])}")
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    from ..errors import BadInput
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise BadInput(f"{option}: must be <name>=<value>, is {text[:60]!r}")
+        found[name] = value
+    return found
+
+
+def _found(
+    kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, image: str | None, k80: str | None,
+    variables: dict[str, str], mounts: dict[str, str],
+) -> "Found":  # fmt: skip
+    if kind == "google-batch":
+        from ..imports import google_batch
+
+        return google_batch.imported(name, data, google_batch.Options(image, mounts))
+    from ..imports.options import Form, Options, k80_replacement
+
+    form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
+    options = Options(form, k80_replacement(k80), image, variables)
+    if kind == "vertex":
+        from ..imports import vertex
+
+        return vertex.imported(name, data, flags, options)
+    from ..imports import ai_platform
+
+    return ai_platform.imported(name, data, flags, options)
+
+
+def _say(found: "Found", stops: list[Any]) -> None:
+    for entry in found.report.entries:
+        if entry not in stops:
+            say(f"{'note' if entry.kind == 'kept' and not entry.given else entry.kind}: {entry.text}")
+
+
+def _refuse(name: str, entries: list[Any], *, by_strict: bool) -> None:
+    from ..errors import BadInputs
+
+    hint = "they are no errors without --strict" if by_strict else None
+    # One line for many fields of which the same is said.
+    alike: dict[tuple[str, ...], list[Any]] = {}
+    for entry in entries:
+        alike.setdefault((entry.kind, *entry.why) if entry.why else (entry.field,), []).append(entry)
+    raise BadInputs(
+        [
+            f"{name}: {first.kind}: {first.text}{f' (and {len(rest)} more fields)' * bool(rest)}"
+            for first, *rest in alike.values()
+        ],
+        hint,
+    )
+
+
+def _print(found: "Found", name: str, output: str) -> None:
+    """The body in the service's form, or a job file that was checked."""
     import yaml
+
+    if output in FORMS:
+        click.echo(json.dumps(found.body, indent=2))
+        return
+    from ..document import Document
+    from ..errors import BadInputs
+    from ..yaml_tree import Tree
+
+    try:
+        job = Document(name, Tree(found.values)).job()
+    except BadInputs as faults:
+        raise BadInputs(faults.messages, "the paths are those of the job file that the document would become") from None
+    values = job.model_dump(exclude_unset=True)
+    click.echo(
+        json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False), nl=False
+    )
+
+
+def _to(settings: Settings, kind: str, found: "Found") -> None:
+    """Says which targets the job is for."""
+    of = "google-batch" if kind == "google-batch" else "vertex"
+    names = [
+        name
+        for name, target in _targets(settings).items()
+        if target.kind == of and found.region in ("", getattr(target, "region", ""))
+    ]
+    where = f" in {found.region}" if found.region else ""
+    if names:
+        say(f"submit it with --to {' or '.join(names)}")
+    else:
+        say(f"submit it with --to a target of kind {of}{where}; no known target is one")
+
+
+def _aws_batch(settings: Settings, file: str, output: str) -> None:
+    import yaml
+
+    from accel.contract.targets import AwsBatchTarget
 
     from ..backends.aws_batch.imported import fitted, imported
     from ..document import Document
@@ -46,7 +219,8 @@ def import_(settings: Settings, backend: str, file: str, output: str) -> None:
         found = imported(_request(file))
     except BadInput as fault:
         raise BadInput(f"{name}: {fault.message}", fault.hint) from None
-    to = fitted(found, _targets(settings))
+    queues = {name: target for name, target in _targets(settings).items() if isinstance(target, AwsBatchTarget)}
+    to = fitted(found, queues)
     try:
         job = Document(name, Tree(found.values)).job()
     except BadInputs as faults:
@@ -61,6 +235,24 @@ def import_(settings: Settings, backend: str, file: str, output: str) -> None:
         say(f"queue {found.queue}: submit it with --to {to}")
     else:
         say(f"queue {found.queue}: submit it with --to the target that has this queue; no known target has it")
+
+
+def _data(file: str) -> bytes:
+    from accel import words
+
+    from ..errors import BadInput, NotFound
+    from ..yaml_tree import BYTES_MAX as LARGEST
+
+    try:
+        if file == "-":
+            return sys.stdin.buffer.read(LARGEST + 1)
+        with Path(file).open("rb") as opened:
+            return opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise NotFound(f"{words.name_shown(file)}: no such file") from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise BadInput(f"{words.name_shown(file)}: cannot be read: {said}") from None
 
 
 def _request(file: str) -> dict[str, Any]:
@@ -82,10 +274,7 @@ def _request(file: str) -> dict[str, Any]:
     return document  # pyright: ignore[reportUnknownVariableType]
 
 
-def _targets(settings: Settings) -> "dict[str, AwsBatchTarget]":
-    from accel.contract.targets import AwsBatchTarget
-
+def _targets(settings: Settings) -> "dict[str, Target]":
     from .finding import targets
 
-    entries = targets(settings).entries
-    return {name: entry.target for name, entry in entries.items() if isinstance(entry.target, AwsBatchTarget)}
+    return {name: entry.target for name, entry in targets(settings).entries.items() if entry.target is not None}

@@ -98,7 +98,10 @@ def _checked(sent: "Sent", wanted: int, caller: str) -> None:
     raise first
 
 
-_SIZE = {"accelerator", "cpus", "memory_mib", "image", "nodes", "spot", "aws_batch", "gce", "tpu_vm"}
+_SIZE = {
+    *("accelerator", "cpus", "memory_mib", "image", "nodes", "tasks", "parallelism", "spot"),
+    *("aws_batch", "gce", "tpu_vm", "google_batch", "vertex"),
+}
 """Fields that decide which quotas a job spends, and how much of them."""
 
 

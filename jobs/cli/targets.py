@@ -35,7 +35,14 @@ def targets(settings: Settings, refresh: bool) -> None:
 
 
 def _row(entry: "Entry") -> dict[str, Any]:
-    from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, TpuVmTarget
+    from accel.contract.targets import (
+        AwsBatchTarget,
+        GceTarget,
+        GkeTarget,
+        GoogleBatchTarget,
+        TpuVmTarget,
+        VertexTarget,
+    )
 
     row: dict[str, Any] = {
         "name": entry.name,
@@ -63,4 +70,10 @@ def _row(entry: "Entry") -> dict[str, Any]:
         kinds = target.types if isinstance(target, TpuVmTarget) else target.machine_types
         capacity = ",".join(kinds) or "every type that a zone has"
         return row | {"where": f"{target.project} {','.join(target.zones)}", "capacity": capacity}
+    if isinstance(target, GoogleBatchTarget | VertexTarget):
+        note = "no claims: submit is idempotent on one machine only"
+        capacity = ",".join(target.machine_types) or "every type that the service has there"
+        unclaimed = isinstance(target, VertexTarget) and not target.claims
+        where = f"{target.project} {target.region}"
+        return row | {"where": where, "capacity": capacity, "note": note if unclaimed else ""}
     return row | {"where": target.root, "capacity": "this machine"}

@@ -5,9 +5,15 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
                                 {"stockout": ["a3-highgpu-8g", "us-central1-a/g2-standard-4"]}: no more of these
                                 machines, there or anywhere; [] ends it.
                                 {"quota": {"tpu/us-central1-a/v5litepod": 16}}: chips; {} ends it. Of Compute Engine
-                                GPUs: compute/us-central1/NVIDIA_L4_GPUS, compute/global/GPUS_ALL_REGIONS.
+                                GPUs: compute/us-central1/NVIDIA_L4_GPUS, compute/global/GPUS_ALL_REGIONS. Of Vertex AI:
+                                aiplatform/us-central1/custom_model_training_nvidia_l4_gpus.
+                                {"log_lag_s": 2}, {"list_lag_s": 2}: after which entries that a service writes can be
+                                read, and lists have what was created or changed; {"minute_s": 60}: how long a minute
+                                of a quota of calls lasts, else 1.
     POST   /sandbox-api/preempt {"name": KEY}: takes a machine away, as Google does; the key of an instance, a node or a
-                                queued resource below its API: projects/PROJECT/zones/ZONE/instances/NAME.
+                                queued resource below its API: projects/PROJECT/zones/ZONE/instances/NAME; a custom
+                                job of Vertex AI, which starts anew, or KEY/replicas/workerpool1-0, a worker that does.
+    POST   /sandbox-api/batch   {"agent": false}, {"end": TASK, "exitCode": 50002} and others: batch.py.
     GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
     POST   /oauth2.googleapis.com/token  a token, for whatever grant.
     GET    /openidconnect.googleapis.com/v1/userinfo  whose token it is.
@@ -25,12 +31,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from . import USER, quotas, token
+from . import USER, batch, quotas, token
 from .api import PREEMPT, Found, answer, authorized
 from .errors import Refused
 from .faults import Plan
 from .guests import relay
 from .world import World
+
+_PACES = {"log_lag_s": 0.0, "list_lag_s": 0.0, "minute_s": 1.0}
 
 
 def control(world: World, http: str, body: bytes) -> Any:
@@ -41,23 +49,29 @@ def control(world: World, http: str, body: bytes) -> Any:
             world.stockouts = set(request["stockout"])
         elif http == "POST" and "quota" in request:
             world.quota = {name: int(limit) for name, limit in request["quota"].items()}
+        elif http == "POST" and request.keys() <= _PACES.keys() and request:
+            for name, value in request.items():
+                setattr(world, name, float(value))
         elif http == "POST":
             world.plans.append(Plan(**request))
         elif http == "DELETE":
             world.plans.clear()
             world.stockouts.clear()
             world.quota.clear()
+            world.live.pop("batch", None)
+            for name, value in _PACES.items():
+                setattr(world, name, value)
         told = {"stockout": sorted(world.stockouts), "quota": world.quota}
+        told |= {name: getattr(world, name) for name in _PACES}
         return {"plans": [plan.shown() for plan in world.plans], **told}
 
 
 def preempt(world: World, body: bytes) -> Any:
-    """Take a machine away. Raises Refused where no API has one of that name."""
+    """Take a machine away; what is no resource may be of a Batch job. Raises Refused where none has that name."""
     name = json.loads(body)["name"]
     with world.lock:
-        api = next((api for api in world.preempt if f"{api}/{name}" in world.items), None)
-        if api is None:
-            raise Refused(404, f"no machine {name} that can be taken away")
+        item = name.partition("/replicas/")[0]  # of a custom job: one of its workers
+        api = next((api for api in world.preempt if f"{api}/{item}" in world.items), "batch")
         world.preempt[api](world, name)
     return {"name": name}
 
@@ -87,6 +101,9 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
                     return
                 if parts.path == "/sandbox-api/preempt":
                     made = preempt(world, body)
+                elif parts.path == "/sandbox-api/batch":
+                    with world.lock:
+                        made = batch.control(world, json.loads(body or b"{}"))
                 elif parts.path == "/sandbox-api/faults":
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":
@@ -152,6 +169,8 @@ def main() -> None:
     stop.wait()
     told.unlink(missing_ok=True)
     server.shutdown()
+    for run in list(world.runs.values()):
+        run.kill()
     world.guests.close()
 
 

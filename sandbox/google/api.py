@@ -1,6 +1,7 @@
 """From a request to its answer: which API and method, who asks, which project, then the method's verb."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -9,9 +10,12 @@ from . import (
     PROJECT,
     PROJECT_NUMBER,
     accounts,
+    batch,
     capacity,
     compute,
     container,
+    firestore,
+    firestore_documents,
     group_methods,
     images,
     instance_life,
@@ -20,10 +24,13 @@ from . import (
     logging,
     node_pools,
     oslogin,
+    pubsub,
     quotas,
+    secret_versions,
     templates,
     tpu,
     verbs,
+    vertex,
 )
 from .discovery import Document, Method, check, document
 from .errors import Refused, invalid
@@ -34,11 +41,13 @@ from .world import Call, Collection, Json, World, by_id
 DOCUMENTS = (
     *("container.v1", "compute.v1", "iam.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3"),
     *("serviceusage.v1", "storage.v1", "file.v1", "artifactregistry.v1", "secretmanager.v1"),
-    *("tpu.v2", "logging.v2", "oslogin.v1"),
+    *("tpu.v2", "logging.v2", "oslogin.v1", "batch.v1", "pubsub.v1"),
+    *("aiplatform.v1", "firestore.v1"),
 )
 _MODULES = (
     *(accounts, compute, container, node_pools, tpu, logging, oslogin),
     *(instances, templates, group_methods, images, capacity, quotas),
+    *(batch, pubsub, secret_versions, vertex, firestore),
 )
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
@@ -62,7 +71,12 @@ _VERBS = {
     "testIamPermissions": verbs.test_permissions,
 }
 _POLICIES = {"getIamPolicy", "setIamPolicy"}
-PREEMPT: dict[str, Callable[[World, str], None]] = {"tpu": tpu.preempt, "compute": instance_life.preempt}
+PREEMPT: dict[str, Callable[[World, str], None]] = {
+    "tpu": tpu.preempt,
+    "compute": instance_life.preempt,
+    "batch": batch.preempt,
+    "aiplatform": vertex.preempt,
+}
 
 
 class Found:
@@ -74,6 +88,7 @@ class Found:
     def method(self, http: str, target: str) -> tuple[Document, Method, str]:
         """Document and method of `/<host>/<path>`, and that path; a host may be left out."""
         first, _, rest = target.lstrip("/").partition("/")
+        first = re.sub(r"^[a-z]+-[a-z]+\d+-(?=aiplatform\.)", "", first)  # a region has a host of its own
         of_host = [row for row in self.documents if row.host == first]
         path = rest if of_host or "." in first else target.lstrip("/")
         for row in of_host or self.documents:
@@ -88,7 +103,11 @@ def answer(world: World, found: Found, http: str, target: str, query: str, body:
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")
     row, method, path = found.method(http, upload or target)
-    asked = dict(parse_qsl(query, keep_blank_values=True))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    asked = dict(pairs)
+    for name in asked:
+        if name.endswith(".fieldPaths"):  # each comes as a parameter of its own
+            asked[name] = ",".join(value for other, value in pairs if other == name)
     known = method.query | row.common | ({"uploadType", "upload_id"} if upload else set[str]())
     if unknown := [(name, _unbound(name)) for name in asked if name not in known]:
         raise invalid(unknown)
@@ -229,6 +248,12 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **group_methods.OWN,
     **images.OWN,
     **quotas.OWN,
+    **batch.OWN,
+    **pubsub.OWN,
+    **secret_versions.OWN,
+    **vertex.OWN,
+    **firestore.OWN,
+    **firestore_documents.OWN,
 }
 
 

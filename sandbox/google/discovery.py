@@ -85,11 +85,31 @@ def _methods(resource: Json) -> Iterator[Json]:
         yield from _methods(below)
 
 
+_DOCUMENT = "[^/]+/[^/]+(?:/[^/]+/[^/]+)*"
+_DEEP = {
+    "documentPath": _DOCUMENT,
+    "collectionPath": "[^/]+(?:/[^/]+/[^/]+)*",
+    "belowDocuments": f"(?:/{_DOCUMENT})?",
+}
+"""Of Firestore: names that have as many parts as one likes, for which flatPath has two."""
+
+
+def _template(read: Json, method: Json) -> str:
+    template: str = read["servicePath"] + method.get("flatPath", method["path"])
+    if read["name"] != "firestore":
+        return template
+    template = template.replace("documents/{documentsId}/{documentsId1}:", "documents{belowDocuments}:")
+    template = template.replace("documents/{documentsId}/{documentsId1}", "documents/{documentPath}")
+    return template.replace("documents/{documentsId}/{collectionId}", "documents/{collectionPath}")
+
+
 def _method(read: Json, method: Json) -> Method:
-    template = read["servicePath"] + method.get("flatPath", method["path"])
+    template = _template(read, method)
     # An object's name may have slashes, which come escaped; `:verb` ends a resource's name elsewhere.
     value = "[^/]+" if read["name"] == "storage" else "[^/:]+"
-    literals = (re.escape(part) if i % 2 == 0 else f"(?P<{part}>{value})" for i, part in _split(template))
+    literals = (
+        re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_DEEP.get(part, value)})" for i, part in _split(template)
+    )
     key = template
     if method["id"].rpartition(".")[2] not in _COLLECTION_VERBS:
         key = template[: template.rfind("}") + 1]

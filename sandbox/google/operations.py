@@ -105,7 +105,8 @@ def event(call: Call, verb: str, said: str) -> None:
 
 def _longrunning(call: Call, verb: str, target: str) -> tuple[str, Json]:
     parts = call.key.split("/")
-    place = "/".join(parts[:4]) + "/" if "/locations/" in call.key else ""
+    parts = target.split("/") if "/databases/" in target else parts
+    place = "/".join(parts[:4]) + "/" if "/locations/" in call.key or "databases" in parts else ""
     key = f"{place}operations/operation-{int(time.time() * 1000)}-{call.world.number() % 10**9:09d}"
     metadata = {"target": target, "verb": verb, "createTime": stamp()}
     return key, {"name": key, "done": False, "metadata": metadata}

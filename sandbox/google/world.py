@@ -5,6 +5,7 @@ import itertools
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from .guests import Guests
 from .logs import Logs
 
 Json = dict[str, Any]
+_WATCH_S = 0.05
 
 
 @dataclass
@@ -63,6 +65,22 @@ class World:
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
     """The operations of calls that had a requestId, by method, resource and that."""
     logs: Logs = field(default_factory=Logs)
+    log_lag_s: float = 0
+    """After which what services write about jobs can be read."""
+    list_lag_s: float = 0
+    """After which lists of jobs have what has changed."""
+    minute_s: float = 1
+    """How long a minute of a quota of calls lasts here."""
+    runs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """By API and name, what really runs here for a resource, as long as it does; each has a kill()."""
+    live: dict[str, Any] = field(default_factory=dict[str, Any])
+    """By API and name, what a resource has that is not JSON: the tasks of a Batch job, a subscription's messages."""
+    calls: dict[str, deque[float]] = field(default_factory=dict[str, deque[float]])
+    """When calls came that a quota counts, by what it counts."""
+    history: dict[str, list[tuple[float, Json]]] = field(default_factory=dict[str, list[tuple[float, Json]]])
+    """By API and name, a resource as it was, and from when on (monotonic) lists have it so; the newest last."""
+    clock_us: int = 0
+    _watcher: threading.Thread | None = None
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @cached_property
@@ -81,6 +99,11 @@ class World:
         """A number that was not given before, as long as those that Google makes up."""
         return 4_000_000_000_000_000_000 + next(self._numbers) * 7_919
 
+    def moment(self) -> int:
+        """Microseconds since 1970, later than any that were given before."""
+        self.clock_us = max(time.time_ns() // 1000, self.clock_us + 1)
+        return self.clock_us
+
     def below(self, api: str, collection: str) -> list[Json]:
         """The resources of a collection, in the order of their names. "-" stands for any value."""
         parts = [re.escape(part) if part != "-" else "[^/]+" for part in collection.split("/")]
@@ -91,9 +114,29 @@ class World:
         """End the operations that are due."""
         now = time.monotonic()
         due = [row for row in self.pending if row.due <= now and row.ready()]
-        self.pending = [row for row in self.pending if row not in due]
+        over = {id(row) for row in due}
+        self.pending = [row for row in self.pending if id(row) not in over]
         for row in due:
             row.end()
+
+    def watch(self) -> None:
+        """Tick without being asked for as long as something runs."""
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
+
+    def _watch(self) -> None:
+        goes_on = True
+        while goes_on:
+            time.sleep(_WATCH_S)
+            with self.lock:
+                goes_on = False
+                try:
+                    self.tick()
+                    goes_on = bool(self.runs)
+                finally:
+                    if not goes_on:
+                        self._watcher = None
 
 
 @dataclass(frozen=True)

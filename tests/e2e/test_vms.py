@@ -1,28 +1,23 @@
 """Jobs on TPU VMs and GPU VMs of their own, from `pulumi up` to nothing left: machines that really run the agent."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 
-from sandbox.environment import environment as variables_of
-from sandbox.environment import project
-from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 
 from .conftest import Shell
+from .google import PROJECT, Call, caller, printed, shell_on, started, status
 from .meeting import MEETING
 
-PROJECT = "accel-sandbox"
 ZONES = {
     "v2-8": "europe-west4-a",
     "v3-8": "europe-west4-a",
@@ -52,11 +47,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox without Kubernetes."""
-    home = tmp_path_factory.mktemp("machines")
-    start(home, ("cloud", "google", "plugins"))
-    yield Sandbox(home, variables_of(home))
-    stop(home)
+    yield from started(tmp_path_factory, "machines")
 
 
 def section() -> dict[str, Any]:
@@ -91,16 +82,7 @@ def deployed(machines: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def shell(deployed: Stack, machines: Sandbox, tmp_path: Path) -> Shell:
-    own = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(own)},
-        **machines.variables,
-        "ACCEL_TARGETS": str(deployed.folder / "targets.json"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "PYTHONPATH": str(project()),
-    }
-    return Shell(project(), variables)
+    return shell_on(machines, deployed.folder / "targets.json", tmp_path)
 
 
 @pytest.fixture
@@ -121,25 +103,8 @@ def submit(shell: Shell, tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def google(machines: Sandbox) -> Callable[..., Any]:
-    """A call of the sandbox's Google, or of its control."""
-    told = json.loads((machines.home / "google.json").read_text())
-    head = {"Authorization": f"Bearer {machines.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
-
-    def call(method: str, path: str, body: Any = None) -> Any:
-        answer = requests.request(method, f"{told['url']}/{path}", json=body, headers=head, timeout=30)
-        assert answer.ok, answer.text
-        return answer.json()
-
-    return call
-
-
-def status(shell: Shell, ref: str) -> dict[str, Any]:
-    return json.loads(shell.jobs("get", ref, "-o", "json"))
-
-
-def printed(shell: Shell, ref: str, text: str) -> None:
-    until(lambda: text in shell.jobs("logs", ref), timeout_s=60)
+def google(machines: Sandbox) -> Call:
+    return caller(machines)
 
 
 def nothing_left(shell: Shell) -> None:
@@ -147,7 +112,7 @@ def nothing_left(shell: Shell) -> None:
     until(lambda: shell.stacks("leaks", "--project", PROJECT, "-o", "json") == "[]", timeout_s=30)
 
 
-def left(google: Callable[..., Any]) -> list[str]:
+def left(google: Call) -> list[str]:
     """Every machine and request, leak or not."""
     tpu = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/-"
     found = [each["name"] for each in google("GET", f"{tpu}/queuedResources").get("queuedResources", [])]
@@ -164,7 +129,7 @@ def left(google: Callable[..., Any]) -> list[str]:
     "kind", [kind if kind in ("v4-16", "v6e-8") else pytest.param(kind, marks=soak_only) for kind in ZONES]
 )
 def test_each_generation_from_its_queue_to_nothing_left(
-    kind: str, shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+    kind: str, shell: Shell, submit: Callable[..., str], google: Call
 ) -> None:
     """Queued, preempted, queued again, run to its end."""
     zone = ZONES[kind]
@@ -184,7 +149,7 @@ def test_each_generation_from_its_queue_to_nothing_left(
 
 
 def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
-    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
+    shell: Shell, submit: Callable[..., str], google: Call
 ) -> None:
     fields = {"accelerator": {"type": "l4", "count": 1}, "spot": True, "gce": {"grace_s": 5}}
     ref = submit("tune", to="vm", timeout_s="1h", **fields)
@@ -199,7 +164,7 @@ def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
     nothing_left(shell)
 
 
-def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     ref = submit(
         "meet", "--wait", to="vm", nodes=2, accelerator={"type": "l4", "count": 1}, command=["python", "-c", MEETING]
     )
@@ -208,9 +173,7 @@ def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], g
     until(lambda: left(google) == [], timeout_s=30)
 
 
-def test_a_zone_without_capacity_is_left_for_the_next(
-    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
-) -> None:
+def test_a_zone_without_capacity_is_left_for_the_next(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     google("POST", "sandbox-api/faults", {"stockout": ["us-central1-a/g2-standard-4"]})
     try:
         command = {"command": ["true"], "accelerator": {"type": "l4", "count": 1}}
@@ -228,7 +191,7 @@ def test_a_zone_without_capacity_is_left_for_the_next(
         google("DELETE", "sandbox-api/faults")
 
 
-def test_cancelling_leaves_nothing(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+def test_cancelling_leaves_nothing(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     ref = submit("stop", accelerator={"type": "v5litepod-4"}, tpu_vm={"zones": ["europe-west4-a"]})
     printed(shell, ref, "runs")
     shell.jobs("cancel", ref, "-y")
@@ -236,16 +199,14 @@ def test_cancelling_leaves_nothing(shell: Shell, submit: Callable[..., str], goo
     assert status(shell, ref)["phase"] == "FAILED"
 
 
-def test_a_client_that_never_comes_back_costs_nothing(
-    shell: Shell, submit: Callable[..., str], google: Callable[..., Any]
-) -> None:
+def test_a_client_that_never_comes_back_costs_nothing(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     """The machine gives itself back; what it leaves behind says how it ended."""
     ref = submit("alone", accelerator={"type": "v6e-4"}, tpu_vm={"zones": ["europe-west4-a"]}, command=["true"])
     until(lambda: left(google) == [], timeout_s=60)
     assert status(shell, ref)["phase"] == "SUCCEEDED"
 
 
-def test_one_key_makes_one_job(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+def test_one_key_makes_one_job(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     fields = {"accelerator": {"type": "v6e-4"}, "tpu_vm": {"zones": ["europe-west4-a"]}, "command": ["true"]}
     first = submit("once", "--key", "k", **fields)
     assert submit("once", "--key", "k", **fields) == first
@@ -260,7 +221,7 @@ def test_targets_are_published_in_the_bucket(shell: Shell, deployed: Stack) -> N
     assert "ok" in shell.jobs("doctor")
 
 
-def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], google: Callable[..., Any]) -> None:
+def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     """A request that was suspended, whose machine may not delete it and whose client never came back."""
     zone = "europe-west4-a"
     ref = submit("lost", accelerator={"type": "v5litepod-4"}, spot=True, tpu_vm={"zones": [zone], "grace_s": 1})

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +13,7 @@ import pytest
 
 from jobs import google as signing
 from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.google import Garbled
+from jobs.google import Garbled, Unmet
 from jobs.google_api import Conflict, Google, Throttled, Unreached, object_path
 from jobs.timing import Timing
 
@@ -108,6 +109,7 @@ DISABLED = {"reason": "SERVICE_DISABLED", "metadata": {"service": "tpu.googleapi
     "answer, error, words",
     [
         (told(400, "INVALID_ARGUMENT", "Unknown name"), CloudRefused, "Unknown name"),
+        (told(400, "FAILED_PRECONDITION", "the stored version"), Unmet, "the stored version"),
         (told(401, "UNAUTHENTICATED", "expired"), NoCredentials, "expired"),
         (told(403, "PERMISSION_DENIED", "no", details=[DISABLED]), CloudRefused, "enable tpu.googleapis.com --project"),
         (told(403, "PERMISSION_DENIED", "Quota", errors=[{"reason": "rateLimitExceeded"}]), Throttled, "Quota"),
@@ -115,6 +117,7 @@ DISABLED = {"reason": "SERVICE_DISABLED", "metadata": {"service": "tpu.googleapi
         (told(409, "ALREADY_EXISTS", "there is one"), Conflict, "there is one"),
         (told(412, "FAILED_PRECONDITION", "another generation"), Conflict, "another generation"),
         (told(429, "RESOURCE_EXHAUSTED", "Quota exceeded"), Throttled, "Quota exceeded"),
+        (told(499, "CANCELLED", "the client has gone"), CloudSilent, "the client has gone"),
         (told(500, "INTERNAL", "internal"), CloudSilent, "internal"),
         (told(503, "UNAVAILABLE", "try later"), CloudSilent, "try later"),
         ((502, b"<html>a proxy</html>"), CloudSilent, "HTTP 502"),
@@ -294,3 +297,19 @@ def test_every_api_has_a_root_that_a_variable_replaces(monkeypatch: pytest.Monke
         assert root.startswith("https://") and signing.root_of(api) == root.rstrip("/")
         monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", "http://127.0.0.1:1/")
         assert signing.root_of(api) == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(("date", "clock"), [("Thu, 01 Jan 1970 00:01:40 GMT", 100), ("yesterday", None), ("", None)])
+def test_the_clock_is_the_servers(
+    server: Server, monkeypatch: pytest.MonkeyPatch, date: str, clock: float | None
+) -> None:
+    """Of the last answer to this thread, a refusal too; where it does not say, this machine's."""
+    google = Google(QUICK)
+    assert abs(google.clock - time.time()) < 60
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda self: date)
+    server.answers = [told(404, "NOT_FOUND", "no such node")]
+    with pytest.raises(NotFound):
+        google.get("tpu", PATH)
+    assert google.clock == clock if clock else abs(google.clock - time.time()) < 60
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: google.clock).result() > 100

@@ -27,6 +27,7 @@ from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
 from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
 from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
 from tests.components.gcp import capacity_makers as google_capacity
+from tests.components.gcp import job_makers as google_jobs
 from tests.components.gcp import makers as google
 from tests.components.gcp import vm_makers as google_vms
 from tests.components.kubernetes.makers import MAKERS as IN_CLUSTERS
@@ -144,6 +145,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "gke-tpu-pool": tpu_pool,
     **google_vms.MAKERS,
     **google_capacity.MAKERS,
+    **google_jobs.MAKERS,
     **{f"in-cluster-{key}": maker for key, maker in IN_CLUSTERS.items()},
     "batch-roles": roles,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),

@@ -157,6 +157,9 @@ def test_faults_are_planned(fake: Fake) -> None:
         "plans": [],
         "stockout": [],
         "quota": {},
+        "log_lag_s": 0,
+        "list_lag_s": 0,
+        "minute_s": 1,
     }
     fake.done("DELETE", f"{path}/broken")
 

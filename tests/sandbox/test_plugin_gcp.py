@@ -19,6 +19,7 @@ CONFIG = {"gcp:project": "accel-sandbox", "gcp:region": "us-central1", "gcp:defa
 ELSEWHERE = (
     *("gcp:tpu/", "gcp:compute/instance", "gcp:compute/regionInstance", "gcp:compute/attachedDisk"),
     *("gcp:compute/futureReservation", "gcp:compute/regionCommitment"),
+    *("gcp:pubsub/", "gcp:firestore/", "gcp:vertex/", "gcp:artifactregistry/repository:"),
 )  # types with a test of their own
 HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
 

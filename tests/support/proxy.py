@@ -158,7 +158,7 @@ class GoogleProxy(Proxy):
         "503": (503, "backendError"),
         "504": (504, ""),
     }
-    KEPT: ClassVar[tuple[str, ...]] = ("content-type", "x-goog-generation")
+    KEPT: ClassVar[tuple[str, ...]] = ("content-type", "date", "x-goog-generation")
 
     def operation(self, line: str, headers: dict[str, str]) -> str:
         method, target, _ = line.split(" ", 2)

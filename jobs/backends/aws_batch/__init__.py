@@ -40,7 +40,8 @@ class AwsBatchBackend:
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py for how, and for what it does not cover."""
-        from .claims import FileClaims, TableClaims
+        from ..claims.files import FileClaims
+        from .claims import TableClaims
         from .submit import submit
 
         table = self._target.claim_table if self._target else None

@@ -1,81 +1,22 @@
-"""The claim on a submission key: who may submit it, and which job came of it.
+"""Claims in the stack's DynamoDB table."""
 
-A write happens only while its condition holds, and says nothing of whether it did: boto3 may send it twice,
-and a proxy may answer for DynamoDB. Whoever writes reads again; what is read is the truth.
-"""
-
-import json
 import time
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from email.utils import parsedate_to_datetime
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from accel.contract import claims as columns
 
-from ... import folders
+from ..claims.claim import Claim
 from .clients import Client
 from .errors import asking
 
 REMEMBERED_S = columns.REMEMBERED_DAYS * 86_400
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A row of the claim table. With a job id it is final; without one it is free after its lease."""
-
-    key: str
-    spec_hash: str
-    owner: str
-    lease_until: float
-    job_name: str
-    job_id: str | None = None
-
-
-class Claims(Protocol):
-    """Where claims are kept."""
-
-    shared: bool
-    """Whether all who submit here see the same claims."""
-
-    def alone(self, key: str) -> AbstractContextManager[None]:
-        """Held while a key is worked on."""
-        ...
-
-    def read(self, key: str) -> Claim | None:
-        """The row as it is now, never an older one."""
-        ...
-
-    def now(self) -> float:
-        """Unix seconds, at the last read, of the clock that leases are written in."""
-        ...
-
-    def put(self, claim: Claim) -> None:
-        """Makes the row if there is none."""
-        ...
-
-    def take_over(self, seen: Claim, claim: Claim) -> None:
-        """Replaces the row if it still is the one that was seen, without a job."""
-        ...
-
-    def finish(self, claim: Claim, job_id: str) -> None:
-        """Writes the job's id if the row is the claim's owner's and has none."""
-        ...
-
-    def forget(self, claim: Claim) -> None:
-        """Removes the row if it is the claim's owner's and has no job."""
-        ...
-
-    def end_lease(self, claim: Claim) -> None:
-        """Lets the next client take the row over at once, if it is the claim's owner's and has no job."""
-        ...
-
-
 class TableClaims:
-    """Claims in the stack's DynamoDB table."""
+    """One row for each key."""
 
     shared = True
 
@@ -149,70 +90,6 @@ class TableClaims:
             columns.JOB_NAME: {"S": claim.job_name},
             columns.EXPIRES: _number(self._clock + REMEMBERED_S),
         }
-
-
-class FileClaims:
-    """Claims of one machine, for targets without a table, under $XDG_STATE_HOME/accel/claims.
-
-    Whoever holds the file's lock is alone; the kernel lets go of it when a process dies. So a row without a
-    job that another process left is always free.
-    """
-
-    shared = False
-
-    def __init__(self, scope: str) -> None:
-        self._folder = folders.state() / "claims" / _digest(scope)[:16]
-        self._owner = ""
-
-    @contextmanager
-    def alone(self, key: str) -> Generator[None]:
-        """An exclusive lock on the key's file; waits for whoever holds it."""
-        import fcntl
-
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._path(key, "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def now(self) -> float:
-        """This machine's time."""
-        return time.time()
-
-    def read(self, key: str) -> Claim | None:
-        """The row of the key's file."""
-        path = self._path(key, "json")
-        if not path.exists():
-            return None
-        claim = Claim(**json.loads(path.read_text()))
-        ended = self.now() - 1
-        return claim if claim.owner == self._owner else replace(claim, lease_until=min(claim.lease_until, ended))
-
-    def put(self, claim: Claim) -> None:
-        """Writes the row; the lock keeps others out."""
-        self._owner = claim.owner
-        folders.write_json(self._path(claim.key, "json"), asdict(claim))
-
-    def take_over(self, seen: Claim, claim: Claim) -> None:
-        """As put."""
-        self.put(claim)
-
-    def finish(self, claim: Claim, job_id: str) -> None:
-        """As put, with the job's id."""
-        self.put(replace(claim, job_id=job_id))
-
-    def forget(self, claim: Claim) -> None:
-        """Removes the row."""
-        self._path(claim.key, "json").unlink(missing_ok=True)
-
-    def end_lease(self, claim: Claim) -> None:
-        """Nothing: without its owner's process the lease counts for nothing."""
-
-    def _path(self, key: str, kind: str) -> Path:
-        return self._folder / f"{_digest(key)}.{kind}"
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def _key(key: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
 from accel.rules import aws_definitions, aws_storage
 from accel.rules.aws_fit import Size
 
-from ...job import Job, Mount
+from ...fields import Mount
+from ...job import Job
 from ...keys import content_hash
 from . import nodes
 from .retries import DEFAULT_ATTEMPTS, infrastructure_only

@@ -1,22 +1,15 @@
 """Jobs looked for by name, by id and by queue."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import CloudSilent
+from ..claims.platform import Found
 from . import tags
 from .clients import Client
 from .errors import asking
 
 DESCRIBED_AT_ONCE = 100
-
-
-class Found(NamedTuple):
-    """A job of a key. The older comes first."""
-
-    created_ms: int
-    id: str
-    spec: str
 
 
 def named(batch: Client, queue: str, name: str, key: str) -> list[Found]:

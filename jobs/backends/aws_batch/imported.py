@@ -9,7 +9,8 @@ from accel.contract.targets import AwsBatchTarget
 from accel.contract.variables import RESERVED_PREFIXES
 
 from ...errors import BadInput
-from ...job import INT_MAX, NAME_MAX
+from ...fields import INT_MAX
+from ...job import NAME_MAX
 from . import retries, tags
 
 Json = dict[str, Any]

@@ -12,11 +12,11 @@ from typing import Any
 
 from ...backend import JobRef, LogLine
 from ...errors import BadInput, CloudSilent, NotFound
+from ..claims.patience import LONGEST_PAUSE_S, pause
 from .clients import Clients
 from .errors import asking
 from .found import describe, part
 from .observe import PHASES, detail, node_count, streams
-from .patience import LONGEST_PAUSE_S, pause
 
 BATCH_GROUP = "/aws/batch/job"
 """Where Batch logs without a log configuration."""

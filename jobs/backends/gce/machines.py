@@ -14,7 +14,8 @@ from accel.contract.google_vms import GceTarget
 from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_machines, gcp_vms, gcp_zones
 from accel.words import did_you_mean
 
-from ...job import Gce, Job
+from ...blocks import Gce
+from ...job import Job
 from ..vms import asked
 
 VCPUS_A_GPU = 4

@@ -13,8 +13,9 @@ from accel.contract.google_vms import GceTarget
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms
 
 from ...backend import Request
+from ...blocks import Gce
 from ...errors import BadInputs
-from ...job import Gce, Job, unused_blocks
+from ...job import Job, unused_blocks
 from ..vms import asked, marks
 from .machines import Choice, choose, tell
 

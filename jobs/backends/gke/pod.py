@@ -8,7 +8,8 @@ from accel.contract.gke import GkeTarget
 from accel.rules.gke_jobs import SPOT_GRACE_S
 from accel.words import did_you_mean
 
-from ...job import Job, Mount
+from ...fields import Mount
+from ...job import Job
 from . import marks
 from .places import CHIPS, GCSFUSE, GPUS, Choice, scheduling
 

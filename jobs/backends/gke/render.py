@@ -8,8 +8,9 @@ from accel.contract.gke import GkeTarget
 from accel.rules import Finding, containers, gke_jobs, placeholders
 
 from ...backend import Request
+from ...blocks import Gke
 from ...errors import BadInputs
-from ...job import Gke, Job, unused_blocks
+from ...job import Job, unused_blocks
 from ...keys import content_hash
 from . import marks, nodes, pod, retries
 from .marks import KIND

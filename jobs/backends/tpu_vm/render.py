@@ -11,8 +11,9 @@ from accel.contract.google_vms import TpuVmTarget
 from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes
 
 from ...backend import Request
+from ...blocks import TpuVm
 from ...errors import BadInputs
-from ...job import Job, TpuVm, unused_blocks
+from ...job import Job, unused_blocks
 from ..vms import asked, marks
 from .slices import Choice, choose, tell
 

@@ -8,7 +8,8 @@ from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.contract.google_vms import TpuVmTarget
 from accel.rules import Finding, gcp_tpu, gcp_tpu_jobs, gcp_zones
 
-from ...job import Job, TpuVm
+from ...blocks import TpuVm
+from ...job import Job
 from ..vms import asked
 
 _FIELDS = {"accelerator_type": "accelerator.type", "topology": "tpu_vm.topology", "reserved": "tpu_vm.reserved"}

@@ -10,7 +10,8 @@ from accel.contract.google_vms import VmGround
 from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
 from accel.words import did_you_mean
 
-from ...job import Job, Mount
+from ...fields import Mount
+from ...job import Job
 from . import marks
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"

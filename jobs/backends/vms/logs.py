@@ -1,8 +1,8 @@
 """What the machines of a job print, from Cloud Logging: each line once, in order, however late Logging shows it.
 
 A host numbers its lines, and the number is in a line's insertId. So each host is read on from its last line before a
-gap, and where its lines end is known from its result. The lines of all hosts come with one query, since a project may
-make 60 a minute. Source: https://docs.cloud.google.com/logging/quotas#api-limits
+gap, and where its lines end is known from its result. The lines of all hosts come with one query (see
+cloud_logging.py).
 """
 
 import time
@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
-from typing import Any
 
 from ...backend import JobRef, LogLine
-from ...errors import BadInput, CloudSilent, Throttled
+from ...errors import BadInput
 from ...google import mapping
 from ...google_api import Google
+from ..cloud_logging import followed, listed
 from . import marks
 from .record import ENDED, GONE, Attempt, Record, Result
 
-PAGE = 1000
 BOOT_LINES = 10**9
 """A machine that boots again goes on with the next multiple of it."""
 GAP_S = 30.0
@@ -128,7 +127,7 @@ class _Reader:
         if self.host is not None:
             query.append(f'labels."{marks.HOST}"="{self.host}"')
         query.append(_since(hosts))
-        for entry in self._entries(" AND ".join(query)):
+        for entry in listed(self.google, str(self.record.body["project"]), " AND ".join(query)):
             labels = mapping(entry.get("labels")) or {}
             key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
             number = str(entry.get("insertId")).rpartition("-")[2]
@@ -142,27 +141,6 @@ class _Reader:
         """Lines behind gaps that nobody fills."""
         for key, host in self.hosts.items():
             yield from (self._line(key, at, text) for at, text in host.give_up(patience_s))
-
-    def _entries(self, query: str) -> Iterator[dict[str, Any]]:
-        project = f"projects/{self.record.body['project']}"
-        body = {"resourceNames": [project], "orderBy": "timestamp asc", "filter": query, "pageSize": PAGE}
-        token: str | None = ""
-        while token is not None:
-            page = self._page({**body, "pageToken": token} if token else body)
-            yield from page.get("entries") or []
-            token = page.get("nextPageToken") or None
-
-    def _page(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A page, however many were read in this minute."""
-        timing = self.google.timing
-        until = time.monotonic() + timing.silence_s
-        while True:
-            try:
-                return self.google.post("logging", "v2/entries:list", body, repeat=True)
-            except Throttled:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(timing.longest_wait_s)
 
     def _line(self, key: tuple[int, int], at: datetime, text: str) -> LogLine:
         attempt, host = key
@@ -214,22 +192,19 @@ def _once(reader: _Reader) -> Iterator[LogLine]:
 
 
 def _followed(reader: _Reader, look: Callable[[], tuple[Record, Mapping[int, Result], bool]]) -> Iterator[LogLine]:
-    timing = reader.google.timing
-    blind_since: float | None = None
-    wait_s, over = timing.poll_s, False
-    while True:
-        try:
-            yield from reader.read()
-            yield from reader.late(GAP_S)
-            if over and not reader.open():
-                yield from reader.late(0)
-                return
-            record, results, over = look()
-            reader.update(record, results)
-            blind_since, wait_s = None, timing.poll_s
-        except CloudSilent:
-            blind_since = blind_since or time.monotonic()
-            if time.monotonic() - blind_since > timing.silence_s:
-                raise
-            wait_s = min(2 * wait_s, timing.longest_wait_s)
-        time.sleep(wait_s)
+    ended = False
+
+    def read() -> Iterator[LogLine]:
+        yield from reader.read()
+        yield from reader.late(GAP_S)
+
+    def over() -> bool:
+        nonlocal ended
+        if ended and not reader.open():
+            return True
+        record, results, ended = look()
+        reader.update(record, results)
+        return False
+
+    yield from followed(reader.google.timing, read, over)
+    yield from reader.late(0)

@@ -102,8 +102,10 @@ def body(kind: Kind, state: State) -> Json:
 
 
 def address(kind: Kind, state: State) -> str:
-    """The resource's own path below the API."""
-    return f"{formatted(kind.path, state)}/{state[kind.name]}"
+    """The resource's own path below the API. A name that the service made up is the whole path already."""
+    at = formatted(kind.path, state)
+    collection = at.rpartition("/")[2]
+    return f"{at}/{str(state[kind.name]).rpartition(f'/{collection}/')[2]}"
 
 
 def create(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:

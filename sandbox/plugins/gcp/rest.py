@@ -20,6 +20,9 @@ BASES = {
     "upload": "storage.googleapis.com/upload/storage/v1",
     "file": "file.googleapis.com/v1",
     "tpu": "tpu.googleapis.com/v2",
+    "pubsub": "pubsub.googleapis.com/v1",
+    "firestore": "firestore.googleapis.com/v1",
+    "aiplatform": "aiplatform.googleapis.com/v1",
 }
 _PASSING = {429, 500, 502, 503}
 _ATTEMPTS = 4

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ..mapping import Unmapped
 from ..resource import State
-from . import gke, groups, machines, members
+from . import gke, groups, machines, managed, members
 from .life import Kind, Own, address, body, finished, formatted, outputs, seen
 from .rest import Google, GoogleError, Json
 
@@ -208,6 +208,9 @@ ACTS = {
         finish=groups.finish_attached,
     ),
     "labels": Own(update=relabel),
+    "topic": Own(create=managed.create_topic),
+    "field": Own(create=managed.create_field, read=managed.read_field, delete=managed.delete_field),
+    "tensorboard": Own(create=managed.create_tensorboard),
     "reservation": Own(update=resize_reservation),
     "bucket": Own(delete=delete_bucket),
     "object": Own(

@@ -15,7 +15,7 @@ N1_TYPES = [each for each in machines("gcp") if each.family == "n1"]
     [
         ("standard", ("", 0), "n1-standard-4", "", 0),
         ("large_model", ("", 0), "n1-highmem-8", "", 0),
-        ("complex_model_s", ("", 0), "n1-highcpu-8", "", 0),
+        ("complex_model_s", ("", 0), "n1-standard-8", "", 0),
         ("complex_model_m", ("", 0), "n1-highcpu-16", "", 0),
         ("complex_model_l", ("", 0), "n1-highcpu-32", "", 0),
         ("standard_gpu", ("nvidia-tesla-k80", 1), "n1-standard-4", "nvidia-tesla-t4", 1),

@@ -163,8 +163,8 @@ def test_pools_of_v5e(chips: int, topology: str, machine: str, nodes: int) -> No
 
 @pytest.mark.parametrize("accelerator", ["TPU_V2", "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD", "v5p", "tpu7x"])
 def test_which_tpus_vertex_trains_on(accelerator: str) -> None:
-    refused = {"gcp.tpu.vertex"} if accelerator in ("TPU_V4_POD", "v5p", "tpu7x") else set[str]()
-    doubted = {"gcp.tpu.vertex-machine"} if accelerator == "TPU_V5_LITEPOD" else set[str]()
+    refused = {"gcp.tpu.vertex"} if accelerator in ("TPU_V4_POD", "v5p") else set[str]()
+    doubted = {"gcp.tpu.vertex-machine"} if accelerator in ("TPU_V5_LITEPOD", "tpu7x") else set[str]()
     assert ids(gcp_tpu.vertex("cloud-tpu", accelerator)) == refused | doubted
 
 

@@ -174,7 +174,7 @@ from tests.jobs.backends.aws_batch_target import backend_at, request_of, steady
 
 endpoint, read_s, table, *submits = sys.argv[1:]
 backend = backend_at(endpoint, timing=steady(float(read_s)), claim_table=table or None)
-log = logging.getLogger("accel.jobs.aws_batch")
+log = logging.getLogger("accel.jobs")
 log.setLevel(logging.DEBUG)
 
 class Kill(logging.Handler):

@@ -295,7 +295,7 @@ def test_log_group_that_is_missing() -> None:
 @pytest.mark.parametrize("faults", [0.0, 0.3])
 def test_following_loses_and_doubles_nothing(faults: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines come while they are read, some of them after the job has ended; calls fail."""
-    monkeypatch.setattr("jobs.backends.aws_batch.patience.time.sleep", lambda s: None)
+    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
     job = detail(status="RUNNABLE")
     batch, logs = FakeBatch(job), FakeLogs({"s": []}, page=97, faults=faults)
     total, looks = 20_000, Counter[str]()
@@ -334,7 +334,7 @@ def test_log_of_an_array() -> None:
 
 
 def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.backends.aws_batch.patience.time.sleep", lambda s: None)
+    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
     monkeypatch.setattr("jobs.backends.aws_batch.clients.Timing.silence_s", 0.05)
     backend = backend_of(FakeBatch(detail(container={"logStreamName": "s"})), FakeLogs({}, faults=1))
     backend._clients.timing = type(QUICK)(silence_s=0.05, poll_s=0)

@@ -6,10 +6,10 @@ from bisect import bisect_left
 
 import pytest
 
-from jobs.backends.aws_batch import patience
 from jobs.backends.aws_batch.clients import SUBMITS_PER_S
 from jobs.backends.aws_batch.errors import Throttled
-from jobs.backends.aws_batch.patience import Lease, now, patiently
+from jobs.backends.claims import patience
+from jobs.backends.claims.patience import Lease, now, patiently
 from jobs.backends.rate import Rate
 from jobs.errors import NotSent
 
@@ -42,6 +42,19 @@ def test_no_second_has_more_turns_than_the_rate(per_s: int, late_s: float) -> No
     assert highest(taken) <= per_s
     if late_s < 0.01:
         assert taken[-1] - taken[0] < 1.05 * (5 * per_s - 1) / per_s + late_s, "late wake-ups are made up for"
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.05, 2.0])
+def test_a_rate_of_less_than_one_a_second(late_s: float) -> None:
+    clock = Clock(late_s)
+    rate = Rate(56, within_s=60, clock=lambda: clock.now, sleep=clock.sleep)
+    taken: list[float] = []
+    for _ in range(300):
+        rate.turn()
+        taken.append(clock.now)
+    assert highest([at / 60 for at in taken]) <= 56
+    if late_s < 1:
+        assert taken[-1] - taken[0] < 1.05 * 299 * 60 / 56 + late_s, "late wake-ups are made up for"
 
 
 def test_turns_that_nobody_took_are_lost() -> None:

@@ -15,7 +15,9 @@ from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.vms import oslogin
 from jobs.errors import BadInput, CloudRefused, NoCredentials, NotFound
 from jobs.google_api import Google
-from jobs.job import Accelerator, Job, TpuVm
+from jobs.blocks import TpuVm
+from jobs.fields import Accelerator
+from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends import tpu_cloud, tpu_target
 from tests.jobs.backends.gce_cloud import QUICK, ZONE

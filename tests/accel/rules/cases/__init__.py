@@ -1,23 +1,28 @@
 """Every rule once."""
 
 from . import (
+    ai_platform,
     definitions,
     environments,
     gce_jobs,
     gcp_capacity,
     gcp_gpus,
+    gcp_jobs_ground,
     gcp_tpu_jobs,
     gcp_tpus,
     gcp_vms,
     gke_clusters,
     gke_jobs,
     gke_pools,
+    google_batch,
+    google_batch_tasks,
     kubernetes,
     monitoring,
     others,
     places,
     shapes,
     shares,
+    vertex,
 )
 from .case import Case
 
@@ -33,12 +38,17 @@ CASES = (
     + gcp_tpus.CASES
     + gcp_tpu_jobs.CASES
     + gcp_vms.CASES
+    + gcp_jobs_ground.CASES
     + gcp_capacity.CASES
     + gce_jobs.CASES
     + gke_clusters.CASES
     + gke_pools.CASES
     + kubernetes.CASES
     + gke_jobs.CASES
+    + vertex.CASES
+    + google_batch.CASES
+    + google_batch_tasks.CASES
+    + ai_platform.CASES
 )
 
 __all__ = ["CASES", "Case"]

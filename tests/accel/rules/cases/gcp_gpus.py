@@ -110,9 +110,9 @@ LEGACY = [
         lambda: gcp_legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
     ),
     Case(
-        "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 2", "takes 4"), "4",
-        lambda: gcp_legacy.vertex_gpus("n1-standard-96", _T4, 2),
-        lambda: gcp_legacy.vertex_gpus("n1-standard-96", _T4, 4),
+        "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 4", "takes 8"), "8",
+        lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
+        lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
     ),
     Case(
         "gcp.legacy.machine-type", "machine_type", ('"complex_model_m_gpu" (4 nvidia-tesla-k80)', "16 vCPUs"),

@@ -1,0 +1,127 @@
+"""Command lines and documents of other tools, as people write them."""
+
+from accel.rules.finding import Finding, Rule
+
+_CREATE = "https://docs.cloud.google.com/sdk/gcloud/reference/ai/custom-jobs/create"
+_SUBMIT = "https://cloud.google.com/sdk/gcloud/reference/ai-platform/jobs/submit/training"
+
+FLAG_WINS = Rule(
+    "import.flag-wins",
+    "translate",
+    "A flag wins over the same setting in the file",
+    _SUBMIT,
+)
+FLAG_AFTER = Rule(
+    "import.flag-after-dashes",
+    "reject",
+    "What follows `--` is the program's; the service does not read it",
+    _SUBMIT,
+)
+FLAG_SHARED = Rule(
+    "import.flag-passed-on",
+    "warn",
+    "A flag that follows `--` goes to the program even where the service has one of that name",
+    _SUBMIT,
+)
+VARIABLE = Rule(
+    "import.variable",
+    "reject",
+    "The value of a shell's variable is not known here",
+    "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_06",
+)
+ROLE = Rule(
+    "import.role",
+    "translate",
+    "The roles of AI Platform (roles/ml.*) grant nothing on Vertex AI",
+    "https://docs.cloud.google.com/vertex-ai/docs/general/access-control",
+)
+TIMEOUT = Rule(
+    "import.vertex.timeout-flag",
+    "reject",
+    "gcloud ai custom-jobs create has no flag for a timeout: it is scheduling.timeout of the config",
+    _CREATE,
+)
+TENSORFLOW_GPU = Rule(
+    "python.tensorflow-gpu",
+    "reject",
+    "tensorflow-gpu is a package that was withdrawn; tensorflow[and-cuda] has the libraries for GPUs",
+    "https://pypi.org/project/tensorflow-gpu/",
+)
+PYTHON = Rule(
+    "import.python",
+    "warn",
+    "Images of today's Linux distributions have python3, and no python unless someone linked it",
+    "https://packages.ubuntu.com/jammy/python-is-python3",
+)
+POOLS_MAPPING = Rule(
+    "import.vertex.pools-mapping",
+    "translate",
+    "workerPoolSpecs is a list; gcloud takes a mapping for a list of one",
+    _CREATE,
+)
+
+RULES = (FLAG_WINS, FLAG_AFTER, FLAG_SHARED, VARIABLE, ROLE, TIMEOUT, TENSORFLOW_GPU, PYTHON, POOLS_MAPPING)
+
+ROLES = {
+    "roles/ml.admin": "roles/aiplatform.admin",
+    "roles/ml.developer": "roles/aiplatform.user",
+    "roles/ml.jobOwner": "roles/aiplatform.user",
+    "roles/ml.viewer": "roles/aiplatform.viewer",
+}
+"""A role of AI Platform, and that of Vertex AI which lets one do the same with jobs."""
+
+
+def flag_wins(flag: str, same: bool, new: object, field: str) -> list[Finding]:
+    """A setting of the file that a flag has too."""
+    if same:
+        return []
+    return [FLAG_WINS.finding(field, f"is set by {flag} too, which wins", "leave one of them out", new)]
+
+
+def flag_after(flag: str, own: bool, field: str) -> list[Finding]:
+    """A flag of the service that follows `--`. `own`: no program would have one of that name."""
+    if own:
+        return [FLAG_AFTER.finding(field, f"has {flag}, a flag of the service, after `--`", f"put {flag} before `--`")]
+    message = f"has {flag}, which the service has too and does not see after `--`"
+    return [FLAG_SHARED.finding(field, message, "put it before `--` if it was meant for the service")]
+
+
+def variable(written: str, name: str, field: str) -> list[Finding]:
+    """A variable in a pasted command whose value is not known. `name` is empty for what is no plain variable."""
+    fix = f"give it with --var {name}=<value>" if name else "write its value instead"
+    return [VARIABLE.finding(field, f"holds {written}, which no shell has replaced", fix)] if written else []
+
+
+def role(name: str, field: str = "role") -> list[Finding]:
+    """A role that was granted for the old service."""
+    if not name.startswith("roles/ml."):
+        return []
+    now = ROLES.get(name, "roles/aiplatform.user")
+    return [ROLE.finding(field, f'is "{name}", which grants nothing on Vertex AI', f"grant {now}", now)]
+
+
+def timeout_flag(value: str, field: str = "--timeout") -> list[Finding]:
+    """`--timeout` of a command that has none."""
+    fix = f"write timeout_s: {value or '<seconds>'} into the job file (scheduling.timeout of the config)"
+    return [TIMEOUT.finding(field, f'is "{value}", and the command has no such flag', fix)]
+
+
+def requirement(name: str, field: str) -> list[Finding]:
+    """A Python package that is to be installed: a requirement or the name of an archive."""
+    if not name.rpartition("/")[2].lower().replace("_", "-").startswith("tensorflow-gpu"):
+        return []
+    return [TENSORFLOW_GPU.finding(field, f'is "{name}", a package that was withdrawn', "use tensorflow[and-cuda]")]
+
+
+def pools_mapping(is_mapping: bool, field: str = "workerPoolSpecs") -> list[Finding]:
+    """Worker pools that are written as one mapping."""
+    if not is_mapping:
+        return []
+    return [POOLS_MAPPING.finding(field, "is a mapping", "write a list of pools", "a list of one")]
+
+
+def python(words: list[str], field: str = "command") -> list[Finding]:
+    """A command that begins with `python`."""
+    if words[:1] != ["python"]:
+        return []
+    return [PYTHON.finding(field, "begins with python, which the image may not have", "use python3 unless it has")]

@@ -1,0 +1,78 @@
+"""What jobs of Google Batch stand on: the service itself, an account, a bucket, and a firewall among a job's VMs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .firewalls import among
+from .job_bucket import JobBucketSpec, job_bucket
+from .services import enabled
+from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
+
+TAG = "accel-batch"
+"""Network tag of every VM that Batch makes for these jobs."""
+
+SERVICES = ("batch", "compute", "logging", "artifactregistry")
+"""Source: https://docs.cloud.google.com/batch/docs/get-started#prerequisites, and the registry of images."""
+
+REPORTER = "roles/batch.agentReporter"
+"""Without it a VM's agent never reports, and its tasks never begin. Source:
+https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites"""
+
+
+class BatchJobsSpec(Spec):
+    """The ground of jobs on Google Batch."""
+
+    account: VmAccountSpec = Field(default=VmAccountSpec(), description="what jobs may reach besides their bucket")
+    bucket: JobBucketSpec = JobBucketSpec()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchJobsArgs:
+    """The spec, the project and its region, and the network of the VMs."""
+
+    spec: BatchJobsSpec
+    project: str
+    region: str
+    network: pulumi.Input[str]
+
+
+class BatchJobs(Component):
+    """A bucket, and an account that may report to Batch, log, pull images, and write there.
+
+    Whoever submits needs roles/batch.jobsEditor in the project and roles/iam.serviceAccountUser on the account. Another
+    bucket leaves outputs and checkpoints where they were: running jobs go on writing to the old one.
+    """
+
+    TYPE = "accel:gcp:BatchJobs"
+
+    bucket: pulumi.Output[str]
+    service_account: pulumi.Output[str]
+    member: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BatchJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        services = enabled(self, name, args.project, SERVICES)
+        bucket = job_bucket(self, name, args.spec.bucket, args.project, args.region)
+        account = VmAccount(
+            name, VmAccountArgs(spec=args.spec.account, project=args.project, roles=[REPORTER]), self.child()
+        )
+        writes = gcp.storage.BucketIAMMember(
+            f"{name}-outputs",
+            bucket=bucket.name,
+            role="roles/storage.objectUser",
+            member=account.member,
+            opts=self.child(),
+        )
+        among(self, name, args.project, args.network, TAG)
+        self.bucket = bucket.name
+        # A job that comes before the account may write and before Batch is switched on fails: whoever uses it waits.
+        ready = [writes.id, *(service.id for service in services)]
+        self.service_account = pulumi.Output.all(account.email, *ready).apply(lambda known: str(known[0]))
+        self.member = account.member
+        self.finish()

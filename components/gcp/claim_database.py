@@ -1,0 +1,67 @@
+"""The database that makes `jobs submit` idempotent on Vertex AI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from accel.contract import claims
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .services import enabled
+
+
+class ClaimDatabaseSpec(Spec):
+    """How the database is kept. Its documents are those of accel.contract.claims."""
+
+    location: str | None = Field(default=None, description="of Firestore, such as nam5; absent: the section's region")
+    protect: bool = Field(default=False, description="losing the database forgets which keys were used")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimDatabaseArgs:
+    """The spec, and the project and region that the database is for."""
+
+    spec: ClaimDatabaseSpec
+    project: str
+    region: str
+
+
+class ClaimDatabase(Component):
+    """A Firestore database in native mode, one document a submission key, paid per request; documents expire."""
+
+    TYPE = "accel:gcp:ClaimDatabase"
+
+    database: pulumi.Output[str]
+
+    def __init__(self, name: str, args: ClaimDatabaseArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        services = enabled(self, name, args.project, ["firestore"])
+        made = gcp.firestore.Database(
+            name,
+            project=args.project,
+            location_id=spec.location or args.region,
+            type="FIRESTORE_NATIVE",
+            delete_protection_state=f"DELETE_PROTECTION_{'ENABLED' if spec.protect else 'DISABLED'}",
+            # The provider's own default leaves it behind.
+            deletion_policy="DELETE",
+            opts=self.child(protect=spec.protect, depends_on=services),
+        )
+        gcp.firestore.Field(
+            f"{name}-expiry",
+            project=args.project,
+            database=made.name,
+            collection=claims.COLLECTION,
+            field=claims.EXPIRES,
+            ttl_config=gcp.firestore.FieldTtlConfigArgs(),
+            # It goes with its database.
+            deletion_policy="ABANDON",
+            opts=self.child(),
+        )
+        # projects/<p>/databases/<d>
+        self.database = made.id
+        self.finish()

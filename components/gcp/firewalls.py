@@ -1,0 +1,22 @@
+"""Firewalls between machines of jobs."""
+
+from __future__ import annotations
+
+import pulumi
+
+from ..base import Component
+from ..sdk import gcp
+
+
+def among(self: Component, name: str, project: str, network: pulumi.Input[str], tag: str) -> gcp.compute.Firewall:
+    """Machines with a tag reach each other; nothing else comes in."""
+    return gcp.compute.Firewall(
+        f"{name}-inside",
+        project=project,
+        network=network,
+        direction="INGRESS",
+        allows=[gcp.compute.FirewallAllowArgs(protocol=each) for each in ("tcp", "udp", "icmp")],
+        source_tags=[tag],
+        target_tags=[tag],
+        opts=self.child(),
+    )

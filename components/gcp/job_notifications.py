@@ -1,0 +1,60 @@
+"""A topic that Google Batch tells of jobs' changes of state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .services import enabled
+
+
+class JobNotificationsSpec(Spec):
+    """How long messages are kept."""
+
+    retention_s: int | None = Field(
+        default=None, ge=600, le=31 * 24 * 3600, description="for subscriptions that come later; absent: not at all"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNotificationsArgs:
+    """The spec, the project, and the account of the jobs: it is the one that publishes. Source:
+    https://docs.cloud.google.com/batch/docs/enable-notifications#before-you-begin"""
+
+    spec: JobNotificationsSpec
+    project: str
+    publisher: pulumi.Input[str]
+
+
+class JobNotifications(Component):
+    """A Pub/Sub topic. Messages reach nobody before somebody subscribes."""
+
+    TYPE = "accel:gcp:JobNotifications"
+
+    topic: pulumi.Output[str]
+
+    def __init__(self, name: str, args: JobNotificationsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        services = enabled(self, name, args.project, ["pubsub"])
+        kept = args.spec.retention_s
+        topic = gcp.pubsub.Topic(
+            name,
+            project=args.project,
+            message_retention_duration=f"{kept}s" if kept else None,
+            opts=self.child(depends_on=services),
+        )
+        publishes = gcp.pubsub.TopicIAMMember(
+            f"{name}-publisher",
+            project=args.project,
+            topic=topic.name,
+            role="roles/pubsub.publisher",
+            member=args.publisher,
+            opts=self.child(),
+        )
+        # As the contract has it: projects/<p>/topics/<t>. A job that may not publish is not stopped, only never heard.
+        self.topic = pulumi.Output.all(topic.id, publishes.id).apply(lambda known: str(known[0]))
+        self.finish()

@@ -1,0 +1,132 @@
+"""Machines of Vertex AI that are kept between jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.catalog import UnknownName
+from accel.catalog import accelerator as accelerator_named
+from accel.catalog import machine as machine_named
+from accel.catalog.attached import n1
+from accel.rules import gcp_jobs_ground as rules
+from accel.rules.finding import Finding, under
+
+from ..base import Component, Name, Spec
+from ..sdk import gcp
+from .services import enabled
+
+
+class PersistentPoolSpec(Spec):
+    """Machines of one kind."""
+
+    machine_type: str
+    accelerator: str | None = Field(default=None, description="such as nvidia-tesla-t4; attached to an N1 machine")
+    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
+    replicas: int = Field(default=1, ge=1, description="machines at first, or always where no range is given")
+    min_replicas: int | None = Field(default=None, description="with max_replicas: Vertex AI keeps so many at least")
+    max_replicas: int | None = Field(default=None, description="and makes so many at most, as jobs need them")
+    disk_gib: int = Field(default=100, ge=100, description="boot disk")
+    disk_type: Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"] | None = Field(
+        default=None, description="absent: as Vertex AI has it for the machine"
+    )
+
+    def findings(self) -> list[Finding]:
+        return rules.kept_machine(self.machine_type, self.accelerator, self.accelerator_count) + rules.replicas(
+            self.replicas, self.min_replicas, self.max_replicas
+        )
+
+    @property
+    def accelerators(self) -> tuple[str, int] | None:
+        """Vertex AI's name of the GPUs of a machine, and their number: it wants them said of built-in ones too."""
+        if n1(self.machine_type):
+            name, count = self.accelerator, self.accelerator_count or 1
+        else:
+            try:
+                found = machine_named("gcp", self.machine_type)
+            except UnknownName:
+                return None
+            name, count = found.accelerator or None, self.accelerator_count or round(found.accelerator_count)
+        if name is None:
+            return None
+        kind = accelerator_named(name)
+        return (kind.vertex_name, count) if kind.vertex_name else None
+
+
+class PersistentResourceSpec(Spec):
+    """Machines that jobs of one region run on without waiting for them. They are paid for as long as they are there."""
+
+    display_name: str | None = Field(default=None, min_length=1, max_length=128)
+    pools: dict[Name, PersistentPoolSpec] = Field(min_length=1, description="by their ids")
+
+    def findings(self) -> list[Finding]:
+        return [each for key, pool in self.pools.items() for each in under(f"pools.{key}", pool.findings())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersistentResourceArgs:
+    """The spec, the project and region, and the network that jobs there are to reach: one of the two, or none."""
+
+    spec: PersistentResourceSpec
+    project: str
+    region: str
+    network: pulumi.Input[str] | None = None
+    network_attachment: pulumi.Input[str] | None = None
+
+
+class PersistentResource(Component):
+    """A cluster of Vertex AI. Only the number of machines changes in place; anything else makes another cluster, and
+    cancels what runs on the old one. Source:
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+
+    TYPE = "accel:gcp:PersistentResource"
+
+    id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        services = enabled(self, name, args.project, ["aiplatform"])
+        spec, attachment = args.spec, args.network_attachment
+        made = gcp.vertex.AiPersistentResource(
+            name,
+            project=args.project,
+            location=args.region,
+            display_name=spec.display_name or name,
+            resource_pools=[_pool(key, pool) for key, pool in spec.pools.items()],
+            network=args.network,
+            psc_interface_config=gcp.vertex.AiPersistentResourcePscInterfaceConfigArgs(network_attachment=attachment)
+            if attachment is not None
+            else None,
+            # Else jobs would run there as an agent of Google's, and not as the account that they name.
+            resource_runtime_spec=gcp.vertex.AiPersistentResourceResourceRuntimeSpecArgs(
+                service_account_spec=gcp.vertex.AiPersistentResourceResourceRuntimeSpecServiceAccountSpecArgs(
+                    enable_custom_service_account=True
+                )
+            ),
+            opts=self.child(depends_on=services),
+        )
+        self.id = made.name
+        self.finish()
+
+
+def _pool(key: str, spec: PersistentPoolSpec) -> gcp.vertex.AiPersistentResourceResourcePoolArgs:
+    kind, count = spec.accelerators or (None, None)
+    ranged = spec.min_replicas is not None
+    return gcp.vertex.AiPersistentResourceResourcePoolArgs(
+        id=key,
+        machine_spec=gcp.vertex.AiPersistentResourceResourcePoolMachineSpecArgs(
+            machine_type=spec.machine_type, accelerator_type=kind, accelerator_count=count
+        ),
+        replica_count=str(spec.replicas),
+        autoscaling_spec=gcp.vertex.AiPersistentResourceResourcePoolAutoscalingSpecArgs(
+            min_replica_count=str(spec.min_replicas), max_replica_count=str(spec.max_replicas)
+        )
+        if ranged
+        else None,
+        disk_spec=gcp.vertex.AiPersistentResourceResourcePoolDiskSpecArgs(
+            boot_disk_size_gb=spec.disk_gib, boot_disk_type=spec.disk_type
+        ),
+    )

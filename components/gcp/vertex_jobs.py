@@ -1,0 +1,85 @@
+"""What custom jobs of Vertex AI stand on: the service itself, an account, and a bucket in the jobs' region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pydantic import Field
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .job_bucket import JobBucketSpec, job_bucket
+from .service_accounts import repository_role
+from .services import enabled
+from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
+
+SERVICES = ("aiplatform", "compute", "logging", "artifactregistry")
+
+USER = "roles/aiplatform.user"
+"""With which the code of a job reaches Vertex AI itself, TensorBoard for one."""
+
+PULLER = "gcp-sa-aiplatform-cc.iam.gserviceaccount.com"
+"""Domain of the agent that pulls images for custom jobs: it is never the job's own account. Source:
+https://docs.cloud.google.com/vertex-ai/docs/general/custom-service-account"""
+
+
+class VertexJobsSpec(Spec):
+    """The ground of custom jobs on Vertex AI."""
+
+    account: VmAccountSpec = Field(
+        default=VmAccountSpec(),
+        description="what jobs may reach besides their bucket; from repositories of other projects Vertex AI may pull",
+    )
+    bucket: JobBucketSpec = JobBucketSpec()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VertexJobsArgs:
+    """The spec, the project and the jobs' region, and whether jobs write to a TensorBoard."""
+
+    spec: VertexJobsSpec
+    project: str
+    region: str
+    tensorboard: bool = False
+
+
+class VertexJobs(Component):
+    """A staging bucket, and an account that may use Vertex AI, log, and write there.
+
+    Vertex AI needs no grant to run jobs as an account of its own project; whoever submits needs roles/aiplatform.user
+    in it and roles/iam.serviceAccountUser on the account. The bucket is of the jobs' region, and of no wider one, as
+    TensorBoard demands.
+    Sources: https://docs.cloud.google.com/iam/docs/attach-service-accounts,
+    https://docs.cloud.google.com/vertex-ai/docs/experiments/tensorboard-setup
+    """
+
+    TYPE = "accel:gcp:VertexJobs"
+
+    bucket: pulumi.Output[str]
+    service_account: pulumi.Output[str]
+
+    def __init__(self, name: str, args: VertexJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        services = enabled(self, name, args.project, SERVICES)
+        bucket = job_bucket(self, name, spec.bucket, args.project, args.region)
+        account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project, roles=[USER]), self.child())
+        writes = gcp.storage.BucketIAMMember(
+            f"{name}-staging",
+            bucket=bucket.name,
+            # TensorBoard's page asks for this role, of the whole project even.
+            role="roles/storage.admin" if args.tensorboard else "roles/storage.objectUser",
+            member=account.member,
+            opts=self.child(),
+        )
+        puller = bucket.project_number.apply(lambda number: f"serviceAccount:service-{number and int(number)}@{PULLER}")
+        pulls = [
+            repository_role(self, name, one, puller)
+            for one in dict.fromkeys(spec.account.repositories)
+            if one.split("/")[1] != args.project  # its own project's it may read already
+        ]
+        self.bucket = bucket.name
+        ready = [writes.id, *pulls, *(service.id for service in services)]
+        self.service_account = pulumi.Output.all(account.email, *ready).apply(lambda known: str(known[0]))
+        self.finish()

@@ -1,0 +1,244 @@
+"""A submit to a service without idempotency, so that one key makes one job.
+
+Such a service takes no token, so a lost answer cannot be asked for again. What is done instead, in this order:
+
+1. claim   the key's row is put on the condition that there is none. Who loses waits for the winner's job id,
+           or for the end of the winner's lease, and then takes the row over.
+2. look    a claim that was taken over may have a job: it is looked for by the key.
+3. send    the request is sent once. A throttled call was not accepted and is made again; any other 4xx is final.
+4. doubt   after a timeout, a reset, a 5xx or an answer without a job id, nobody knows. The job is looked for
+           until it shows or a quiet period has passed; then the call is made once more.
+5. record  the job's id goes into the row, which is final from then on.
+
+No call starts unless it ends, at its longest, before the lease does. What is left open: a process that is
+suspended between that look at the clock and the send, for longer than the rest of its lease, may make a
+second job when it wakes. It then finds another job in the row, and stops its own.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+from ...errors import (
+    BadInput,
+    CloudRefused,
+    CloudSilent,
+    JobsError,
+    NoCredentials,
+    NotFound,
+    NotSent,
+    OverLimit,
+    Throttled,
+    Unreached,
+)
+from .claim import Claim, Claims
+from .patience import Lease, now, patiently, pause
+from .platform import Found, Platform
+
+WRITES = 3
+"""Changes of a row that may stay unanswered."""
+WAIT_LEASES = 3
+"""For how many leases of others a client waits."""
+NOT_MADE = (CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled, Unreached)
+"""Of a request that was sent."""
+AGAIN = "run the same command with the same --key again: it makes no second job"
+
+log = logging.getLogger("accel.jobs.claims")
+
+
+def submit(platform: Platform, claims: Claims) -> str:
+    """The id of the job of the platform's key, made now or before.
+
+    Raises BadInput where the key is another job's, NoCredentials, CloudRefused, NotFound and OverLimit where nothing
+    was made, CloudSilent where that is not known: submit the same key again.
+    """
+    with claims.alone(platform.key):
+        return _Submission(platform, claims).run()
+
+
+class _Submission:
+    """One key, being submitted."""
+
+    def __init__(self, platform: Platform, claims: Claims) -> None:
+        self._platform = platform
+        self._name, self._key, self._spec = platform.name, platform.key, platform.spec
+        self._pace = platform.pace
+        self._claims = claims
+        self._owner = uuid.uuid4().hex
+        self._in_doubt = False
+        """Whether a job of this key may exist that nobody has seen."""
+        self._seen: set[str] = set()
+        """Jobs of this key that were made or found here: one, but for what is left open above."""
+        self._unwritten = 0
+        """Changes of the row that were not answered."""
+
+    def run(self) -> str:
+        """The job's id."""
+        deadline = now() + WAIT_LEASES * self._pace.lease_s
+        taken: Claim | None = None
+        job_id: str | None = None
+        while True:
+            looked = now()
+            try:
+                claim = self._claims.read(self._key)
+            except JobsError:
+                if job_id is None:
+                    raise
+                return self._unrecorded(job_id)
+            if claim and claim.spec_hash != self._spec:
+                raise self._other_job(claim.job_name, claim.job_id)
+            if claim and claim.job_id:
+                return self._settled(claim.job_id)
+            if job_id and (self._unwritten > WRITES or looked > deadline):
+                return self._unrecorded(job_id)
+            if looked > deadline:
+                raise CloudSilent(f"{self._name}: another client holds its key and makes no job", AGAIN)
+            if claim is None:
+                taken = None
+                self._claim(None)
+            elif claim.owner == self._owner:
+                lease = Lease(looked + claim.lease_until - self._claims.now())
+                job_id = job_id or self._make(claim, taken, lease)
+                self._write("recorded", partial(self._claims.finish, claim, job_id))
+            elif claim.lease_until < self._claims.now():
+                taken = claim
+                self._claim(claim)
+            else:
+                pause(self._pace.poll_s)
+
+    def _claim(self, seen: Claim | None) -> None:
+        until = int(self._claims.now() + self._pace.lease_s)
+        mine = Claim(self._key, self._spec, self._owner, until, self._name)
+        log.debug("claiming")
+        put = self._claims.put if seen is None else partial(self._claims.take_over, seen)
+        self._write("claimed", partial(put, mine))
+
+    def _write(self, done: str, change: Callable[[], None]) -> None:
+        """A change of the row; the next read tells whether it was made. Raises after a few that were not
+        answered, unless there is a job, which counts for more than its row."""
+        try:
+            change()
+        except JobsError as error:
+            log.debug("unanswered: %s", error.message)
+            self._unwritten += 1
+            if not self._seen and (self._unwritten > WRITES or not isinstance(error, CloudSilent)):
+                raise
+            pause(self._pace.poll_s)
+        log.debug(done)
+
+    def _make(self, claim: Claim, taken: Claim | None, lease: Lease) -> str:
+        """The id of a job that was found or made. After an error the claim is let go."""
+        self._in_doubt = taken is not None
+        try:
+            job_id = self._made_before(taken, lease)
+            if job_id is None:
+                self._platform.prepare(lease)
+                job_id = self._send(lease)
+        except JobsError as error:
+            self._let_go(claim)
+            if self._in_doubt and not isinstance(error, BadInput):
+                message = f"{error.message}; whether {self._name} was made is not known"
+                raise CloudSilent(message, AGAIN) from error
+            raise
+        self._seen.add(job_id)
+        return job_id
+
+    def _made_before(self, taken: Claim | None, lease: Lease) -> str | None:
+        """A job of an earlier claim; without a shared table, of another machine too."""
+        if taken is None:
+            return None if self._claims.shared else self._look(lease, 0)
+        age_s = self._claims.now() - taken.lease_until
+        job_id = self._look(lease, self._pace.quiet_s - age_s)
+        forgetting = self._platform.forgetting
+        if job_id is None and forgetting and age_s > forgetting.after_s:
+            raise BadInput(f"key: it was claimed for {self._name} {forgetting.words}", "use another --key")
+        self._in_doubt = False
+        return job_id
+
+    def _send(self, lease: Lease) -> str:
+        for last in (False, True):
+            try:
+                return patiently(self._send_once, lease, self._pace.call_s, self._platform.turn)
+            except (Throttled, NotSent):
+                raise
+            except CloudSilent as error:
+                log.debug("in doubt: %s", error.message)
+                job_id = self._look(lease, self._pace.quiet_s) if self._in_doubt else None
+                if job_id is not None:
+                    return job_id
+                if last:
+                    raise
+                if not self._in_doubt:
+                    pause(self._pace.poll_s)  # nothing was sent
+                self._in_doubt = False
+        raise AssertionError
+
+    def _send_once(self) -> str:
+        log.debug("sending")
+        # Set first: an exception of any other kind, Ctrl-C too, also leaves the call in doubt.
+        before, self._in_doubt = self._in_doubt, True
+        try:
+            job_id = self._platform.send()
+        except NOT_MADE:
+            self._in_doubt = before
+            raise
+        log.debug("sent")
+        return job_id
+
+    def _look(self, lease: Lease, quiet_s: float) -> str | None:
+        """The oldest job of this key, once one is listed; None if none was by the end of the quiet period."""
+        until = now() + quiet_s
+        wait_s = 0.2
+        while True:
+            found = self._listed()
+            if found:
+                self._seen.update(job.id for job in found)
+                return min(found).id
+            if found is not None and now() >= until:
+                return None
+            if not lease.allows(wait_s + self._pace.call_s):
+                raise CloudSilent(f"{self._name}: whether it was made could not be seen in time", AGAIN)
+            pause(wait_s)
+            wait_s = min(2 * wait_s, 3)
+
+    def _listed(self) -> list[Found] | None:
+        """The jobs of this key; None where that cannot be seen just now."""
+        try:
+            found = self._platform.listed()
+        except CloudSilent as error:
+            log.debug("not seen: %s", error.message)
+            return None
+        except (CloudRefused, NoCredentials, NotFound) as error:
+            if not self._in_doubt:
+                raise
+            raise CloudSilent(f"whether {self._name} was made is not known: {error.message}", AGAIN) from error
+        for job in found:
+            if job.spec != self._spec:
+                raise self._other_job(self._name, job.id)
+        return found
+
+    def _unrecorded(self, job_id: str) -> str:
+        log.warning("%s was made as %s, but its claim could not be completed", self._name, job_id)
+        return job_id
+
+    def _settled(self, job_id: str) -> str:
+        for other in sorted(self._seen - {job_id}):
+            log.warning("%s is a duplicate of %s and is stopped", other, job_id)
+            self._platform.stop(other, f"duplicate of {job_id}: the same submission key")
+        return job_id
+
+    def _let_go(self, claim: Claim) -> None:
+        try:
+            if self._in_doubt:
+                self._claims.end_lease(claim)
+            else:
+                self._claims.forget(claim)
+        except JobsError as error:
+            log.debug("the lease ends by itself: %s", error.message)
+
+    def _other_job(self, job_name: str, job_id: str | None) -> BadInput:
+        return BadInput(
+            f"key: it was used for another request: {job_name}{f' ({job_id})' if job_id else ''}",
+            "submit the job as it was then, or use another --key",
+        )

@@ -1,0 +1,133 @@
+"""Jobs of Google Batch in one region of a project."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from accel.contract.google_jobs import GoogleBatchTarget
+
+from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ...errors import BadInput
+from ...google_api import Google
+from ...job import Job
+from ...keys import platform_name
+from ...timing import Timing
+from ..rate import Rate
+from .marks import KIND, Scope
+
+__all__ = ["KIND", "GoogleBatchBackend"]
+
+THREADS = 16
+_ANY_KEY = "0" * 64
+SUBMITS_PER_S = 95
+"""A region takes 6,000 changes a minute, which cancels are too. Source: https://docs.cloud.google.com/batch/quotas"""
+
+
+class GoogleBatchBackend:
+    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
+
+    A reference is `google-batch:<project>.<region>/<job id>`.
+    """
+
+    def __init__(self, target_name: str, target: GoogleBatchTarget, *, timing: Timing | None = None) -> None:
+        self._target_name: str | None = target_name
+        self._target: GoogleBatchTarget | None = target
+        self._scope = Scope(target.project, target.region)
+        self._timing, self._google = timing, Google(timing)
+        self._rate: Rate | None = None
+
+    @classmethod
+    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "GoogleBatchBackend":
+        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
+        backend = cls.__new__(cls)
+        backend._target_name = backend._target = None
+        backend._scope = Scope.parse(scope)
+        backend._timing, backend._google = timing, Google(timing)
+        backend._rate = None
+        return backend
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The Job of the API for a job. See render.render."""
+        from .render import render
+
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
+
+    def submit(self, request: Request) -> JobRef:
+        """The one job of request.key. See submit.py."""
+        from .submit import submit
+
+        return submit(request, self._google, self._rate.turn if self._rate is not None else lambda: None)
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """Of one process; they share connections and a rate."""
+        self._rate = Rate(submits_per_s or SUBMITS_PER_S)
+        return THREADS
+
+    def stop(self) -> None:
+        """Requests that have not been sent are not sent any more."""
+        if self._rate is not None:
+            self._rate.close()
+
+    def status(self, ref: JobRef) -> Status:
+        """From the job and, where they are few, its tasks. Raises NotFound."""
+        from .states import status
+
+        return status(self._google, self._scope, self._checked(ref))
+
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """Many with a few lists; without those that Batch does not know."""
+        from .states import statuses
+
+        return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """The region's jobs, newest first; tasks and nodes are part of their job."""
+        from .states import listed
+
+        return listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
+        from .states import cancel
+
+        cancel(self._google, self._scope, self._checked(ref))
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
+        from .logs import logs
+
+        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow)
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """What was sent, under another id."""
+        from .again import again
+
+        return again(self._google, self._scope, self._checked(ref), key)
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be
+        rendered. See quota.py."""
+        from .quota import quota
+
+        try:
+            request = self.render(job, platform_name(job.name, _ANY_KEY), _ANY_KEY)
+        except BadInput:
+            return QuotaAnswer()
+        return quota(request, self._timing)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
+        from .explain import explain
+
+        return explain(self._google, self._scope, self._checked(ref))
+
+    def _needed(self, verb: str) -> tuple[str, GoogleBatchTarget]:
+        if self._target is None or self._target_name is None:
+            raise BadInput(f"{verb}: needs a target; a region alone does not say what jobs run on")
+        return self._target_name, self._target
+
+    def _checked(self, ref: JobRef) -> JobRef:
+        if (ref.kind, ref.scope) != (KIND, str(self._scope)):
+            raise BadInput(f"{ref} is not a job of {KIND}:{self._scope}")
+        return ref

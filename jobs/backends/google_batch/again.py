@@ -1,0 +1,42 @@
+"""A job once more, from what Batch says of it."""
+
+import json
+from typing import Any
+
+from ...backend import JobRef, Request
+from ...google import entries, mapping
+from ...google_api import Google
+from ...keys import NAMED_DIGITS, platform_name
+from . import marks
+from .found import look
+from .marks import Scope
+
+OUTPUT = ("name", "uid", "status", "createTime", "updateTime")
+"""What Batch says and is not told."""
+PREDEFINED = ("goog-", "google-", "batch-job-id", "batch-job-uid", "batch-node")
+"""What labels of Batch's own begin with. Source:
+https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
+
+
+def again(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
+    """The request for the same job under a new key. Raises NotFound where Batch has forgotten the job."""
+    found = look(google, scope, ref.id)
+    name = str(found.labels.get(marks.NAME) or ref.id[: marks.ID_MAX - NAMED_DIGITS - 1])
+    target = str(found.labels.get(marks.TARGET, ""))
+    new = marks.job_id(platform_name(name, key))
+    job = {field: value for field, value in found.body.items() if field not in OUTPUT}
+    if marks.MAKER in found.labels:
+        # The old id is in variables and folders too; its last twelve digits make it no other word.
+        job = json.loads(json.dumps(job).replace(ref.id, new))
+    job["labels"] = _own(job.get("labels"))
+    if "labels" in (allocation := mapping(job.get("allocationPolicy")) or {}):
+        job["allocationPolicy"] = {**allocation, "labels": _own(allocation["labels"])}
+    groups = (mapping(each) or {} for each in entries(job.get("taskGroups")))
+    job["taskGroups"] = [{field: each[field] for field in each if field != "name"} for each in groups]
+    return Request(
+        marks.KIND, target, new, key, {"parent": scope.parent, "job": marks.labelled(job, name, key, target)}
+    )
+
+
+def _own(labels: Any) -> dict[str, Any]:
+    return {name: text for name, text in (mapping(labels) or {}).items() if not name.startswith(PREDEFINED)}

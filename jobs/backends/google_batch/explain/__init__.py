@@ -1,0 +1,197 @@
+"""Why a job on Google Batch waits or failed: one cause, judged by what Batch and its logs say. Reads only."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ....backend import Explanation, JobRef, Phase
+from ....errors import NotFound
+from ....google_api import Google
+from ... import outcome
+from ..found import KEPT, look
+from ..marks import Scope
+from .facts import Facts
+from .table import CAUSES
+from .words import AGENT, DOCKER, EVENTS, NOT_STARTED, OF_BATCH, OWN_CODES, Row
+
+__all__ = ["CAUSES", "explain"]
+
+NEW_S = 60
+"""Until then silence is no sign."""
+SLOW_S = 20 * 60
+"""A VM that boots takes less; Batch gives it 18 minutes to report. Source: the event of agent-silent."""
+GIVEN_UP_S = 2 * 24 * 3600 - 600
+WIDTH = 400
+PULL_FAILED, DOCKER_FAILED, OWN = 1, 125, 50000
+"""Exit codes; from the last on they are Batch's own. Source of the second:
+https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
+
+
+def explain(google: Google, scope: Scope, ref: JobRef) -> Explanation:
+    """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+    try:
+        job = look(google, scope, ref.id)
+    except NotFound as missing:
+        where = f"Batch in {scope.region} of project {scope.project} has no job {ref.id}"
+        return _because("unknown-job", where, (missing.message,), f"check the reference; {KEPT}")
+    facts = Facts(google, scope, ref, job)
+    order = (_stopping,) if job.state == "CANCELLATION_IN_PROGRESS" else _ORDER[facts.status.phase]
+    told = next((said for cause in order if (said := cause(facts))), None) or _unknown(facts)
+    return replace(told, unread=tuple(dict.fromkeys(facts.unread)))
+
+
+def _because(cause: str, reason: str, evidence: Iterable[str], next_step: str) -> Explanation:
+    assert cause in CAUSES, cause
+    return Explanation(cause, reason, tuple(_cut(line) for line in evidence if line), next_step)
+
+
+def _by(rows: Sequence[Row], texts: Iterable[str], *more: str) -> Explanation | None:
+    """The newest text that has the words of a row; the first row of those that it has."""
+    for text in texts:
+        for row in rows:
+            if row.pattern.search(text):
+                return _because(row.cause, row.reason, (text, *more), row.next_step)
+    return None
+
+
+def _held(facts: Facts) -> Explanation | None:
+    return _by(EVENTS, facts.said)
+
+
+def _queued(facts: Facts) -> Explanation:
+    if facts.age_s < NEW_S:
+        return _because("new", "the job was made a moment ago", (), "wait a few seconds")
+    step = "wait: Batch gives no reason, and gives up after two days; google_batch.priority puts a job before others"
+    return _because("queued", "Batch has the job, and has not begun with it", facts.said[:3], step)
+
+
+def _agent(facts: Facts) -> Explanation | None:
+    return _by(AGENT, facts.agent)
+
+
+def _starting(facts: Facts) -> Explanation:
+    if facts.age_s < SLOW_S:
+        return _because("starting", "its VMs are being made, or boot", facts.said[:3], "wait a few minutes")
+    step = (
+        "VMs that boot and do not report end the job after a while; has the account that jobs run as "
+        "roles/batch.agentReporter, and the subnetwork Private Google Access?"
+    )
+    return _because("starting", "its VMs are still being made, or boot", facts.said[:3], step)
+
+
+def _stopping(facts: Facts) -> Explanation:
+    return _because("stopping", "someone cancelled the job, and its VMs are being cleaned up", facts.said[:1], "wait")
+
+
+def _waiting_again(facts: Facts) -> Explanation | None:
+    """A task of one whose VM went waits for the next."""
+    counts = facts.job.counts
+    if counts.get("RUNNING") or counts.get("ASSIGNED") or not counts.get("PENDING"):
+        return None
+    if held := _by(EVENTS, facts.said_since_begun):
+        return held
+    lost = [event.text for task in facts.tasks for event in task.failures]
+    return _because("again", "a task was lost or failed, and waits for another VM", lost[-3:], "wait") if lost else None
+
+
+def _parallel(facts: Facts) -> Explanation | None:
+    counts, most = facts.job.counts, facts.job.group.get("parallelism")
+    running = counts.get("RUNNING", 0) + counts.get("ASSIGNED", 0)
+    if not counts.get("PENDING") or facts.job.several != "task":
+        return None
+    told = (f"{counts['PENDING']} tasks wait, {running} run", f"parallelism is {most or 'left to Batch'}")
+    step = "`parallelism` in the job file lets more run at once, up to 5,000; quotas and capacity may be smaller"
+    held = _by(EVENTS, facts.said_since_begun, *told)
+    if held and (most is None or running < int(most)):
+        return held
+    return _because("parallelism", "the job runs, and some of its tasks wait for their turn", told, step)
+
+
+def _well(facts: Facts) -> Explanation:
+    if facts.status.phase is Phase.SUCCEEDED:
+        again = (
+            () if facts.job.state == "SUCCEEDED" else (f"Batch calls it {facts.job.state}, and all tasks succeeded",)
+        )
+        return _because("succeeded", "the job has succeeded: there is nothing to explain", again, "")
+    return _because("running", "the job runs: it neither waits nor has it failed", (), "`accel-jobs logs -f REF`")
+
+
+def _ended_by_someone(facts: Facts) -> Explanation | None:
+    if facts.job.state == "DELETION_IN_PROGRESS":
+        return _because("deleted", "someone deletes the job", facts.said[:1], "submit the job file again")
+    if facts.job.state != "CANCELLED":
+        return None
+    return _because("stopped", "someone cancelled the job", facts.said[:1], "`accel-jobs retry REF` runs it again")
+
+
+def _own_code(facts: Facts) -> Explanation | None:
+    """A code of Batch's own that the decisive attempt ended with; those of attempts before do not count."""
+    code = facts.status.exit_code
+    if code not in OWN_CODES:
+        return None
+    cause, reason, step = OWN_CODES[code]
+    ends = facts.task.failures[-1:] if facts.task else []
+    lost = f"{facts.status.lost} attempts lost their VM" if facts.status.lost > 1 else ""
+    told = (*(event.text for event in ends), *facts.whose, lost)
+    return _because(cause, reason, told if any(told) else facts.said[:1], step)
+
+
+def _never_began(facts: Facts) -> Explanation | None:
+    if facts.status.started is not None:
+        return None
+    found = _by(EVENTS, facts.said) or _by(AGENT, facts.agent)
+    if found is not None or facts.task is not None:
+        return found
+    stopped, created = facts.status.stopped, facts.status.created
+    if stopped and created and (stopped - created).total_seconds() >= GIVEN_UP_S:
+        step = "a smaller or another machine, more zones, or a quota that is raised; then `accel-jobs retry REF`"
+        return _because("waited-too-long", "it waited for two days, and Batch gave it up", facts.said[:2], step)
+    return None
+
+
+def _not_started(facts: Facts) -> Explanation | None:
+    """The container, or what it needs, was not made. Batch gives 1 for an image that it cannot pull, which programs
+    give too: there only docker's words in the agent's log tell."""
+    code = facts.status.exit_code
+    if code == PULL_FAILED:
+        return _by(NOT_STARTED, filter(DOCKER.search, facts.agent), *facts.whose)
+    if code is not None and code != DOCKER_FAILED and code < OWN:
+        return None
+    printed = list(facts.lines or ())[::-1]
+    found = _by(NOT_STARTED, [*printed, *facts.agent], *facts.whose)
+    if found is not None or code != DOCKER_FAILED:
+        return found
+    step = "the lines are docker's own; look at image, entrypoint, docker_options and mounts"
+    shown = outcome.last(facts.lines) or tuple(facts.agent[:3])
+    return _because("container", "docker did not start the container (exit code 125)", (*shown, *facts.whose), step)
+
+
+def _outcome(facts: Facts) -> Explanation | None:
+    """What the exit code and the end of the log say."""
+    code = facts.status.exit_code
+    if code is None or code >= OWN:
+        return None
+    told = outcome.explain(outcome.Ended(code, facts.lines, facts.gpus))
+    if told is None:
+        return None
+    return replace(told, evidence=(*told.evidence, *facts.whose), next_step=OF_BATCH.get(told.cause, told.next_step))
+
+
+def _unknown(facts: Facts) -> Explanation:
+    status = facts.status
+    told = (f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}",)
+    step = f"`gcloud batch jobs describe {facts.ref.id} --location {facts.scope.region}` shows all that Batch knows"
+    return _because("unknown", "unknown: no known cause fits what could be read", (*told, *facts.said[:4]), step)
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+
+
+_ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
+    Phase.QUEUED: (_held, _queued),
+    Phase.STARTING: (_held, _agent, _starting),
+    Phase.RUNNING: (_waiting_again, _parallel, _well),
+    Phase.SUCCEEDED: (_well,),
+    Phase.FAILED: (_ended_by_someone, _own_code, _never_began, _not_started, _outcome),
+}

@@ -1,0 +1,104 @@
+"""What tasks print, from Cloud Logging: the lines of all tasks by one query, each once.
+
+Batch's agent writes what a task prints to the log batch_task_logs, with the job's uid and the task among its labels,
+and what it does itself to batch_agent_logs. Source: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ...backend import JobRef, LogLine
+from ...errors import BadInput
+from ...google import mapping
+from ...google_api import Google
+from ..cloud_logging import Entry, Tail, last, moment, said
+from . import marks
+from .found import Found, look
+from .marks import Scope
+from .states import found_at, moved, phase
+
+TASKS, AGENT = "batch_task_logs", "batch_agent_logs"
+SKEW = timedelta(days=1)
+"""How far the clock of a VM may be behind."""
+
+_TASK = re.compile(rf"-{marks.GROUP}-(\d+)(?:/(\d+))?")
+"""Of a label task_id: the task's index, and where the agent says so how often it was begun before. Sources:
+https://docs.cloud.google.com/batch/docs/troubleshooting#vm_reporting_timeout_50002,
+https://github.com/opentargets/gentropy"""
+
+
+def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+    """The lines of all tasks or nodes side by side, or of one. Raises NotFound, and BadInput for a task that there is
+    not, and for a job whose logs go elsewhere."""
+    job = look(google, scope, ref.id)
+    if task is not None and not (job.several and 0 <= task < job.count):
+        word = job.several or "task"
+        has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
+        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    if job.logs_path:
+        raise BadInput(f"{ref}: its logs are not in Cloud Logging, they are in {job.logs_path} of a mount")
+    tail = Tail(google, scope.project, query(scope, job.uid, TASKS, task), made(job) - SKEW)
+    return said(tail, _shown(job, task), _stopped(google, scope, job) if follow else None)
+
+
+def agent(google: Google, scope: Scope, job: Found, count: int) -> list[str]:
+    """The newest lines of Batch's own on the job's VMs, the oldest first."""
+    return _newest(google, scope, job, query(scope, job.uid, AGENT), count)
+
+
+def printed(google: Google, scope: Scope, job: Found, task: int | None, count: int) -> list[str]:
+    """The newest lines of a task, or of all, the oldest first."""
+    return _newest(google, scope, job, query(scope, job.uid, TASKS, task), count)
+
+
+def _newest(google: Google, scope: Scope, job: Found, asked: str, count: int) -> list[str]:
+    since = f'timestamp>="{(made(job) - SKEW).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    return [text(entry) for entry in last(google, scope.project, f"{asked} AND {since}", count)]
+
+
+def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
+    """For one of the job's logs; for one task's part of it."""
+    found = f'logName="projects/{scope.project}/logs/{log}" AND labels.job_uid="{uid}"'
+    if task is None:
+        return found
+    name = f"{uid}-{marks.GROUP}-{task}"
+    return f'{found} AND (labels.task_id="{name}" OR labels.task_id:"{name}/")'
+
+
+def text(entry: Entry) -> str:
+    """A line; what a program printed as JSON comes as that."""
+    if "textPayload" in entry:
+        return str(entry["textPayload"]).rstrip("\n")
+    payload: dict[str, Any] = mapping(entry.get("jsonPayload")) or {}
+    return str(payload["message"]) if set(payload) == {"message"} else json.dumps(payload, sort_keys=True)
+
+
+def made(job: Found) -> datetime:
+    """When the job was."""
+    return found_at(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
+
+
+def _stopped(google: Google, scope: Scope, job: Found) -> Callable[[], datetime | None]:
+    def stopped() -> datetime | None:
+        now = look(google, scope, job.name)
+        if not phase(now).ended:
+            return None
+        return moved(now, now.state) or found_at(now, "updateTime") or datetime.now(UTC)
+
+    return stopped
+
+
+def _shown(job: Found, task: int | None) -> Callable[[Entry], LogLine | None]:
+    def line(entry: Entry) -> LogLine | None:
+        at = moment(entry.get("timestamp"))
+        whose = _TASK.search(str((mapping(entry.get("labels")) or {}).get("task_id", "")))
+        if at is None:
+            return None
+        place = f"{job.several} {whose[1]}" if whose and job.several and task is None else ""
+        again = f"attempt {int(whose[2]) + 1}" if whose and int(whose[2] or 0) else ""
+        return LogLine(at, text(entry), f"{place} {again}".strip())
+
+    return line

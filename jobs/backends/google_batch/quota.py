@@ -1,0 +1,42 @@
+"""Whether the project's quotas could ever hold the VMs that a request asks for: those that must be there at once."""
+
+from accel.catalog import UnknownName, machine
+
+from ...backend import QuotaAnswer, Request
+from ...timing import Timing
+from ..vms.quota import check, gpus
+from .found import Found, first
+
+PREEMPTIBLE = ("SPOT", "PREEMPTIBLE", "FLEX_START")
+"""Provisioning that counts towards the preemptible quotas. Source of the last:
+https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
+
+
+def quota(request: Request, timing: Timing | None = None) -> QuotaAnswer:
+    """Nothing for machines without GPUs, and for those of an instance template or a reservation."""
+    _, project, _, region = str(request.body["parent"]).split("/")
+    job = Found(request.body["job"])
+    kind = job.policy.get("machineType")
+    if not kind or job.policy.get("reservation"):
+        return QuotaAnswer()
+    attached = first(job.policy.get("accelerators"))
+    count = int(attached.get("count") or _built_in(str(kind)))
+    spot = job.policy.get("provisioningModel") in PREEMPTIBLE
+    # Only the region of a zone counts.
+    zone = f"{region}-a"
+    wanted = gpus([zone], str(kind), attached.get("type"), count, _vms(job), spot=spot)
+    return check(project, wanted, timing)
+
+
+def _built_in(kind: str) -> int:
+    try:
+        return machine("gcp", kind).whole_accelerators
+    except UnknownName:
+        return 0
+
+
+def _vms(job: Found) -> int:
+    """Of nodes all, of an array one: its tasks can wait for each other."""
+    if job.several != "node":
+        return 1
+    return -(-job.count // int(job.group.get("taskCountPerNode") or 1))

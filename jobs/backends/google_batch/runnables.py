@@ -1,0 +1,167 @@
+"""The steps of each task: containers, scripts and barriers."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from accel.rules import Finding, containers, google_batch, google_batch_runnables, placeholders, under
+
+from ...blocks_google import GoogleBatch, Runnable
+from ...job import Job
+from . import nodes
+from .storage import Mounted
+
+READY, DONE = "nodes-ready", "nodes-done"
+"""Barriers of nodes: none begins before all are there, and none goes while another still needs it. Source:
+https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
+
+
+def faults(job: Job, block: GoogleBatch) -> list[str]:
+    """Fields that do not go together."""
+    found: list[str] = []
+    if block.runnables:
+        beside = {"image": job.image, "command": job.command, "google_batch.args": block.args}
+        found += [
+            f"google_batch.runnables: are beside {name}; use one of the two" for name, has in beside.items() if has
+        ]
+        if block.docker_options:
+            found.append("google_batch.docker_options: are of a job's one container; write them into its runnables")
+        if job.shm_mib and not any(each.image for each in block.runnables):
+            found.append("shm_mib: is of a container, and no runnable has an image")
+        return found
+    if block.args and job.command:
+        found.append("google_batch.args: are for the image's own entry point, and command takes its place; use one")
+    if not job.image:
+        alone = {
+            "shm_mib": job.shm_mib,
+            "google_batch.args": block.args,
+            "google_batch.docker_options": block.docker_options,
+        }
+        found += [f"{name}: is of a container, and there is no image" for name, has in alone.items() if has]
+        if not job.command:
+            found.append("command: is missing, and there is no image that would have one")
+    elif job.nodes > 1 and not job.command:
+        found.append(
+            "command: is missing; a job of several nodes runs it after what tells it of the others, which the image's "
+            "own entry point cannot"
+        )
+    return found
+
+
+def scripts(job: Job, block: GoogleBatch) -> bool:
+    """Whether a step runs on the VM itself."""
+    return any(each.script for each in block.runnables) if block.runnables else not job.image
+
+
+def findings(job: Job, block: GoogleBatch) -> list[Finding]:
+    """Of images, commands and options."""
+    kept = [mount.path for mount in job.mounts if not mount.read_only]
+    if not block.runnables:
+        found = _image(job.image, "image") + google_batch_runnables.docker_options(block.docker_options)
+        found += google_batch_runnables.command(job.command) if job.command else []
+        words = [*job.command, *block.args]
+        return found + _texts(words) + google_batch_runnables.local_output(words, job.env, kept)
+    kinds = ["barrier" if each.barrier else "script" if each.script else "container" for each in block.runnables]
+    found = google_batch_runnables.steps(kinds, [each.background for each in block.runnables])
+    for i, each in enumerate(block.runnables):
+        words = [*([each.entrypoint] if each.entrypoint else []), *each.command]
+        of_one = _image(each.image, "image") + google_batch_runnables.docker_options(each.docker_options)
+        of_one += google_batch_runnables.command(words) if each.entrypoint else []
+        of_one += _texts(words) + google_batch_runnables.local_output(words, each.env, kept)
+        of_one += containers.environment(each.env) + google_batch.environment(each.env)
+        found += under(f"runnables[{i}]", of_one)
+    return found + google_batch_runnables.local_output([], job.env, kept)
+
+
+def _image(image: str | None, field: str) -> list[Finding]:
+    if not image or image.startswith(containers.LOCAL):
+        return []
+    return containers.image(image, field) + placeholders.value(field, image)
+
+
+def _texts(words: Sequence[str]) -> list[Finding]:
+    return [found for word in words if "gs://" in word for found in placeholders.value("command", word)]
+
+
+def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bool) -> list[dict[str, Any]]:
+    """The runnables. `hosts`: whether tasks get the list of their VMs."""
+    several = job.nodes > 1
+    binds = [each.bind for each in volumes]
+    if hosts:
+        binds.append(f"{nodes.HOSTS_FILE}:{nodes.HOSTS_FILE}:ro")
+    if block.permissive_ssh:
+        binds += [f"{folder}:{folder}" for folder in nodes.SSH_FOLDERS]
+    if block.runnables:
+        return [_step(each, job, binds, hosts=hosts) for each in block.runnables]
+    words = google_batch_runnables.expanded(job.command)
+    if job.image:
+        argv = nodes.command(words) if several else words
+        made = {"container": _container(job.image, argv[:1], argv[1:] or block.args, binds)}
+        _options(made["container"], job, block.docker_options, hosts=hosts)
+    else:
+        made = {"script": {"text": f"{nodes.PRELUDE if several else ''}exec {shlex.join(words)}\n"}}
+    if not several:
+        return [made]
+    return [{"barrier": {"name": READY}}, made, {"barrier": {"name": DONE}}]
+
+
+def _container(image: str, entry: Sequence[str], commands: Sequence[str], binds: list[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {"imageUri": image}
+    if entry:
+        made["entrypoint"] = entry[0]
+    if commands:
+        made["commands"] = list(commands)
+    if binds:
+        made["volumes"] = list(binds)
+    return made
+
+
+def _options(container: dict[str, Any], job: Job, given: str | None, *, hosts: bool) -> None:
+    """Docker's options: GPUs are Batch's to add."""
+    options = given
+    for finding in google_batch_runnables.docker_options(given):
+        if finding.rule == google_batch_runnables.GPUS_OPTION.id:
+            options = str(finding.replacement) if finding.replacement else None
+    own: list[str] = []
+    if hosts and not (options and ("--network" in options or "--net" in options)):
+        # By it a container has its VM's name and ports.
+        own.append("--network=host")
+    if job.shm_mib:
+        own.append(f"--shm-size={job.shm_mib}m")
+    if options:
+        own.append(options)
+    if own:
+        container["options"] = " ".join(own)
+
+
+def _step(each: Runnable, job: Job, binds: list[str], *, hosts: bool) -> dict[str, Any]:
+    several = job.nodes > 1
+    made: dict[str, Any] = {}
+    if each.barrier:
+        return {"barrier": {"name": each.barrier}}
+    if each.script:
+        made["script"] = {"text": (nodes.script(each.script) if several else None) or each.script}
+    else:
+        words = google_batch_runnables.expanded([each.entrypoint, *each.command]) if each.entrypoint else []
+        words = nodes.command(words) if several and words else words
+        made["container"] = _container(each.image or "", words[:1], words[1:] or each.command, binds)
+        _options(made["container"], job, each.docker_options, hosts=hosts)
+    if each.env:
+        made["environment"] = {"variables": dict(sorted(each.env.items()))}
+    flags = {"background": each.background, "alwaysRun": each.always_run, "ignoreExitStatus": each.ignore_exit_status}
+    made |= {name: True for name, on in flags.items() if on}
+    if each.timeout_s:
+        made["timeout"] = f"{each.timeout_s}s"
+    return made
+
+
+def untold(job: Job, block: GoogleBatch) -> list[str]:
+    """Warnings: steps of a job of several nodes that are not told of the others."""
+    if job.nodes == 1:
+        return []
+    return [
+        f"google_batch.runnables[{i}]: is not told of the other nodes, for want of "
+        + ("a shell as its interpreter" if each.script else "an entrypoint")
+        for i, each in enumerate(block.runnables)
+        if (each.script and nodes.script(each.script) is None) or (each.image and not each.entrypoint)
+    ]

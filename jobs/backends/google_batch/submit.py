@@ -1,0 +1,90 @@
+"""Makes the job of a request, so that one key makes one job.
+
+The job's id is made from the key and Batch takes an id once; for an hour it also knows the request's id. So a create
+that was not answered is made again, and either is ignored or finds what the first one made. The key is remembered for
+as long as the job is there: 60 days after its end. Sources:
+https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs/create,
+https://docs.cloud.google.com/batch/docs/view-jobs-tasks
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from ...backend import JobRef, Request
+from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
+from ...google_api import Conflict, Google
+from ...timing import pause
+from . import marks
+from .found import Found, is_job, look
+from .marks import Scope
+
+AGAIN = "run the same command with the same --key again: it makes no second job"
+
+
+def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: None) -> JobRef:
+    """The job of request.key, made now or before; `turn` waits until a request may be sent.
+
+    Raises BadInput where the key is another job's, NoCredentials, CloudRefused and NotFound where nothing was made,
+    CloudSilent where that is not known: submit the same key again.
+    """
+    scope = _scope(request)
+    found = _made(google, scope, request, turn)
+    asked: dict[str, Any] = request.body["job"]["labels"]
+    if any(found.labels.get(label) != asked[label] for label in (marks.KEY, marks.SPEC)):
+        raise BadInput(
+            f"key: it was used for another request: {request.name}",
+            "submit the job as it was then, or use another --key",
+        )
+    return scope.ref(request.name)
+
+
+def request_id(key: str) -> str:
+    """A UUID for the key."""
+    return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
+
+
+def _scope(request: Request) -> Scope:
+    _, project, _, region = str(request.body["parent"]).split("/")
+    return Scope(project, region)
+
+
+def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> Found:
+    """The job, made now or found."""
+    path, job, sent = f"v1/{scope.parent}/jobs", request.body["job"], request_id(request.key)
+    attempts, in_doubt = google.timing.attempts, False
+    for attempt in range(attempts):
+        turn()
+        try:
+            answer = google.post("batch", path, job, jobId=request.name, requestId=sent)
+            if is_job(answer, request.name):
+                return Found(answer)
+            silent: CloudSilent | None = CloudSilent(f"batch create {request.name}: the answer is not the job")
+        except Conflict:
+            silent = None
+        except CloudSilent as error:
+            silent = error
+        except (CloudRefused, NoCredentials, NotFound) as refused:
+            if not in_doubt:
+                raise
+            # One that was not answered may have been carried out.
+            silent = CloudSilent(refused.message)
+        not_made = isinstance(silent, Throttled | Unreached)
+        in_doubt = in_doubt or not (not_made or silent is None)
+        found = None if not_made and not in_doubt else _there(google, scope, request.name)
+        if found is not None:
+            return found
+        if silent is not None and attempt + 1 == attempts:
+            unknown = f"; whether {request.name} was made is not known" if in_doubt else ""
+            raise CloudSilent(f"{silent.message}{unknown}", AGAIN) from silent
+        pause(google.timing, attempt)
+    raise CloudSilent(f"{request.name}: its name is taken by what is being deleted, or cannot be seen just now", AGAIN)
+
+
+def _there(google: Google, scope: Scope, name: str) -> Found | None:
+    """The job; None where it is not there, or going, or cannot be seen just now."""
+    try:
+        found = look(google, scope, name)
+    except (NotFound, CloudRefused, CloudSilent, NoCredentials):
+        return None
+    return None if found.state == "DELETION_IN_PROGRESS" else found

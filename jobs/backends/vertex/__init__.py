@@ -1,0 +1,138 @@
+"""Custom jobs of Vertex AI."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from accel.contract.google_jobs import VertexTarget
+
+from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ...errors import BadInput
+from ...google_api import Google
+from ...job import Job
+from .marks import KIND, Scope
+from .pace import THREADS, Timing
+
+if TYPE_CHECKING:
+    from ..claims.claim import Claims
+
+__all__ = ["KIND", "Timing", "VertexBackend"]
+
+class VertexBackend:
+    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
+
+    A reference is `vertex:<project>.<region>/<number of the custom job>`.
+    """
+
+    KIND = KIND
+
+    def __init__(self, name: str, target: VertexTarget, *, timing: Timing | None = None) -> None:
+        self._of(Scope(target.project, target.region), timing)
+        self._target_name: str | None = name
+        self._target: VertexTarget | None = target
+
+    @classmethod
+    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "VertexBackend":
+        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
+        backend = cls.__new__(cls)
+        backend._of(Scope.parse(scope), timing)
+        backend._target_name = backend._target = None
+        return backend
+
+    def _of(self, scope: Scope, timing: Timing | None) -> None:
+        self._scope, self._timing = scope, timing or Timing()
+        self._google = Google(self._timing)
+        self._rate = self._timing.rate()
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The CustomJob for a job. See render.render."""
+        from .render import render
+
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
+
+    def submit(self, request: Request) -> JobRef:
+        """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
+        from .submit import submit
+
+        return submit(request, self._google, self._claims(request), self._timing, self._rate.turn)
+
+    def _claims(self, request: Request) -> "Claims":
+        """In the target's database; without one, those of this machine alone."""
+        if self._target is None or self._target.claims is None:
+            from ..claims.files import FileClaims
+
+            return FileClaims(f"{KIND}:{request.body['parent']}")
+        from .firestore_claims import FirestoreClaims
+
+        return FirestoreClaims(self._google, self._target.claims)
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """Of one process they share a session and a rate: a little less than Vertex takes, where nothing is said."""
+        self._rate = self._timing.rate(submits_per_s)
+        return THREADS
+
+    def stop(self) -> None:
+        """Requests that have not been sent are not sent any more."""
+        self._rate.close()
+
+    def status(self, ref: JobRef) -> Status:
+        """From the custom job. Raises NotFound."""
+        from .states import status
+
+        return status(self._google, self._scope, self._checked(ref))
+
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """Many with a few lists; without those that Vertex does not know."""
+        from .states import statuses
+
+        return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """The region's jobs that were made here, newest first."""
+        from .states import list_jobs
+
+        return list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """Asks Vertex to stop the job; it keeps no reason. An ended job stays as it is."""
+        from .found import cancel
+
+        cancel(self._google, self._scope, self._checked(ref).id)
+
+    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+        """Every replica's lines; nodes side by side, unless `task` names one."""
+        from .logs import logs
+
+        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow)
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """What was sent, under another name."""
+        from .again import again
+
+        return again(self._google, self._scope, self._checked(ref), key)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
+        from .explain import explain
+
+        return explain(self._google, self._scope, self._checked(ref))
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
+        from .quota import check
+
+        _, target = self._needed("quota")
+        body = self.render(job, job.name, "0" * 64).body
+        return check(body["customJob"], target.project, target.region)
+
+    def _needed(self, verb: str) -> tuple[str, VertexTarget]:
+        if self._target is None or self._target_name is None:
+            raise BadInput(f"{verb}: needs a target; a region alone does not say what its jobs stand on")
+        return self._target_name, self._target
+
+    def _checked(self, ref: JobRef) -> JobRef:
+        if (ref.kind, ref.scope) != (KIND, str(self._scope)):
+            raise BadInput(f"{ref} is not a job of {KIND}:{self._scope}")
+        return ref

@@ -1,0 +1,96 @@
+"""What a worker pool runs: an image with a command, one with its own entry point, or a Python package."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, cast
+
+from accel.contract import variables
+from accel.rules import Finding, vertex_images, vertex_jobs
+
+from ...blocks_google import PythonPackage
+from ...job import Job
+from . import nodes
+
+_UNSURE = re.compile(r"\$[$(]")
+
+
+@dataclass(frozen=True)
+class Program:
+    """An image, and what is run in it."""
+
+    image: str
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    package: PythonPackage | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A pool of a job of several nodes, of the job's first two: what its machines are told."""
+
+    count: int
+    gpus: int
+    port: str
+
+
+def checked(program: Program, field: str, today: date) -> tuple[list[Finding], Program]:
+    """What the rules say of a program, and the program as it will be run. `field` is that of its pool, with a dot."""
+    said = vertex_images.image(program.image, today=today, field=f"{field}image") if program.image else []
+    said += vertex_jobs.program(program.command, program.args, bool(program.package), f"{field}command")
+    said += vertex_jobs.command(program.command, f"{field}command")
+    image, command = program.image, list(program.command)
+    for finding in said:
+        if finding.rule == vertex_jobs.COMMAND.id:
+            command = cast("list[str]", finding.replacement)
+        elif finding.severity == "translate":
+            image = cast(str, finding.replacement)
+    return said, Program(image, command, program.args, program.package)
+
+
+def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, Any]:
+    """The part of a WorkerPoolSpec that says what is run. Source:
+    https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-container-settings
+    """
+    told = {
+        **job.env,
+        variables.JOB_NAME: job.name,
+        variables.TASK_COUNT: "1",
+        variables.TASK_INDEX: "0",
+        variables.INDEX_FROM: variables.TASK_INDEX,
+    }
+    plain: dict[str, str] = {}
+    command = list(program.command)
+    if node:
+        told |= nodes.environment(name, node.count, node.gpus)
+        if command:
+            command = nodes.command(command, node.port)
+        else:
+            plain = nodes.expanded(node.port)
+    env = _env(told, plain)
+    if program.package:
+        made: dict[str, Any] = {
+            "executorImageUri": program.image,
+            "packageUris": list(program.package.uris),
+            "pythonModule": program.package.module,
+        }
+        return {"pythonPackageSpec": made | ({"args": list(program.args)} if program.args else {}) | {"env": env}}
+    made = {"imageUri": program.image, "env": env}
+    if command:
+        made["command"] = command
+    if program.args:
+        made["args"] = list(program.args)
+    return {"containerSpec": made}
+
+
+def _env(told: Mapping[str, str], plain: Mapping[str, str]) -> list[dict[str, str]]:
+    """`plain`: what Vertex AI shall put its own variables into."""
+    found = {name: literal(text) for name, text in told.items()} | dict(plain)
+    return [{"name": name, "value": found[name]} for name in sorted(found)]
+
+
+def literal(text: str) -> str:
+    """The value as it is: Vertex AI puts variables in for $(NAME), unless it is written $$(NAME). Source:
+    https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
+    return text.replace("$", "$$") if _UNSURE.search(text) else text

@@ -1,0 +1,73 @@
+"""What a job's replicas print, from Cloud Logging.
+
+An entry is of resource ml_job, with the job's number and the replica's name in the resource's labels; lines of the task
+`service` are Vertex's own. Sources: https://docs.cloud.google.com/vertex-ai/docs/training/monitor-debug-interactive-shell,
+https://github.com/tensorflow/models/issues/10735, and the filter of `gcloud ai custom-jobs stream-logs`.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...backend import JobRef, LogLine
+from ...errors import BadInput
+from ...google import mapping
+from ...google_api import Google
+from ..cloud_logging import Tail, moment, said
+from .found import Job, look
+from .marks import Scope
+
+SERVICE = "service"
+"""The task whose lines are Vertex's own."""
+EARLY = timedelta(minutes=1)
+"""Before a job's creation: clocks differ."""
+
+
+def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+    """The lines of all replicas side by side, or of one. Raises NotFound, and BadInput for a replica that is not."""
+    job = look(google, scope, ref.id)
+    replicas = job.replicas
+    if task is not None and not 0 <= task < len(replicas):
+        raise BadInput(f"node: {ref} has nodes 0 to {len(replicas) - 1}, not {task}")
+    only = replicas[task] if task is not None else None
+    sources = {name: _source(name, index) for index, name in enumerate(replicas)} if len(replicas) > 1 else {}
+
+    def line(entry: Mapping[str, Any]) -> LogLine | None:
+        at = moment(entry.get("timestamp"))
+        return LogLine(at, text_of(entry), sources.get(task_of(entry), "") if only is None else "") if at else None
+
+    def stopped() -> datetime | None:
+        return look(google, scope, ref.id).at("endTime")
+
+    tail = Tail(google, scope.project, query(job, only), since(job))
+    return said(tail, line, stopped if follow else None)
+
+
+def query(job: Job, replica: str | None) -> str:
+    """The lines of one replica, or of all."""
+    named = f'="{replica}"' if replica else f'!="{SERVICE}"'
+    return f'resource.type="ml_job" AND resource.labels.job_id="{job.number}" AND resource.labels.task_name{named}'
+
+
+def since(job: Job) -> datetime:
+    """No line of the job is older."""
+    created = job.at("createTime")
+    assert created is not None, "a job without the time of its creation"
+    return created - EARLY
+
+
+def task_of(entry: Mapping[str, Any]) -> str:
+    """The replica's name, or SERVICE."""
+    labels = mapping((mapping(entry.get("resource")) or {}).get("labels")) or {}
+    return str(labels.get("task_name", ""))
+
+
+def text_of(entry: Mapping[str, Any]) -> str:
+    """Lines that a replica prints come as JSON with a message, or as text."""
+    told = (mapping(entry.get("jsonPayload")) or {}).get("message", entry.get("textPayload", ""))
+    return str(told).removesuffix("\n")
+
+
+def _source(replica: str, index: int) -> str:
+    """Replicas of the first two pools are nodes; others have Vertex's names."""
+    return f"node {index}" if replica.startswith(("workerpool0-", "workerpool1-")) else replica

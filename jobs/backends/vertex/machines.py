@@ -1,0 +1,217 @@
+"""The machine of a worker pool."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accel.catalog import NotOffered, UnknownName, accelerator, vertex
+from accel.catalog.attached import attached
+from accel.catalog.gke_machines import has_size, node_machine
+from accel.catalog.machines import NoMachine, machines_for
+from accel.catalog.places import where
+from accel.contract.google_jobs import VertexTarget
+from accel.rules import gce_jobs, gcp_gpus, gcp_legacy, vertex_machines
+from accel.words import did_you_mean
+
+from ...fields import Accelerator
+from ..vms.asked import tell
+from . import tpus
+
+VCPUS_A_GPU = 4
+"""Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
+CPUS, MEMORY_MIB = 4, 15 * 1024
+"""Of a machine without GPUs, where a job says neither: an n1-standard-4, of whose memory Vertex AI may take 40 %.
+Source:
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/understanding-training-service
+"""
+MEMORY_A_CPU_MIB = 3840
+"""Where a job says how many vCPUs alone: as much as an n1-standard has."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a pool asks for. `names`: the job file's, for the fields of the rules."""
+
+    machine_type: str | None
+    accelerator: Accelerator | None
+    topology: str | None
+    cpus: int | None
+    memory_mib: int | None
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A machine, with the GPUs in it by the catalogue's name, or a slice of TPUs."""
+
+    machine: str
+    gpu: str | None = None
+    gpus: int = 0
+    tpu: tpus.Tpu | None = None
+
+    @property
+    def key(self) -> str:
+        """The machine, and what is attached to it: n1-standard-8+nvidia-tesla-t4x1."""
+        return f"{self.machine}+{self.gpu}x{self.gpus}" if self.attached else self.machine
+
+    @property
+    def attached(self) -> bool:
+        return bool(self.gpu) and self.machine.startswith("n1-")
+
+    def spec(self) -> dict[str, Any]:
+        """MachineSpec."""
+        if self.tpu:
+            return self.tpu.spec(self.machine)
+        made: dict[str, Any] = {"machineType": self.machine}
+        if self.gpu:
+            made |= {"acceleratorType": vertex.accelerator_names()[self.gpu], "acceleratorCount": self.gpus}
+        return made
+
+    def places(self) -> dict[str, tuple[str, ...]]:
+        """The zones by region that are known to have it."""
+        name = f"n1+{self.gpu}x{self.gpus}" if self.attached else self.tpu.slice if self.tpu else self.machine
+        try:
+            return where("gcp", name) if self.gpu or self.tpu else {}
+        except UnknownName:
+            return {}
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    choice: Choice
+    vcpus: int
+    memory_mib: int
+
+
+def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+    """None where `faults` has got the reason; others are added to it too."""
+    found = _chosen(wanted, target, faults, warnings)
+    if found:
+        said = vertex_machines.region(found.key, target.region, found.places())
+        tell(said, wanted.names, faults, warnings)
+    return found
+
+
+def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+    name, kind = wanted.machine_type, wanted.accelerator.type if wanted.accelerator else None
+    if name and target.machine_types and name not in target.machine_types:
+        near = did_you_mean(name, target.machine_types)
+        faults.append(f'{wanted.names["machine_type"]}: "{name}" is none of the target\'s machine types{near}')
+        return None
+    if tpus.asked(name, kind):
+        said, tpu = tpus.choose(name, kind, wanted.accelerator.count if wanted.accelerator else 1, wanted.topology)
+        tell(said, wanted.names, faults, warnings)
+        if tpu:
+            tell(tpu.size(wanted.cpus, wanted.memory_mib), wanted.names, faults, warnings)
+        return Choice(tpu.machine, tpu=tpu) if tpu else None
+    if wanted.topology:
+        faults.append(f"{wanted.names['topology']}: is of TPUs, and the job asks for none")
+    if wanted.accelerator and kind is None and name is None:
+        faults.append(f"{wanted.names['accelerator']}: is missing, and so is {wanted.names['machine_type']}")
+        return None
+    if name:
+        return _given(wanted, name, kind, faults, warnings)
+    if kind and wanted.accelerator:
+        having = _with_gpus(wanted, kind, wanted.accelerator.count, target, faults, warnings)
+    else:
+        having = _plain(wanted, target)
+    return _smallest(wanted, having, faults) if having else None
+
+
+def _given(wanted: Wanted, name: str, kind: str | None, faults: list[str], warnings: list[str]) -> Choice | None:
+    """The machine that is named, with the GPUs beside it or in it."""
+    before = len(faults)
+    count = wanted.accelerator.count if wanted.accelerator else None
+    tell(vertex_machines.pool(name, kind, count), wanted.names, faults, warnings)
+    if len(faults) > before:
+        return None
+    size = _sized(name)
+    if name.startswith("n1-"):
+        choice = Choice(name, accelerator(kind).name, count or 1) if kind else Choice(name)
+        if count and not kind:
+            faults.append(f"{wanted.names['accelerator']}: is missing, and {name} has no GPUs of its own")
+    else:
+        choice = size.choice if size else Choice(name)
+        if count and not kind and count != choice.gpus:
+            faults.append(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
+    if size:
+        asked = {"cpus": wanted.cpus, "memory_mib": wanted.memory_mib}
+        tell(gce_jobs.fit(asked, name, size.vcpus, size.memory_mib), wanted.names, faults, warnings)
+    return choice
+
+
+def _with_gpus(
+    wanted: Wanted, kind: str, count: int, target: VertexTarget, faults: list[str], warnings: list[str]
+) -> list[_Candidate]:
+    before = len(faults)
+    said = vertex_machines.gpu(kind) + gcp_gpus.accelerator_count(kind, count)
+    tell(said, wanted.names, faults, warnings)
+    if len(faults) > before:
+        return []
+    key = accelerator(kind).name
+    try:
+        having = machines_for(key, count, "gcp")
+    except (NoMachine, NotOffered) as error:
+        faults.append(f"{wanted.names['accelerator_count']}: {error}")
+        return []
+    names = [each.name for each in having if not each.is_attachment]
+    if key in attached():
+        names += [name for name in vertex.machine_types() if _takes(name, key, count)]
+    listed = [name for name in names if name in vertex.machine_types()]
+    allowed = [name for name in listed if not target.machine_types or name in target.machine_types]
+    if not allowed:
+        has = ", ".join(target.machine_types) if listed else "does not train on them"
+        where_ = f"the target has {has}" if listed else f"Vertex AI {has}"
+        shown = ", ".join((listed or names)[:6])
+        faults.append(f"{wanted.names['accelerator']}: {count} {kind} are in {shown}; {where_}")
+    found = [(_sized(name), name) for name in allowed]
+    return [
+        _Candidate(Choice(name, key, count), size.vcpus, size.memory_mib) for size, name in found if size is not None
+    ]
+
+
+def _takes(name: str, key: str, count: int) -> bool:
+    counts = gcp_legacy.legacy_counts(name, key)
+    return counts is not None and count in counts.values
+
+
+def _plain(wanted: Wanted, target: VertexTarget) -> list[_Candidate]:
+    """Machines without GPUs; where the target has none, a job gets what its machines have, as on a queue."""
+    names = target.machine_types or [name for name, kind in vertex.machine_types().items() if kind == "cpu"]
+    sized = [size for name in names if (size := _sized(name))]
+    return [each for each in sized if not each.choice.gpus] or sized
+
+
+def _sized(name: str) -> _Candidate | None:
+    """A machine with its size, and the GPUs that are built in; None where the size is not known."""
+    if not has_size(name):
+        return None
+    found = node_machine(name)
+    gpu = found.accelerator or None
+    return _Candidate(Choice(name, gpu, found.whole_accelerators), found.vcpus, found.memory_mib)
+
+
+def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -> Choice | None:
+    """The smallest that holds the job."""
+    largest = max(having, key=lambda each: (each.vcpus, each.memory_mib))
+    found = [
+        each for each in having if each.vcpus >= (wanted.cpus or 0) and each.memory_mib >= (wanted.memory_mib or 0)
+    ]
+    if not found:
+        asked = {"cpus": wanted.cpus, "memory_mib": wanted.memory_mib}
+        said = gce_jobs.fit(asked, largest.choice.machine, largest.vcpus, largest.memory_mib)
+        tell(said, wanted.names, faults, [])
+        if not said:
+            faults.append(f"cpus: {wanted.cpus} with {wanted.memory_mib} MiB: no machine of the target has both")
+        return None
+    enough = [each for each in found if _comfortable(wanted, each)] or found
+    return min(enough, key=lambda each: (each.vcpus, each.memory_mib)).choice
+
+
+def _comfortable(wanted: Wanted, each: _Candidate) -> bool:
+    """Whether it has what is worth having where a job does not say."""
+    if each.choice.gpus:
+        return wanted.cpus is not None or not each.choice.attached or each.vcpus >= VCPUS_A_GPU * each.choice.gpus
+    if wanted.cpus is None and wanted.memory_mib is None:
+        return each.vcpus >= CPUS and each.memory_mib >= MEMORY_MIB
+    return wanted.memory_mib is not None or each.memory_mib >= MEMORY_A_CPU_MIB * (wanted.cpus or 0)

@@ -1,0 +1,79 @@
+"""Whether Vertex AI's own quotas could ever hold a job's machines: they are not those of Compute Engine.
+
+Flex-start counts as Spot does. Metrics are those of accel.catalog.quotas. Sources:
+https://docs.cloud.google.com/vertex-ai/docs/quotas, https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accel.catalog.accelerators import accelerators
+from accel.catalog.quotas import Quota
+from accel.quota import GooglePool, google_needs
+
+from ...backend import QuotaAnswer
+from ...errors import CloudRefused, CloudSilent, NotFound
+from ...google import mapping, part
+from ...google_api import Google
+from ...google_quotas import infos_path, limit_of
+from ...timing import Timing
+from ..limits import Limit
+from ..vms import quota as project
+from ..vms.quota import Wanted
+
+PREEMPTIBLE = ("SPOT", "FLEX_START")
+
+
+def check(custom_job: Mapping[str, Any], where: str, region: str, timing: Timing | None = None) -> QuotaAnswer:
+    """What the quotas of project `where` say of a CustomJob. One on machines that are kept for it takes none."""
+    return project.check(where, wanted(mapping(custom_job.get("jobSpec")) or {}, region), timing)
+
+
+def wanted(spec: Mapping[str, Any], region: str) -> list[Wanted]:
+    """What a CustomJobSpec takes: accelerators, of all its pools together. CPUs are not looked at."""
+    if spec.get("persistentResourceId"):
+        return []
+    strategy = (mapping(spec.get("scheduling")) or {}).get("strategy")
+    pools = [found for each in spec.get("workerPoolSpecs", []) if (found := _pool(each, region, strategy))]
+    what = " and ".join(dict.fromkeys(each.name for each in pools))
+    return [Wanted(region, what, tuple(google_needs(pools)))] if pools else []
+
+
+def _pool(pool: Mapping[str, Any], region: str, strategy: object) -> GooglePool | None:
+    machine, replicas = mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)
+    named = [each.name for each in accelerators().values() if each.vertex_name == machine.get("acceleratorType")]
+    count = int(machine.get("acceleratorCount") or 0)
+    if not (named and count and replicas):
+        return None
+    what = f"{replicas} x {machine.get('machineType')}" if replicas > 1 else str(machine.get("machineType"))
+    return GooglePool(what, region, named[0], count, replicas, strategy in PREEMPTIBLE, service="aiplatform")
+
+
+def held(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
+    """How much of each quota, by its key, these jobs take together."""
+    found: dict[str, float] = {}
+    for spec in specs:
+        for each in wanted(spec, region):
+            for need in each.needs:
+                found[need.label] = found.get(need.label, 0) + need.amount
+    return found
+
+
+def limits(google: Google, where: str, spec: Mapping[str, Any], region: str) -> dict[str, Limit]:
+    """Those of the quotas that a job takes, by their keys, as they are now."""
+    found: dict[str, Limit] = {}
+    for each in wanted(spec, region):
+        for need in each.needs:
+            found[need.label] = _limit(google, where, need.quota, region)
+    return found
+
+
+def _limit(google: Google, where: str, quota: Quota | None, region: str) -> Limit:
+    if quota is None or not quota.quota_id:
+        return Limit(None, "its id in Cloud Quotas is not known")
+    try:
+        info = google.get("cloudquotas", f"{infos_path(where, quota.service)}/{part(quota.quota_id)}")
+    except (CloudRefused, CloudSilent, NotFound) as error:
+        return Limit(None, error.message)
+    value = limit_of(info, quota, region)
+    return Limit(value, "" if value is not None else f"Cloud Quotas has no value of it for {region}")

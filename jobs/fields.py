@@ -1,0 +1,87 @@
+"""What values of a job file may be."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from accel.contract.variables import RESERVED_PREFIXES
+
+from .duration import WRITTEN, seconds
+
+INT_MAX = 2**31 - 1
+"""The services' integers have 32 bits."""
+
+
+def _seconds(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    duration = seconds(value)
+    if duration is None:
+        raise ValueError(f"must be {WRITTEN}")
+    return duration
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("not the name of an environment variable: letters, digits and _, not beginning with a digit")
+    if name.startswith(RESERVED_PREFIXES):
+        raise ValueError(f"names that begin with {' or '.join(RESERVED_PREFIXES)} are set by the platform")
+    return name
+
+
+def _number_as_text(value: Any) -> Any:
+    """5 becomes "5". A boolean or nothing is refused: how it was spelt is lost."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError(
+            f"must be text; YAML read it as {'nothing' if value is None else str(value).lower()}: quote it"
+        )
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _one_line(value: str) -> str:
+    if re.search(r"[\n\r\0]", value):
+        raise ValueError("the value holds a line break or NUL; put it into a file or a secret")
+    return value
+
+
+def _no_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL, which no program can be given")
+    return value
+
+
+Seconds = Annotated[int, BeforeValidator(_seconds), Field(ge=1, le=INT_MAX, strict=True)]
+Count = Annotated[int, Field(ge=1, le=INT_MAX, strict=True)]
+Argument = Annotated[str, AfterValidator(_no_nul)]
+VariableName = Annotated[str, AfterValidator(_variable)]
+VariableValue = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_one_line)]
+Variables = dict[VariableName, VariableValue]
+
+
+class Part(BaseModel):
+    """A part of a job file: unknown keys are refused, values are not coerced from other types."""
+
+    # The rejected value could be a secret that was pasted into the wrong field.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class Accelerator(Part):
+    """GPUs of one task. `type` is any of the catalogue's names; without it, any GPU of the target will do. A TPU's type
+    is a whole slice; `count` is then that of a host's chips, and may be left out."""
+
+    type: str | None = Field(default=None, min_length=1)
+    count: Count = 1
+
+
+class Mount(Part):
+    """Something made visible to the container at `path`."""
+
+    source: str = Field(
+        min_length=1,
+        description="on AWS Batch efs://<file system id>[/folder], or host:///folder of the instance; on GKE "
+        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder], which VMs and Google Batch take "
+        "too; on Google Batch nfs://<server>/<share>",
+    )
+    path: str = Field(pattern=r"^/")
+    read_only: bool = Field(default=False, strict=True)

@@ -1,0 +1,17 @@
+"""What an import found."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .reading import Json
+from .report import Report
+
+
+@dataclass
+class Found:
+    """What was imported: its report, the body in the service's own form, and the values of a job file."""
+
+    report: Report
+    body: Json
+    values: Json = field(default_factory=dict[str, Any])
+    region: str = ""

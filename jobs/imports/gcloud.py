@@ -1,0 +1,94 @@
+"""Flags of a gcloud command: which there are, and what was given. Source of the grammar: gcloud's own `topic escaping`
+and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for another delimiter)."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accel import words
+
+GLOBAL = {
+    **dict.fromkeys(
+        ("--account", "--billing-project", "--configuration", "--flags-file", "--format", "--project"), True
+    ),
+    **dict.fromkeys(("--impersonate-service-account", "--verbosity", "--trace-token", "--access-token-file"), True),
+    **dict.fromkeys(("--quiet", "-q", "--log-http", "--user-output-enabled", "--no-user-output-enabled"), False),
+}
+"""gcloud's own, and whether each takes a value: https://cloud.google.com/sdk/gcloud/reference"""
+
+
+@dataclass
+class Given:
+    """What a command line gave: positional words, flags with their values in order, what follows `--`, and flags that
+    are not known."""
+
+    words: list[str] = field(default_factory=list[str])
+    flags: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    rest: list[str] | None = None
+    unknown: dict[str, str] = field(default_factory=dict[str, str])
+    """By name; what is wrong with each."""
+    unknown_values: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> Given:
+    """The flags of a command. `known`: whether each takes a value."""
+    given = Given()
+    takes = {**GLOBAL, **known}
+    left = list(argv)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            given.rest = left
+            break
+        if not word.startswith("-") or word == "-":
+            given.words.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in takes:
+            if not equals and left and not left[0].startswith("-"):
+                value = left.pop(0)
+            given.unknown_values[name] = value
+            given.unknown[name] = f"is no flag of this command{words.did_you_mean(name, list(known))}"
+        elif not takes[name]:
+            given.flags[name] = [value or "true"]
+        elif equals or left:
+            given.flags.setdefault(name, []).append(value if equals else left.pop(0))
+        else:
+            given.unknown[name] = "has no value"
+    return given
+
+
+def items(text: str) -> list[str]:
+    """A list flag's value."""
+    delimiter = re.match(r"^\^([^^]+)\^", text)
+    if delimiter:
+        return text[delimiter.end() :].split(delimiter[1])
+    return text.split(",") if text else []
+
+
+def pairs(text: str) -> dict[str, str]:
+    """A dictionary flag's value: count=4,type=nvidia-tesla-t4. An item without `=` goes on with the one before, as a
+    value that has a comma does."""
+    found: dict[str, str] = {}
+    last = ""
+    for item in items(text):
+        key, equals, value = item.partition("=")
+        if equals:
+            found[key.strip()] = value
+            last = key.strip()
+        elif last:
+            found[last] += f",{item}"
+        else:
+            found[item.strip()] = ""
+    return found
+
+
+def enum(text: str) -> str:
+    """A choice as flags spell it (`nvidia-tesla-t4`, `standard-1`) in the API's spelling."""
+    return text.upper().replace("-", "_")
+
+
+def after(rest: Iterable[str], service: Iterable[str]) -> list[str]:
+    """The flags of the service among the words that follow `--`."""
+    names = set(service)
+    return [word.partition("=")[0] for word in rest if word.partition("=")[0] in names]

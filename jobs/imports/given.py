@@ -1,0 +1,139 @@
+"""The fields of a document that is imported, read by type; what has the wrong one is refused in the report."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from accel import words
+
+from .reading import leaves
+from .report import Report
+
+
+class Given:
+    """Values by path (`trainingInput.masterType`), each under the name by which its author knows it."""
+
+    def __init__(
+        self, document: Mapping[str, Any], *, under: str = "", beside: Mapping[str, Any] | None = None
+    ) -> None:
+        """`under`: what the paths begin with that the document leaves out; `beside`: fields that are no part of it,
+        such as flags, for the report."""
+        found = dict(leaves(document)) if document else {}
+        self.values: dict[str, Any] = {f"{under}{name}": value for name, value in found.items()}
+        self.names: dict[str, str] = {f"{under}{name}": name for name in found}
+        self.report = Report({**found, **(beside or {})})
+        for path in [path for path, value in self.values.items() if value is None or value in ([], {})]:
+            self.report.kept(self.name(path), why="is empty")
+            del self.values[path]
+
+    def name(self, path: str) -> str:
+        """What the author calls it; the path itself where it is not given."""
+        return self.names.get(path, path)
+
+    def put(self, path: str, name: str, value: Any) -> None:
+        """A value from elsewhere, such as a flag, in place of the document's."""
+        self.values[path] = value
+        self.names[path] = name
+
+    def has(self, path: str) -> bool:
+        """Whether there is anything at a path or below."""
+        return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in self.values)
+
+    def text(self, path: str) -> str | None:
+        """Text, or a number as it is spelt."""
+        value = self._value(path)
+        if value is None or isinstance(value, str):
+            return value
+        return self._wrong(path, "text")
+
+    def whole(self, path: str, least: int = 0) -> int | None:
+        """An integer, written as a number or as text."""
+        value = self._value(path)
+        if value is None:
+            return None
+        if not isinstance(value, bool) and re.fullmatch(r"\d{1,18}", str(value)) and int(value) >= least:
+            return int(value)
+        return self._wrong(path, f"an integer from {least}")
+
+    def number(self, path: str) -> float | None:
+        """A number."""
+        value = self._value(path)
+        if value is None:
+            return None
+        if isinstance(value, str) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
+            return float(value)
+        return self._wrong(path, "a number")
+
+    def flag(self, path: str) -> bool | None:
+        """True or false."""
+        value = self._value(path)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        return self._wrong(path, "true or false")
+
+    def texts(self, path: str) -> list[str]:
+        """A list of texts."""
+        value = self.values.get(path)
+        if value is None:
+            return []
+        if isinstance(value, list) and all(isinstance(each, str) for each in cast(list[Any], value)):
+            return cast(list[str], value)
+        self._wrong(path, "a list of texts")
+        return []
+
+    def mapping(self, path: str) -> dict[str, str]:
+        """A mapping of texts."""
+        found: dict[str, str] = {}
+        for each in [each for each in self.values if each.startswith(f"{path}.")]:
+            value = self.values[each]
+            if isinstance(value, str):
+                found[each.removeprefix(f"{path}.")] = value
+            else:
+                self._wrong(each, "text")
+        if path in self.values:
+            self._wrong(path, "a mapping of texts")
+        return found
+
+    def seconds(self, path: str) -> int | None:
+        """A duration of the API's (`7200s`), in whole seconds, rounded up."""
+        value = self._value(path)
+        if value is None:
+            return None
+        found = re.fullmatch(r"(\d{1,12})(\.\d{1,9})?s", value) if isinstance(value, str) else None
+        if found is None or not (seconds := int(found[1]) + bool(found[2] and float(found[2]))):
+            return self._wrong(path, "seconds such as 7200s")
+        if found[2] and float(found[2]):
+            self.report.changed(self.name(path), f"{seconds}s", "is rounded up to whole seconds")
+        return seconds
+
+    def items(self, path: str) -> list[str]:
+        """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
+        found: dict[str, None] = {}
+        for each in self.values:
+            if item := re.match(rf"{re.escape(path)}\[\d+\]", each):
+                found[item[0]] = None
+        return list(found)
+
+    def kept(self, path: str, to: str = "", why: str = "") -> None:
+        """As Report.kept, for all that is at a path and below."""
+        for each in [each for each in self.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
+            self.report.kept(self.name(each), to, why)
+
+    def left_out(self, path: str, why: str, rule: str = "") -> None:
+        """As Report.changed to nothing, for all that is at a path and below."""
+        for each in [each for each in self.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
+            self.report.changed(self.name(each), None, why, rule)
+
+    def _value(self, path: str) -> Any:
+        """The value; an empty text is none."""
+        value = self.values.get(path)
+        if value == "":
+            self.report.kept(self.name(path), why="is empty")
+            return None
+        return value
+
+    def _wrong(self, path: str, expected: str) -> None:
+        said = f"must be {expected}, is {words.shown(self.values[path])}"
+        self.report.refuse(self.name(path), said)

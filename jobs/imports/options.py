@@ -1,0 +1,35 @@
+"""What the user chose for an import."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from accel import words
+from accel.rules.ai_platform import REPLACEMENTS
+from accel.rules.gcp_gpus import known
+
+from ..errors import BadInput
+
+Form = Literal["job", "custom-job", "tuning"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of what was written for Vertex AI, or before it for AI Platform Training. `k80`: what replaces a K80."""
+
+    form: Form = "job"
+    k80: str = REPLACEMENTS[0]
+    image: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    today: date = field(default_factory=date.today)
+
+
+def k80_replacement(name: str | None) -> str:
+    """The accelerator by the catalogue's name. Raises BadInput."""
+    if name is None:
+        return REPLACEMENTS[0]
+    found = known(name)
+    if found is None or found.name not in REPLACEMENTS:
+        raise BadInput(f"--k80-replacement: is {words.name_shown(name)}; use one of {', '.join(REPLACEMENTS)}")
+    return found.name

@@ -1,0 +1,236 @@
+"""Google Batch v1: jobs, their tasks, and the operations that cancel and delete them.
+
+POST /sandbox-api/batch  {"task_lag_s": 2, "state_lag_s": 1, "agent": false, "seed": 7}: batch_settings.py;
+                         {"end": TASK, "exitCode": 50002}: end a task that runs, with any of the reserved codes.
+POST /sandbox-api/preempt {"name": NAME}: take Spot VMs away; NAME of a job (all of its VMs), of a task, or of a VM:
+                         projects/PROJECT/zones/ZONE/instances/NAME, which label hostname of log entries has.
+A fault's `delay_s` of batch.projects.locations.jobs.create is how much longer the job is QUEUED, its `fails` why it
+fails when it is scheduled.
+"""
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from accel.catalog.places import regions
+
+from . import PROJECT, PROJECT_NUMBER
+from .batch_checks import asked, completed
+from .batch_job import OVER, Job
+from .batch_settings import change, settings
+from .batch_words import CODES, PREEMPTED, time_of
+from .errors import Refused
+from .operations import begin
+from .verbs import matches
+from .world import Call, Collection, Json, Pending, World, by_id
+
+_JOBS, _TASKS = "batch.projects.locations.jobs", "batch.projects.locations.jobs.taskGroups.tasks"
+_PAGE = 1000
+_ORDERS = ("", "name", "name desc", "create_time", "create_time desc")  # the parameter's description
+
+
+def _missing(name: str) -> Refused:
+    """Wording: https://github.com/nextflow-io/nextflow/issues/5422"""
+    return Refused(404, f'Resource "{name}" was not found')
+
+
+def _job(call: Call, key: str) -> Job:
+    found = call.world.live.get(f"batch/{key}")
+    if found is None:
+        raise _missing(key)
+    return found
+
+
+def _create(call: Call, collection: Collection) -> Json:
+    """Once for each requestId, whatever comes with it later."""
+    given = call.query.get("requestId")
+    once = f"{call.method.id} {call.key} {given}"
+    if given and (known := call.world.requests.get(once)) and (first := call.world.live.get(known["name"])):
+        return first.shown()
+    name = asked(call)
+    key = f"{call.key}/{name}"
+    if f"batch/{key}" in call.world.live:
+        raise Refused(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
+    made = completed(call, key, name)
+    made |= {"uid": f"{name[:18]}-{str(uuid.uuid4())[:18]}0", "createTime": time_of(time.time())}
+    plan = call.plan
+    job = Job(call.world, key, made, plan.delay_s if plan else 0, plan.fails if plan else "")
+    call.world.live[f"batch/{key}"] = job
+    if given:
+        call.world.requests[once] = {"name": f"batch/{key}"}
+    _run(call.world, job)
+    return job.shown()
+
+
+def _run(world: World, job: Job) -> None:
+    """Until it is over, asked by or not."""
+    name = f"batch/{job.key}"
+
+    def over() -> None:
+        world.runs.pop(name, None)
+
+    world.runs[name] = job
+    world.pending.append(Pending("", 0, over, job.step))
+    world.watch()
+
+
+def _get(call: Call, collection: Collection) -> Json:
+    return _job(call, call.key).shown()
+
+
+def _list(call: Call, collection: Collection) -> Json:
+    """Those that were created World.list_lag_s ago."""
+    place, anywhere, now = f"batch/{call.key}/", call.location == "-", time.monotonic()
+    jobs = [
+        job
+        for name, job in sorted(call.world.live.items())
+        if isinstance(job, Job) and (anywhere or name.startswith(place))
+        if now - job.made >= call.world.list_lag_s
+    ]
+    order = call.query.get("orderBy", "")
+    if order not in _ORDERS:
+        raise Refused(400, f"order_by field is invalid. {order!r} is not supported.")
+    by: Callable[[Job], Any] = (lambda job: job.made) if order.startswith("create_time") else (lambda job: job.key)
+    jobs.sort(key=by, reverse=order.endswith(" desc"))
+    asked_for = call.query.get("filter", "")
+    shown = [job.shown() for job in jobs] if asked_for else jobs
+    kept = [each for each in shown if isinstance(each, Job) or matches(each, asked_for)]
+    return _page(call, "jobs", len(kept), lambda at: item.shown() if isinstance(item := kept[at], Job) else item)
+
+
+def _page(call: Call, name: str, count: int, shown: Callable[[int], Json]) -> Json:
+    try:
+        start, size = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 0)
+    except ValueError:
+        raise Refused(400, "page_token field is invalid.") from None
+    end = min(count, start + (size if 0 < size < _PAGE else _PAGE))
+    found: Json = {name: [shown(at) for at in range(start, end)]} if start < end else {}
+    return found | ({"nextPageToken": str(end)} if end < count else {})
+
+
+def _listed_tasks(call: Call) -> Job:
+    """The job of a call about tasks. Raises Refused."""
+    key, _, group = call.key.partition("/taskGroups/")
+    job = _job(call, key)
+    late = time.monotonic() - job.made < settings(call.world).task_lag_s
+    if late or not job.listed or group.split("/")[0] != "group0":
+        raise _missing(call.key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/"))
+    return job
+
+
+def _get_task(call: Call, collection: Collection) -> Json:
+    job, number = _listed_tasks(call), call.key.rpartition("/")[2]
+    if not number.isdigit() or int(number) >= job.tasks.count:
+        raise _missing(call.key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/"))
+    return job.task(int(number))
+
+
+def _list_tasks(call: Call, collection: Collection) -> Json:
+    """Filter: State=RUNNING."""
+    job, given = _listed_tasks(call), call.query.get("filter", "").replace(" ", "")
+    name, _, state = given.partition("=")
+    if given and name.lower() not in ("state", "status.state"):
+        raise Refused(400, f"filter field is invalid. {given!r} is not of the form State=RUNNING.")
+    wanted = state.strip('"')
+    indexes = [at for at in range(job.tasks.count) if job.tasks.state(at) == wanted] if given else None
+    if indexes is None:
+        return _page(call, "tasks", job.tasks.count, job.task)
+    return _page(call, "tasks", len(indexes), lambda at: job.task(indexes[at]))
+
+
+def _cancel(call: Call, collection: Collection) -> Json:
+    """A job that is over is not cancelled; what Batch says to that was not found."""
+    job = _job(call, call.key)
+    if job.state in OVER:
+        said = f"Job {job.name} is in state {job.state} and cannot be cancelled."
+        raise Refused(400, said, "failedPrecondition", "FAILED_PRECONDITION")
+    if job.state not in ("CANCELLATION_IN_PROGRESS", "DELETION_IN_PROGRESS"):
+        job.leave("CANCELLATION_IN_PROGRESS")
+    return _operation(call, job, "cancel", lambda: None)
+
+
+def _delete(call: Call, collection: Collection) -> Json:
+    job = _job(call, call.key)
+    if job.state != "DELETION_IN_PROGRESS":
+        was_over = job.state in OVER
+        job.leave("DELETION_IN_PROGRESS")
+        if was_over:
+            _run(call.world, job)
+
+    def gone() -> None:
+        call.world.live.pop(f"batch/{call.key}", None)
+
+    return _operation(call, job, "delete", gone)
+
+
+def _operation(call: Call, job: Job, verb: str, act: Callable[[], None]) -> Json:
+    """With the members of OperationMetadata."""
+    name = f"batch/{job.key}"
+
+    def end() -> str:
+        act()
+        made["metadata"]["endTime"] = time_of(time.time())
+        return ""
+
+    made = begin(call, "longrunning", verb, call.key, end, lambda: call.world.runs.get(name) is not job)
+    made["metadata"] |= {"requestedCancellation": False, "apiVersion": "v1"}
+    return made
+
+
+def _locations(call: Call) -> list[Json]:
+    place = f"projects/{PROJECT}/locations"
+    return [{"name": f"{place}/{name}", "locationId": name} for name in regions("gcp")]
+
+
+def preempt(world: World, name: str) -> None:
+    """Take Spot VMs away, by the name of their job, of a task, or their own. Raises Refused."""
+    job, indexes = _running(world, by_id(name))
+    if not job.shape.spot:
+        raise Refused(400, f"sandbox: {name} is not Spot")
+    job.end(indexes, PREEMPTED)
+
+
+def _running(world: World, name: str) -> tuple[Job, list[int]]:
+    key, _, task = name.partition("/taskGroups/group0/tasks/")
+    jobs = [job for job in world.live.values() if isinstance(job, Job)]
+    for job in jobs:
+        running = job.tasks.running
+        vm = name.rpartition("/")[2]
+        chosen = [at for at, each in running.items() if each.vm and each.vm.name == vm]
+        if job.key == key:
+            chosen = [int(task)] if task.isdigit() and int(task) in running else [] if task else list(running)
+            if not chosen:
+                raise Refused(400, f"sandbox: {name} is not running, so there is nothing to preempt")
+        if chosen:
+            return job, chosen
+    raise Refused(404, f"no machine {name} that can be taken away")
+
+
+def control(world: World, request: Json) -> Json:
+    """What the control API answers. Raises TypeError for what is unknown, and Refused."""
+    if name := request.get("end"):
+        code = int(request["exitCode"])
+        if code not in CODES:
+            raise Refused(400, f"sandbox: {code} is none of {', '.join(map(str, CODES))}")
+        job, indexes = _running(world, by_id(name))
+        job.end(indexes, code)
+        return {"end": name, "exitCode": code}
+    return vars(change(world, request))
+
+
+COLLECTIONS = (
+    Collection(id=_JOBS, schema="Job", full_name=True),
+    Collection(id=_TASKS, schema="Task", full_name=True),
+    Collection(id="batch.projects.locations.operations", schema="Operation"),
+    Collection(id="batch.projects.locations", schema="Location", listed=_locations),
+)
+OWN: dict[str, Callable[[Call, Collection], Any]] = {
+    f"{_JOBS}.create": _create,
+    f"{_JOBS}.get": _get,
+    f"{_JOBS}.list": _list,
+    f"{_JOBS}.cancel": _cancel,
+    f"{_JOBS}.delete": _delete,
+    f"{_TASKS}.get": _get_task,
+    f"{_TASKS}.list": _list_tasks,
+}

@@ -1,0 +1,228 @@
+"""One attempt of a task: its runnables in their order, those that are local as processes of this machine."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import PROJECT, secret_versions
+from .batch_machines import Vm
+from .batch_words import OTHERWISE, OVER_TIME, Log
+from .errors import Refused
+from .local_runs import Run, begin, credentials, folder_of, is_local
+from .world import Json, World
+
+# docker's, for what it cannot run: https://docs.docker.com/engine/containers/run/#exit-status. Batch's own for an image
+# that cannot be pulled is 1, of what public code has seen.
+_NO_IMAGE, _NO_COMMAND = 1, 125
+
+
+class Attempt(Protocol):
+    """What the scheduler knows of an attempt."""
+
+    @property
+    def processes(self) -> int: ...
+
+    def step(self, now: float) -> int | None: ...
+    def end(self, code: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Pretended:
+    """Nothing runs: it ends after a moment."""
+
+    processes = 0
+
+    def __init__(self, until: float, code: int = 0) -> None:
+        self._until, self._code = until, code
+
+    def step(self, now: float) -> int | None:
+        return self._code if now >= self._until else None
+
+    def end(self, code: int) -> None:
+        self._until, self._code = 0.0, code
+
+    def kill(self) -> None:
+        pass
+
+
+def seconds(given: str | None) -> float | None:
+    """Of "14400s"; 0 and none: no limit."""
+    return float(given.removesuffix("s")) or None if given else None
+
+
+def really_runs(spec: Json) -> bool:
+    """Whether a task has an image of this machine, or nothing but scripts."""
+    images = [each["container"]["imageUri"] for each in spec["runnables"] if "container" in each]
+    return not images or any(map(is_local, images))
+
+
+class Real:
+    """An attempt that runs here. `passed(k)`: whether every task has come to barrier k."""
+
+    def __init__(
+        self, world: World, job: Json, log: Log, index: int, vm: Vm, folder: Path, env: Mapping[str, str],
+        passed: Callable[[int], bool],
+    ) -> None:  # fmt: skip
+        self.index, self.at = index, -1  # the runnable that it is at; a barrier counts when it is reached
+        self._world, self._log, self._vm, self._folder, self._passed = world, log, vm, folder, passed
+        self._spec: Json = job["taskGroups"][0]["taskSpec"]
+        self._group: Json = job["taskGroups"][0]
+        self._batch = dict(env)
+        self._current: Run | None = None
+        self._background: list[tuple[int, Run]] = []
+        self._until = 0.0
+        self._forced: int | None = None
+        self._code = 0
+        limit = seconds(self._spec.get("maxRunDuration"))
+        self._over = time.monotonic() + limit if limit else float("inf")
+        self._done = False
+
+    @property
+    def processes(self) -> int:
+        return (self._current is not None) + len(self._background)
+
+    def step(self, now: float) -> int | None:
+        """The exit code of the task, once nothing of it runs any more."""
+        if now > self._over and self._forced is None:
+            self._agent(f"runs over the maximum runtime: exit code {OVER_TIME}")
+            self.end(OVER_TIME)
+        while self._forced is None and not self._done:
+            if not self._ready(now):
+                return self._ship()
+        self._ship()
+        if self._current is not None and not self._collect(self.at, self._current):
+            return None
+        self._current = None
+        for _, run in self._background:
+            run.stop()
+        self._background = [(at, run) for at, run in self._background if not self._collect(at, run)]
+        if self._background:
+            return None
+        return self._code if self._forced is None else self._forced
+
+    def _ready(self, now: float) -> bool:
+        """Whether the runnable that it is at is over, and the next was begun."""
+        spec: Json = self._spec["runnables"][self.at] if self.at >= 0 else {}
+        if self._current is not None:
+            if (code := self._current.poll()) is None:
+                return False
+            self._collect(self.at, self._current)
+            code = OVER_TIME if self._current.timed_out else code
+            self._note(self.at, code, self._current.why)
+            self._current = None
+            self._fail(spec, code)
+        elif now < self._until or ("barrier" in spec and not self._passed(self.at)):
+            return False
+        self._next(now)
+        return True
+
+    def _fail(self, spec: Json, code: int) -> None:
+        """The first failure is that of the task, by the description of TaskExecution.exitCode."""
+        if code and not spec.get("ignoreExitStatus") and not self._code:
+            self._code = code
+
+    def _next(self, now: float) -> None:
+        runnables: list[Json] = self._spec["runnables"]
+        self.at += 1
+        while self.at < len(runnables) and self._code and not runnables[self.at].get("alwaysRun"):
+            self.at += 1
+        if self.at >= len(runnables):
+            self._done = True
+            return
+        spec = runnables[self.at]
+        if "barrier" in spec:
+            return
+        if "container" in spec and not is_local(spec["container"]["imageUri"]):
+            self._until = now + self._world.settle_s
+            return
+        try:
+            run = self._begin(spec)
+        except Refused as refused:  # a secret that cannot be read
+            self._agent(f"runnable {self.at}: {refused}")
+            self._fail({}, OTHERWISE)
+            return
+        if run is None:
+            self._fail(spec, _NO_IMAGE if folder_of(spec["container"]["imageUri"]) is None else _NO_COMMAND)
+        elif spec.get("background"):
+            self._background.append((self.at, run))
+        else:
+            self._current = run
+
+    def _begin(self, spec: Json) -> Run | None:
+        """Start a runnable; None: docker would not."""
+        folder, timeout_s = self._folder / str(self.at), seconds(spec.get("timeout"))
+        env = self._environment(spec)
+        if "script" in spec:
+            command, workdir = self._script(spec["script"]), self._folder
+        else:
+            container: Json = spec["container"]
+            entry: list[str] = [container["entrypoint"]] if container.get("entrypoint") else []
+            command, found = [*entry, *container.get("commands", [])], folder_of(container["imageUri"])
+            said = f"pull access denied for {container['imageUri']}, repository does not exist" if found is None else ""
+            if found is None or not command:
+                self._agent(f"docker: Error response from daemon: {said or 'no command specified'}")
+                return None
+            workdir = found
+        self._agent(f"runnable {self.at} starts")
+        return begin(folder, command, env, workdir, timeout_s=timeout_s)
+
+    def _script(self, script: Json) -> list[str]:
+        """By its first line, else by /bin/sh, as the field's description has it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if "path" in script:
+            return ["/bin/sh", script["path"]]
+        path = self._folder / f"script-{self.at}"
+        path.write_text(script["text"])
+        path.chmod(0o700)
+        return [str(path)] if script["text"].startswith("#!") else ["/bin/sh", str(path)]
+
+    def _environment(self, spec: Json) -> dict[str, str]:
+        """The task's variables, its index's, the runnable's; Batch's own last."""
+        each: list[Json] = self._group.get("taskEnvironments", [])
+        rows: list[Json] = [self._spec.get("environment", {}), *each[self.index : self.index + 1]]
+        rows.append(spec.get("environment", {}))
+        found = {**credentials(self._world), "GOOGLE_CLOUD_PROJECT": PROJECT}
+        for row in rows:
+            found |= row.get("variables", {})
+            for name, version in row.get("secretVariables", {}).items():
+                found[name] = secret_versions.value(self._world, version).decode()
+        return {**found, **self._batch}
+
+    def _ship(self) -> None:
+        rows = [*self._background, *([(self.at, self._current)] if self._current else [])]
+        for at, run in rows:
+            self._print(at, run.lines(last=False))
+
+    def _collect(self, at: int, run: Run) -> bool:
+        """Its last lines, once it is over."""
+        if run.poll() is None:
+            return False
+        self._print(at, run.lines(last=True))
+        return True
+
+    def _print(self, at: int, lines: list[str]) -> None:
+        self._log.task(self.index, self._vm, lines, at, self._spec["runnables"][at].get("labels", {}))
+
+    def _note(self, at: int, code: int, why: str) -> None:
+        self._agent(f"runnable {at} exited with status {code}{f': {why}' if why else ''}", "ERROR" if code else "INFO")
+
+    def _agent(self, text: str, severity: str = "INFO") -> None:
+        """How a task is named in the agent's lines: https://docs.cloud.google.com/batch/docs/troubleshooting (50002);
+        what is said of it is the sandbox's."""
+        job: Any = self._log.job
+        name = f"task/{job['uid']}-group0-{self.index}/{self._batch['BATCH_TASK_RETRY_ATTEMPT']}/0"
+        said = re.sub(r"\s+", " ", text)
+        self._log.agent(self._vm, [f'instance:"{self._vm.name}" task_id:"{name}" {said}'], severity)
+
+    def end(self, code: int) -> None:
+        """SIGTERM to all that runs, and this code for the task."""
+        if self._forced is None:
+            self._forced = code
+        for run in [*([self._current] if self._current else []), *(run for _, run in self._background)]:
+            run.stop()
+
+    def kill(self) -> None:
+        for run in [*([self._current] if self._current else []), *(run for _, run in self._background)]:
+            run.kill()

@@ -1,0 +1,173 @@
+"""What really runs here of a job: an image `local/<folder>` as a process of jobs/runner.py, and what it prints as log
+entries.
+
+`start()` returns a Run; `poll()` says how it ended. Put what runs for a resource into `World.runs` and call
+`World.watch()`, and operations are looked at even where nobody asks; what is left there ends with the sandbox.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..trees import kill_tree
+from .stand_ins.docker import PROJECT, RUNNER, folder_of
+from .world import Json, World
+
+GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
+# So that a job that prints without end does not hold the lock.
+_READ_BYTES = 1 << 20
+# An entry may have 256 KiB, with what is around the text: https://docs.cloud.google.com/logging/quotas
+_TEXT_BYTES = 200_000
+_KILLED = 137
+_APIS = ("storage", "logging", "secretmanager")
+
+
+class NotStarted(Exception):
+    """Why a container would not have started."""
+
+
+def is_local(image: str) -> bool:
+    """Whether an image is one that runs here."""
+    return image.startswith("local/")
+
+
+def credentials(world: World) -> dict[str, str]:
+    """In place of the job's service account: the variables that lead to this Google and no other."""
+    roots = {f"ACCEL_{api.upper()}_ROOT": f"{world.url}/{api}.googleapis.com/" for api in _APIS}
+    return {**roots, "GOOGLE_OAUTH_ACCESS_TOKEN": world.token}
+
+
+class Run:
+    """One process, from start to end. `why` says why it did not start, once `poll` has an exit code."""
+
+    def __init__(self, folder: Path, process: "subprocess.Popen[bytes]", grace_s: float) -> None:
+        self.folder, self.why, self.timed_out = folder, "", False
+        self._process, self._grace_s = process, grace_s
+        self._offset, self._rest = 0, b""
+        self._kill_at: float | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs; 137 of a runner that was killed."""
+        if self._kill_at is not None and time.monotonic() > self._kill_at:
+            self.kill()
+        if self._process.poll() is None:
+            return None
+        assert self._process.stdin
+        self._process.stdin.close()
+        report = self._report()
+        why = report.get("reason") or ""
+        self.timed_out = why == "timeout"
+        self.why = why.partition(": ")[2] if why.startswith("not-started") else ""
+        code = report.get("exit_code")
+        return _KILLED if code is None else int(code)
+
+    def _report(self) -> Json:
+        try:
+            return json.loads((self.folder / "status.json").read_text())
+        except FileNotFoundError:
+            return {}
+
+    def lines(self, last: bool) -> list[str]:
+        """What it printed since the last call, in whole lines, or with `last` all of it."""
+        try:
+            with (self.folder / "output.log").open("rb") as file:
+                file.seek(self._offset)
+                read = file.read(_READ_BYTES)
+                while last and (more := file.read(_READ_BYTES)):
+                    read += more
+        except FileNotFoundError:
+            return []
+        self._offset += len(read)
+        *whole, self._rest = (self._rest + read).split(b"\n")
+        if last and self._rest:
+            whole.append(self._rest)
+            self._rest = b""
+        cut = (line[at : at + _TEXT_BYTES] for line in whole for at in range(0, len(line) or 1, _TEXT_BYTES))
+        return [part.decode(errors="replace").removesuffix("\r") for part in cut]
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL after the grace; returns at once."""
+        if self._kill_at is None and self._process.poll() is None:
+            self._kill_at = time.monotonic() + self._grace_s + 10
+            self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        if self._process.poll() is None:
+            kill_tree(self._process.pid)
+            self._process.wait()
+
+
+def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
+    """Run a command in the folder of an image. `folder`, which has to lie below the sandbox's machines/ for a `stop` of
+    the sandbox to find it, is for the runner's files. Raises NotStarted, in the words of a container runtime."""
+    workdir = folder_of(image)
+    if workdir is None:
+        raise NotStarted(f'failed to pull and unpack image "{image}": not found')
+    if not command:
+        raise NotStarted("failed to create containerd container: no command specified")
+    return begin(folder, command, env, workdir, grace_s)
+
+
+def begin(
+    folder: Path,
+    command: Sequence[str],
+    env: Mapping[str, str],
+    workdir: Path,
+    grace_s: float = GRACE_S,
+    timeout_s: float | None = None,
+) -> Run:
+    """Run a command in `workdir`; after timeout_s it is stopped, and Run.timed_out says so."""
+    folder.mkdir(parents=True)
+    spec = {"command": list(command), "workdir": str(workdir), "timeout_s": timeout_s, "grace_s": grace_s}
+    spec["env"] = {"HOME": str(folder), **env}
+    (folder / "spec.json").touch(mode=0o600)  # it may hold secrets
+    (folder / "spec.json").write_text(json.dumps(spec))
+    with (folder / "runner.log").open("wb") as log:
+        # --tied and the pipe: the runner stops the job when this server is gone, however it went.
+        process = subprocess.Popen(
+            [sys.executable, str(RUNNER), str(folder), "--tied"],
+            stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
+        )  # fmt: skip
+    return Run(folder, process, grace_s)
+
+
+def _text(line: str) -> Json:
+    return {"textPayload": line}
+
+
+def log_lines(
+    world: World,
+    log: str,
+    resource: Json,
+    lines: Sequence[str],
+    labels: Mapping[str, str] | None = None,
+    severity: str = "",
+    chance: random.Random | None = None,
+    payload: Callable[[str], Json] = _text,
+) -> None:
+    """Entries of Cloud Logging that a service writes, in the order of the lines; they can be read after
+    World.log_lag_s, with `chance` each at any time until then. `log` is the whole logName, `payload` makes the payload
+    of a line."""
+    ns = time.time_ns()
+    stamp = f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
+    more: dict[str, Any] = ({"labels": dict(labels)} if labels else {}) | ({"severity": severity} if severity else {})
+    for line in lines:
+        entry: Json = {
+            "logName": log,
+            "resource": resource,
+            "timestamp": stamp,
+            "receiveTimestamp": stamp,
+            "insertId": f"{world.number():x}",
+            **payload(line),
+            **more,
+        }
+        world.logs.add({**entry, "__ns": ns}, world.log_lag_s * (chance.random() if chance else 1))

@@ -1,0 +1,219 @@
+"""The `batch`, `vertex` and `images` parts of the `gcp` section: what jobs of Google's own job services stand on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from accel.rules import gcp_jobs_ground as rules
+from accel.rules import (
+    gcp_machines,
+    gcp_vm_targets,
+    gcp_zones,
+    google_batch_machines,
+    vertex_jobs,
+    vertex_machines,
+    vertex_scheduling,
+)
+from accel.rules.finding import Finding, under
+from components.base import Name, Spec
+from components.gcp.batch_jobs import BatchJobsSpec
+from components.gcp.batch_template import BatchTemplateSpec
+from components.gcp.claim_database import ClaimDatabaseSpec
+from components.gcp.job_notifications import JobNotificationsSpec
+from components.gcp.persistent_resource import PersistentResourceSpec
+from components.gcp.tensorboard import TensorboardSpec
+from components.gcp.vertex_jobs import VertexJobsSpec
+
+
+class JobTarget(Spec):
+    """What targets of both services say."""
+
+    machine_types: list[str] = Field(
+        default_factory=list, description="that jobs may ask for; none: every one that the service has here"
+    )
+    reservation: str | None = Field(
+        default=None, description="projects/<p>/zones/<z>/reservations/<r>, for jobs that are not Spot"
+    )
+
+
+def _machine_types(names: Sequence[str], check: Callable[[str], list[Finding]]) -> list[Finding]:
+    found = ((index, each) for index, name in enumerate(names) for each in check(name))
+    return [replace(each, field=f"machine_types[{index}]") for index, each in found]
+
+
+def _known(name: str) -> list[Finding]:
+    """Which GPUs go with an N1 machine is for a job to say."""
+    return [each for each in gcp_machines.machine(name) if each.rule == gcp_machines.UNKNOWN.id]
+
+
+class GoogleBatchTarget(JobTarget):
+    """Google Batch in one region."""
+
+    region: str | None = Field(default=None, description="without one, the section's")
+    zones: list[str] = Field(default_factory=list, description="of the region; none: Batch chooses among all of them")
+    external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
+    boot_image: str | None = Field(default=None, description="of the VMs' boot disks; none: Batch's own")
+    template: bool = Field(default=False, description="jobs that name no machine run on VMs of the section's template")
+
+    def findings(self) -> list[Finding]:
+        found = _machine_types(self.machine_types, _known) + gcp_vm_targets.zones(self.zones)
+        return found + (gcp_zones.region(self.region) if self.region else [])
+
+    def against(self, region: str, template: BatchTemplateSpec | None) -> list[Finding]:
+        """With the section's region and template."""
+        here = self.region or region
+        found = google_batch_machines.zones(self.zones, here)
+        found += rules.template(self.template, template.capacity if template else None, here, region)
+        capacity = template.capacity if template and self.template else "on-demand"
+        found += google_batch_machines.reservation(self.reservation, self.zones, capacity, compact=False)
+        return found + ([] if self.zones else rules.reservation(self.reservation, here))
+
+
+class GoogleBatch(BatchJobsSpec):
+    """Google Batch: what its jobs stand on, and where they may run."""
+
+    notifications: JobNotificationsSpec | None = Field(
+        default=None, description="a topic that is told of jobs' changes of state; {} for one"
+    )
+    template: BatchTemplateSpec | None = Field(default=None, description="machines of jobs that name none")
+    targets: dict[Name, GoogleBatchTarget] = Field(
+        default_factory=dict[str, GoogleBatchTarget], description="where jobs may run"
+    )
+
+    @property
+    def ground(self) -> BatchJobsSpec:
+        """The component's part of it."""
+        return BatchJobsSpec(account=self.account, bucket=self.bucket)
+
+    def in_section(self, region: str, subnets: Sequence[str] | None) -> Iterator[Finding]:
+        """Against the region of the section, and those of the network's subnets, where these are known."""
+        if self.template is not None:
+            yield from under("template", rules.template_zone(self.template.zone, region))
+        for key, target in self.targets.items():
+            at = f"targets.{key}"
+            yield from under(at, target.against(region, self.template))
+            if subnets is not None:
+                yield from under(at, rules.subnet(target.region or region, subnets))
+
+
+class CreatedClaims(ClaimDatabaseSpec):
+    """A Firestore database that this stack makes."""
+
+    kind: Literal["create"]
+
+
+class ExistingClaims(Spec):
+    """A Firestore database of the project that is there already. Documents of accel-claims expire there only where its
+    owner set a time-to-live policy on their field `expires`."""
+
+    kind: Literal["existing"]
+    database: str = Field(description='its id, such as claims or "(default)"')
+
+    def findings(self) -> list[Finding]:
+        return rules.database(self.database)
+
+
+Claims = Annotated[CreatedClaims | ExistingClaims, Field(discriminator="kind")]
+
+
+class CreatedTensorboard(TensorboardSpec):
+    """A TensorBoard that this stack makes."""
+
+    kind: Literal["create"]
+
+
+class ExistingTensorboard(Spec):
+    """A TensorBoard that is there already."""
+
+    kind: Literal["existing"]
+    name: str = Field(description="projects/<p>/locations/<r>/tensorboards/<t>")
+
+
+AnyTensorboard = Annotated[CreatedTensorboard | ExistingTensorboard, Field(discriminator="kind")]
+
+
+class PeeredNetwork(Spec):
+    """A network that is peered with Google's services already."""
+
+    kind: Literal["peered"]
+    network: str = Field(description="projects/<number>/global/networks/<n>")
+
+    def findings(self) -> list[Finding]:
+        return vertex_jobs.network(self.network)
+
+
+class AttachedNetwork(Spec):
+    """A network that has a network attachment for Vertex AI already."""
+
+    kind: Literal["attachment"]
+    network_attachment: str = Field(description="projects/<p>/regions/<r>/networkAttachments/<a>")
+
+
+VertexNetwork = Annotated[PeeredNetwork | AttachedNetwork, Field(discriminator="kind")]
+
+
+class VertexTarget(JobTarget):
+    """Custom jobs of Vertex AI in the section's region."""
+
+    persistent_resource: str | None = Field(
+        default=None, description="key of persistent_resources: jobs that fit run there"
+    )
+
+    def findings(self) -> list[Finding]:
+        found = _machine_types(self.machine_types, vertex_machines.machine_type)
+        if self.reservation is None:
+            return found
+        kept = self.persistent_resource is not None
+        return found + vertex_scheduling.reservation_with(spot=False, flex=False, persistent=kept)
+
+
+class Vertex(VertexJobsSpec):
+    """Vertex AI: what its custom jobs stand on, and where they may run."""
+
+    claims: Claims | None = Field(
+        default=CreatedClaims(kind="create"),
+        description="makes submit idempotent for all who submit; null: for each machine alone, with a warning",
+    )
+    tensorboard: AnyTensorboard | None = Field(default=None, description="where jobs write metrics")
+    network: VertexNetwork | None = Field(default=None, description="that jobs reach; null: the internet alone")
+    persistent_resources: dict[Name, PersistentResourceSpec] = Field(
+        default_factory=dict[str, PersistentResourceSpec],
+        description="machines that are kept, and paid for, between jobs",
+    )
+    targets: dict[Name, VertexTarget] = Field(default_factory=dict[str, VertexTarget], description="where jobs may run")
+
+    @property
+    def ground(self) -> VertexJobsSpec:
+        """The component's part of it."""
+        return VertexJobsSpec(account=self.account, bucket=self.bucket)
+
+    def findings(self) -> list[Finding]:
+        return [
+            each
+            for key, target in self.targets.items()
+            for each in under(f"targets.{key}", rules.kept(target.persistent_resource, list(self.persistent_resources)))
+        ]
+
+    def in_section(self, region: str) -> Iterator[Finding]:
+        """Against the region of the section."""
+        if isinstance(self.network, AttachedNetwork):
+            yield from under("network", rules.attachment(self.network.network_attachment, region))
+        if isinstance(self.tensorboard, ExistingTensorboard):
+            yield from under("tensorboard", vertex_jobs.tensorboard(self.tensorboard.name, "made here", region, "name"))
+        for key, target in self.targets.items():
+            if target.reservation:
+                yield from under(f"targets.{key}", vertex_scheduling.reservation(target.reservation, region))
+
+
+def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Faults where parts of a section have targets of one name: they are one output. `targets`: names by part."""
+    first: dict[str, str] = {}
+    faults: list[tuple[str, str]] = []
+    for part, names in targets.items():
+        for name in names:
+            if name in first:
+                faults.append((f"{part}.targets.{name}", f"is the name of a target of {first[name]} too; rename one"))
+            first.setdefault(name, part)
+    return faults

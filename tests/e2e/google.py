@@ -1,0 +1,63 @@
+"""What end-to-end tests of jobs on Google Cloud share: a sandbox without Kubernetes, a shell on it, and its API."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.environment import environment, project
+from sandbox.processes import start, stop
+from tests.support.engine import Sandbox
+from tests.support.kubernetes import until
+
+from .conftest import Shell
+
+PROJECT = "accel-sandbox"
+OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
+
+Call = Callable[..., Any]
+
+
+def started(factory: pytest.TempPathFactory, name: str) -> Iterator[Sandbox]:
+    home = factory.mktemp(name)
+    start(home, ("cloud", "google", "plugins"))
+    yield Sandbox(home, environment(home))
+    stop(home)
+
+
+def shell_on(sandbox: Sandbox, targets: Path, folder: Path) -> Shell:
+    """A user's shell in the project's folder, with state and cache of its own."""
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(OWN)},
+        **sandbox.variables,
+        "ACCEL_TARGETS": str(targets),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "PYTHONPATH": str(project()),
+    }
+    return Shell(project(), variables)
+
+
+def caller(sandbox: Sandbox) -> Call:
+    """A call of the sandbox's Google, or of its control."""
+    told = json.loads((sandbox.home / "google.json").read_text())
+    head = {"Authorization": f"Bearer {sandbox.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+
+    def call(method: str, path: str, body: Any = None) -> Any:
+        answer = requests.request(method, f"{told['url']}/{path}", json=body, headers=head, timeout=30)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    return call
+
+
+def status(shell: Shell, ref: str) -> dict[str, Any]:
+    return json.loads(shell.jobs("get", ref, "-o", "json"))
+
+
+def printed(shell: Shell, ref: str, text: str) -> None:
+    until(lambda: text in shell.jobs("logs", ref), timeout_s=60)

@@ -1,0 +1,171 @@
+"""Jobs on Google Batch and Vertex AI, from `pulumi up` to their end: tasks and replicas that really run."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.engine import Sandbox
+from tests.support.kubernetes import until
+from tests.support.project import Stack, environment
+
+from .conftest import Shell
+from .google import PROJECT, Call, caller, printed, shell_on, started, status
+from .meeting import MEETING
+
+CHECKPOINT = """
+import os, pathlib, time
+kept = pathlib.Path(os.environ["CHECKPOINT_DIR"]) / os.environ["ACCEL_JOB_NAME"]
+if kept.exists():
+    print("resumes at", kept.read_text(), flush=True)
+else:
+    kept.write_text("step 7")
+    print("runs", flush=True)
+    time.sleep(600)
+"""
+TARGETS = {"batch": "google-batch", "vertex": "vertex"}
+SERVICES = pytest.mark.parametrize("target", list(TARGETS))
+
+
+@pytest.fixture(scope="module")
+def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    yield from started(tmp_path_factory, "managed")
+
+
+@pytest.fixture(scope="module")
+def deployed(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The sections `batch` and `vertex`, deployed; destroyed, they leave nothing."""
+    values = environment("sandbox", cloud="gcp")
+    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
+    stack = Stack(tmp_path_factory.mktemp("services"), managed, values, stack="services")
+    outputs = stack.up().outputs
+    (stack.folder / "targets.json").write_text(json.dumps(outputs["targets"]))
+    (stack.folder / "outputs.json").write_text(json.dumps(outputs))
+    yield stack
+    stack.destroy()
+
+
+@pytest.fixture
+def shell(deployed: Stack, managed: Sandbox, tmp_path: Path) -> Shell:
+    return shell_on(managed, deployed.folder / "targets.json", tmp_path)
+
+
+@pytest.fixture
+def google(managed: Sandbox) -> Iterator[Call]:
+    call = caller(managed)
+    yield call
+    call("DELETE", "sandbox-api/faults")
+
+
+@pytest.fixture
+def submit(shell: Shell, tmp_path: Path) -> Callable[..., str]:
+    def send(name: str, to: str, *more: str, **fields: Any) -> str:
+        document = {
+            "name": name,
+            "image": "local/examples",
+            "command": ["python", "-c", CHECKPOINT],
+            "env": {"CHECKPOINT_DIR": str(tmp_path)},
+            **fields,
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document))
+        return shell.jobs("submit", str(path), "--to", to, "-o", "id", *more)
+
+    return send
+
+
+@SERVICES
+def test_the_sample_job_trains(target: str, shell: Shell) -> None:
+    sets = ["env.STEP_SLEEP_MS=0", "env.EPOCHS=3"]
+    options = [part for each in sets for part in ("--set", each)]
+    ref = shell.jobs("submit", "examples/jobs/digits.yaml", "--to", target, "--wait", *options)
+    assert ref.startswith(f"{TARGETS[target]}:{PROJECT}.us-central1/")
+    assert "epoch 3/3 loss" in shell.jobs("logs", ref)
+    ended = status(shell, ref)
+    assert (ended["phase"], ended["exit_code"], ended["attempts"]) == ("SUCCEEDED", 0, 1)
+    assert ref in shell.jobs("ls", "-a", "--to", target, "-o", "id")
+
+
+def test_a_spot_task_that_is_taken_away_runs_again(submit: Callable[..., str], shell: Shell, google: Call) -> None:
+    """Its first attempt's failure stays among the job's events, and is not how it ended."""
+    ref = submit("reclaimed", "batch", spot=True)
+    printed(shell, ref, "runs")
+    job = ref.rpartition("/")[2]
+    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/us-central1/jobs/{job}"})
+    shell.jobs("wait", ref, "--timeout", "90s")
+    ended = status(shell, ref)
+    assert (ended["phase"], ended["attempts"], ended["lost"], ended["exit_code"]) == ("SUCCEEDED", 2, 1, 0)
+    assert "resumes at step 7" in shell.jobs("logs", ref)
+
+
+def test_a_spot_job_of_vertex_starts_anew(submit: Callable[..., str], shell: Shell, google: Call) -> None:
+    ref = submit("reclaimed-too", "vertex", spot=True)
+    printed(shell, ref, "runs")
+    job = ref.rpartition("/")[2]
+    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/us-central1/customJobs/{job}"})
+    shell.jobs("wait", ref, "--timeout", "90s")
+    assert status(shell, ref)["phase"] == "SUCCEEDED"
+    assert "resumes at step 7" in shell.jobs("logs", ref)
+
+
+@SERVICES
+def test_nodes_of_one_job_meet(target: str, submit: Callable[..., str], shell: Shell) -> None:
+    ref = submit("meet", target, "--wait", nodes=3, command=["python", "-c", MEETING])
+    text = shell.jobs("logs", ref)
+    assert {"met rank 1", "met rank 2"} <= {line.partition("] ")[2] for line in text.splitlines()}
+    assert text.count("heard done") == 2
+
+
+def test_a_sweep_is_one_job(submit: Callable[..., str], shell: Shell) -> None:
+    show = "import os; i = int(os.environ[os.environ['ACCEL_TASK_INDEX_FROM']]); print('task', i); exit(3 * (i == 4))"
+    ref = submit("sweep", "batch", command=["python", "-c", show], tasks=6, parallelism=3, retries=0)
+    shell.jobs("wait", ref, "--timeout", "90s", code=125)
+    ended = status(shell, ref)
+    assert ended["tasks"] == {"SUCCEEDED": 5, "FAILED": 1}
+    assert "task 2" in shell.jobs("logs", ref, "--task", "2")
+    assert "exit code 3" in shell.jobs("explain", ref)
+
+
+@SERVICES
+def test_a_failure_is_explained(target: str, submit: Callable[..., str], shell: Shell) -> None:
+    ref = submit("fails", target, command=["python", "-c", "raise SystemExit(7)"], retries=0)
+    shell.jobs("wait", ref, "--timeout", "60s", code=125)
+    assert status(shell, ref)["exit_code"] == 7
+    assert json.loads(shell.jobs("explain", ref, "-o", "json"))["cause"] == "exit-code"
+
+
+@SERVICES
+def test_one_key_makes_one_job(target: str, submit: Callable[..., str], shell: Shell) -> None:
+    first = submit("once", target, "--key", "k", command=["true"])
+    assert submit("once", target, "--key", "k", command=["true"]) == first
+    shell.jobs("wait", first, "--timeout", "60s")
+    again = shell.jobs("retry", first, "-o", "id")
+    assert again != first
+    shell.jobs("wait", again, "--timeout", "60s")
+
+
+@SERVICES
+def test_cancelling_ends_it(target: str, submit: Callable[..., str], shell: Shell) -> None:
+    ref = submit("stop", target)
+    printed(shell, ref, "runs")
+    shell.jobs("cancel", ref, "-y")
+    until(lambda: status(shell, ref)["phase"] == "FAILED", timeout_s=30)
+
+
+def test_capacity_that_is_not_there_is_named(submit: Callable[..., str], shell: Shell, google: Call) -> None:
+    google("POST", "sandbox-api/faults", {"stockout": ["g2-standard-4"]})
+    ref = submit("waits", "batch", accelerator={"type": "l4", "count": 1}, command=["true"])
+    until(lambda: "stock" in shell.jobs("explain", ref) or "capacity" in shell.jobs("explain", ref), timeout_s=30)
+    google("DELETE", "sandbox-api/faults")
+    shell.jobs("wait", ref, "--timeout", "60s")
+
+
+def test_targets_are_published(shell: Shell, deployed: Stack) -> None:
+    outputs = json.loads((deployed.folder / "outputs.json").read_text())
+    for name, kind in TARGETS.items():
+        rows = json.loads(shell.jobs("targets", "--targets", outputs[f"{name}_targets"], "-o", "json"))
+        assert {row["name"]: row["kind"] for row in rows} == {name: kind, "local": "local"}
+    assert "fail" not in shell.jobs("doctor")

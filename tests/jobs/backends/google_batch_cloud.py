@@ -1,0 +1,124 @@
+"""Google Batch of the sandbox behind a proxy that breaks calls, and jobs there."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+
+from jobs.backend import JobRef, Request, Status
+from jobs.backends.google_batch import GoogleBatchBackend
+from jobs.errors import CloudSilent, JobsError
+from jobs.timing import Timing
+from tests.jobs.backends import google_batch_target
+from tests.jobs.backends.google_batch_target import REGION
+from tests.support.google_fake import Fake, P
+from tests.support.proxy import GoogleProxy
+
+JOBS = f"batch.googleapis.com/v1/{P}/locations/{REGION}/jobs"
+APIS = {"batch": "", "logging": "", "compute": "compute/v1/"}
+GROUND: dict[str, Any] = {"service_account": "runner@elsewhere.iam.gserviceaccount.com"}
+QUICK = Timing(
+    connect_s=2, read_s=1, attempts=4, backoff_s=0.01, longest_wait_s=0.05, poll_s=0.02, silence_s=5, drain_s=0.3
+)
+
+
+class BatchProxy(GoogleProxy):
+    """Its operations are `POST create`, `POST cancel`, `GET job`, `GET jobs`, `GET task`, `GET tasks`, and of Cloud
+    Logging `POST entries:list`."""
+
+    def operation(self, line: str, headers: dict[str, str]) -> str:
+        method, target, _ = line.split(" ", 2)
+        parts = target.partition("?")[0].strip("/").split("/")
+        if parts[-1].endswith(":cancel"):
+            return f"{method} cancel"
+        if parts[-1] == "jobs":
+            return "POST create" if method == "POST" else "GET jobs"
+        one = {"jobs": "job", "tasks": "task"}.get(parts[-2])
+        return f"{method} {one or parts[-1]}"
+
+
+def point(patch: pytest.MonkeyPatch, url: str) -> None:
+    """Leads the client's calls there."""
+    for api, path in APIS.items():
+        patch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", f"{url}/{api}.googleapis.com/{path}")
+
+
+@dataclass
+class Cloud:
+    """The sandbox's Google behind its proxy."""
+
+    fake: Fake
+    proxy: BatchProxy
+    point: Callable[[str], None]
+
+    def backend(self, **changes: Any) -> GoogleBatchBackend:
+        return GoogleBatchBackend("batch", google_batch_target.make_target(**GROUND), timing=QUICK, **changes)
+
+    def request(self, text: str, **fields: Any) -> Request:
+        """For a job under the key of a text."""
+        return google_batch_target.make_request(google_batch_target.make_target(**GROUND), text, **fields)
+
+    def submit(self, request: Request) -> JobRef | JobsError:
+        try:
+            return self.backend().submit(request)
+        except JobsError as error:
+            return error
+
+    def settled(self, request: Request) -> JobRef | JobsError:
+        """As a user does it who is told to run the same command again."""
+        answers = (self.submit(request) for _ in range(5))
+        return next((each for each in answers if not isinstance(each, CloudSilent)), CloudSilent("five times"))
+
+    def left(self, name: str = "") -> list[str]:
+        """The jobs that there are, or those with this name."""
+        found: list[str] = []
+        query: dict[str, str] = {}
+        while True:
+            page = self.fake.call("GET", JOBS, **query)
+            found += [each["name"].rpartition("/")[2] for each in page.get("jobs", [])]
+            if "nextPageToken" not in page:
+                return [each for each in found if name in each]
+            query = {"pageToken": page["nextPageToken"]}
+
+    def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
+        """The status once it is so."""
+        give_up = time.monotonic() + 30
+        while not wanted(found := self.backend().status(ref)):
+            assert time.monotonic() < give_up, found
+            time.sleep(0.02)
+        return found
+
+    def control(self, **asked: Any) -> None:
+        """Tells the sandbox's Batch what to do."""
+        answer = requests.post(f"{self.fake.url}/sandbox-api/batch", json=asked, timeout=30)
+        assert answer.ok, answer.text
+
+    def preempt(self, name: str) -> None:
+        answer = requests.post(
+            f"{self.fake.url}/sandbox-api/preempt", json={"name": f"{P}/locations/{REGION}/jobs/{name}"}, timeout=30
+        )
+        assert answer.ok, answer.text
+
+    def clear(self) -> None:
+        """Deletes all jobs."""
+        for name in self.left():
+            self.fake.ask("DELETE", f"{JOBS}/{name}")
+        give_up = time.monotonic() + 30
+        while self.left():
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """Nothing is left."""
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
+    found = Cloud(fake, BatchProxy(fake.url), lambda url: point(monkeypatch, url))
+    found.point(found.proxy.endpoint)
+    yield found
+    found.proxy.stop()
+    fake.well()
+    found.clear()

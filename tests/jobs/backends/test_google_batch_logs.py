@@ -1,0 +1,107 @@
+"""Logs of tasks on Google Batch: merged, of one task, late, followed to their end."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+import requests
+
+from jobs.backend import JobRef, Logs, Phase
+from jobs.backends.google_batch import logs as module
+from jobs.backends.google_batch import marks
+from jobs.errors import BadInput, NotFound
+from tests.jobs.backends.google_batch_cloud import REGION, Cloud
+from tests.support.google_fake import P
+from tests.support.soak import SOAK
+
+pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
+
+
+def script(text: str, **fields: Any) -> dict[str, Any]:
+    return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
+
+
+def printed(cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None) -> list[tuple[str, str]]:
+    backend = cloud.backend()
+    assert isinstance(backend, Logs)
+    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task)]
+
+
+def test_a_followed_job(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("followed", **script("for i in 1 2 3; do echo line $i; done; exit 3")))
+    assert printed(cloud, ref) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
+    assert cloud.backend().status(ref).phase is Phase.FAILED
+    assert printed(cloud, ref, follow=False) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
+
+
+def test_tasks_side_by_side_and_one_alone(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(
+        cloud.request("tasks", **script("echo a $BATCH_TASK_INDEX; echo b $BATCH_TASK_INDEX", tasks=11))
+    )
+    found = printed(cloud, ref)
+    assert sorted(found) == sorted((f"task {n}", f"{letter} {n}") for n in range(11) for letter in "ab")
+    assert [text for source, text in found if source == "task 7"] == ["a 7", "b 7"]
+    assert printed(cloud, ref, task=1) == [("", "a 1"), ("", "b 1")]
+    with pytest.raises(BadInput, match=r"task: google-batch:\S+ has tasks 0 to 10, not 11"):
+        printed(cloud, ref, task=11)
+
+
+def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
+    """Each entry can be read at its own time, after entries that were written later."""
+    lag = requests.post(f"{cloud.fake.url}/sandbox-api/faults", json={"log_lag_s": 0.25}, timeout=30)
+    assert lag.ok, lag.text
+    count = 2000 if SOAK else 60
+    text = f"i=0; while [ $i -lt {count} ]; do echo $BATCH_TASK_INDEX.$i; i=$((i+1)); done"
+    ref = cloud.backend().submit(cloud.request("late", **script(text, tasks=3)))
+    cloud.proxy.faults["POST entries:list"] = ["503", "reset", "429", "accept+reset", "accept+truncate"] * 2
+    found = [line for _, line in printed(cloud, ref)]
+    assert len(found) == len(set(found)) == 3 * count
+
+
+def test_attempts_of_a_task(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("attempts", **script("echo again; exit 1", retries=2)))
+    assert [text for _, text in printed(cloud, ref)] == ["again"] * 3
+
+
+def test_a_job_that_is_cancelled_while_it_is_followed(cloud: Cloud) -> None:
+    backend = cloud.backend()
+    ref = backend.submit(cloud.request("cancelled", **script("echo begun; sleep 600")))
+    seen: list[str] = []
+    reader = threading.Thread(target=lambda: seen.extend(line.text for line in backend.logs(ref, follow=True)))
+    reader.start()
+    give_up = time.monotonic() + 30
+    while not seen:
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    cloud.backend().cancel(ref, "enough")
+    reader.join(30)
+    assert not reader.is_alive() and seen == ["begun"]
+
+
+def test_what_has_no_logs(cloud: Cloud) -> None:
+    request = cloud.request("elsewhere", **script("exit 0"))
+    request.body["job"]["logsPolicy"] = {"destination": "PATH", "logsPath": "/mnt/logs"}
+    ref = cloud.backend().submit(request)
+    with pytest.raises(BadInput, match="they are in /mnt/logs of a mount"):
+        printed(cloud, ref)
+    with pytest.raises(NotFound, match="Batch knows no such job"):
+        printed(cloud, marks.Scope.parse(ref.scope).ref("nothing-0123456789ab"))
+    alone = cloud.backend().submit(cloud.request("alone", **script("exit 0")))
+    with pytest.raises(BadInput, match="has no tasks, not 0"):
+        printed(cloud, alone, task=0)
+    assert f"{P}/locations/{REGION}" == marks.Scope.parse(ref.scope).parent
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"textPayload": "a line\n"}, "a line"),
+        ({"textPayload": ""}, ""),
+        ({"jsonPayload": {"message": "said"}}, "said"),
+        ({"jsonPayload": {"step": 3, "loss": 0.5}}, '{"loss": 0.5, "step": 3}'),
+        ({}, "{}"),
+    ],
+)
+def test_texts(entry: dict[str, Any], text: str) -> None:
+    assert module.text(entry) == text

@@ -1,0 +1,262 @@
+"""Why custom jobs of Vertex AI wait or failed, from the sandbox and from Vertex's own words."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from jobs.backend import Explain, Explanation, JobRef, Phase
+from jobs.backends import outcome
+from jobs.backends.vertex.explain import CAUSES, explain, words
+from jobs.backends.vertex.explain.__main__ import page
+from jobs.backends.vertex.marks import Scope
+from jobs.errors import CloudRefused
+from tests.jobs.backends.vertex_cloud import Cloud
+
+pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
+
+ROOT = Path(__file__).parents[3]
+CREATE = "aiplatform.projects.locations.customJobs.create"
+L4 = {"accelerator": {"type": "l4", "count": 2}}
+QUOTA = "aiplatform/us-central1/custom_model_training_nvidia_l4_gpus"
+
+
+def run(text: str, **fields: Any) -> dict[str, Any]:
+    """Of a job that really runs here."""
+    return {"image": "local/examples", "command": ["sh", "-c", text], **fields}
+
+
+def why(cloud: Cloud, ref: JobRef) -> Explanation:
+    backend = cloud.backend()
+    assert isinstance(backend, Explain)
+    told = backend.explain(ref)
+    assert told.cause in CAUSES and told.reason and told.next_step
+    return told
+
+
+def ended(cloud: Cloud, text: str, **fields: Any) -> Explanation:
+    ref = cloud.backend().submit(cloud.request(f"explain {text}", **fields))
+    cloud.becomes(ref, lambda status: status.phase.ended)
+    return why(cloud, ref)
+
+
+def refused(cloud: Cloud, message: str, **fields: Any) -> Explanation:
+    """Of a job that ends with this error before it runs."""
+    cloud.fake.fault(method=CREATE, fails=message)
+    return ended(cloud, message, **fields)
+
+
+WORDS = [
+    # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700
+    (
+        "The following quota metrics exceed quota limits: "
+        "aiplatform.googleapis.com/custom_model_training_nvidia_k80_gpus",
+        "quota",
+    ),
+    # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/264
+    ("The following quotas are exceeded: AutoMLImageClassificationDeployedModelNodes", "quota"),
+    ("Quota 'NVIDIA_L4_GPUS' exceeded. Limit: 1.0 in region us-central1.", "compute-quota"),
+    # https://github.com/openreview/openreview-expertise/issues/401
+    (
+        "Resources are insufficient in region: us-central1. Try a different region or use a different accelerator.",
+        "no-capacity",
+    ),
+    # https://github.com/googleapis/python-aiplatform/issues/885
+    (
+        "The Cloud Storage bucket of `gs://model_metadata_prod/aiplatform-custom-job-2021-12-05` is in location `us`. "
+        "It must be in the same regional location as the service location `us-central1`.",
+        "bucket-elsewhere",
+    ),
+    # https://github.com/googleapis/python-aiplatform/issues/1073
+    (
+        "You do not have permission to act as service_account: 1-compute@developer.gserviceaccount.com. "
+        "(or it may not exist).",
+        "account-forbidden",
+    ),
+    (
+        "Vertex AI Service Agent service-1@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does not have permission to "
+        "access Artifact Registry repository projects/p/locations/europe-west4/repositories/r.",
+        "image-forbidden",
+    ),
+    (
+        "Error NETWORK_NOT_PEERED",
+        "network-not-peered",
+    ),  # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2611
+    # https://github.com/google/agents-cli/issues/43
+    ("Replicas low on memory: workerpool0. Specify a machine with larger memory and try again.", "out-of-memory"),
+    ("The replica workerpool0-0 ran out of memory and exited with a non-zero status of 9.", "out-of-memory"),
+    ("Internal error occurred for the current attempt", "internal-error"),
+    # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898
+    (
+        "The replica workerpool0-0 exited with a non-zero status of 128. Termination reason: StartError. \n "
+        "Termination log message: failed to create containerd task: failed to create shim task: OCI runtime create "
+        'failed: exec: "trainer.task": executable file not found in $PATH',
+        "not-started",
+    ),
+    ("Image us-docker.pkg.dev/p/r/train:2 not found.", "image-missing"),
+    ("PersistentResource projects/1/locations/us-central1/persistentResources/x is not found.", "persistent-resource"),
+    ("Machine type a9-highgpu-1g is not supported.", "not-offered"),
+    ("Reservation projects/p/zones/z/reservations/r cannot be used.", "reservation"),
+    ("Vertex AI API has not been used in project 1 before or it is disabled.", "api-disabled"),
+    ("runner@p.iam.gserviceaccount.com does not have storage.objects.get access to the object.", "permission"),
+    ("Something that nobody has seen before", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("message", "cause"), WORDS, ids=[f"{cause}-{i}" for i, (_, cause) in enumerate(WORDS)])
+def test_words_of_vertex(cloud: Cloud, message: str, cause: str) -> None:
+    told = refused(cloud, message)
+    assert told.cause == cause
+    assert any(" ".join(message.split())[:60] in line for line in told.evidence)
+
+
+def test_every_row_of_words_is_met() -> None:
+    met = [next(row for row in words.FAILED if row.pattern.search(message)) for message, cause in WORDS
+           if cause not in ("no-capacity", "unknown")]  # fmt: skip
+    assert {row.cause for row in words.FAILED} == {row.cause for row in met}
+    assert {row.cause for row in words.FAILED} | {*words.OF_VERTEX} <= CAUSES.keys()
+    assert {row.cause for row in outcome.WORDS} | {*(each[0] for each in outcome.SHELL.values())} <= CAUSES.keys()
+
+
+def test_a_job_that_waits_for_quota(cloud: Cloud) -> None:
+    """Numbers, where they can be read; and nothing is claimed where they cannot."""
+    cloud.fake.fault(quota={QUOTA: 3})
+    first = cloud.backend().submit(cloud.request("holds", **run("sleep 60", **L4)))
+    cloud.becomes(first, lambda status: status.phase is Phase.RUNNING)
+    second = cloud.backend().submit(cloud.request("waits", **run("sleep 60", **L4)))
+    told = why(cloud, second)
+    assert (
+        told.cause == "waits-for-quota" and "it takes 2 of" in told.reason and "other jobs have 2 of 3" in told.reason
+    )
+    cloud.proxy.faults["GET jobs"] = ["403"]
+    blind = why(cloud, second)
+    assert blind.cause == "queued" and any("the region's other jobs" in line for line in blind.unread)
+    cloud.fake.fault(quota={QUOTA: 1})
+    assert why(cloud, second).cause == "quota-too-small"
+    cloud.backend().cancel(second, "")
+    assert why(cloud, cloud.backend().submit(cloud.request("holds", **run("sleep 60", **L4)))).cause == "running"
+
+
+def test_a_job_that_is_made_ready(cloud: Cloud) -> None:
+    cloud.fake.fault(method=CREATE, delay_s=3)
+    ref = cloud.backend().submit(cloud.request("ready", **L4))
+    cloud.becomes(ref, lambda status: status.phase is Phase.STARTING)
+    told = why(cloud, ref)
+    assert told.cause == "starting" and "g2-standard" in told.reason and "2 x NVIDIA_L4" in told.reason
+    assert any("Job is preparing" in line for line in told.evidence)
+
+
+def test_flex_start_waits_for_machines(cloud: Cloud) -> None:
+    cloud.fake.fault(stockout=["g2-standard-24"])
+    ref = cloud.backend().submit(cloud.request("flex", **L4, vertex={"provisioning": "flex-start", "wait_s": "2h"}))
+    cloud.becomes(ref, lambda status: status.phase is Phase.STARTING)
+    told = why(cloud, ref)
+    assert (told.cause, "7200s" in told.reason) == ("waiting-for-capacity", True)
+
+
+def test_spot_machines_that_were_taken_away(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("taken", **run("sleep 60", spot=True)))
+    cloud.becomes(ref, lambda status: status.native == "RUNNING")
+    cloud.fake.fault(stockout=["n1-standard-4"])
+    cloud.preempt(ref)
+    cloud.becomes(ref, lambda status: status.native in ("PENDING", "FAILED"))
+    cloud.becomes(ref, lambda status: status.phase.ended)
+    assert why(cloud, ref).cause == "spot-taken"
+
+
+def test_a_job_that_starts_again(cloud: Cloud) -> None:
+    cloud.fake.fault(method=CREATE, delay_s=1)
+    ref = cloud.backend().submit(cloud.request("again", **run("sleep 60", spot=True)))
+    cloud.becomes(ref, lambda status: status.native == "RUNNING")
+    cloud.preempt(ref)
+    cloud.becomes(ref, lambda status: status.native == "PENDING")
+    assert why(cloud, ref).cause in ("starts-again", "running")
+
+
+def test_a_job_that_runs_stops_and_was_cancelled(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("runs", **run("echo it is here; sleep 60")))
+    cloud.becomes(ref, lambda status: status.phase is Phase.RUNNING)
+    assert why(cloud, ref).cause == "running"
+    cloud.backend().cancel(ref, "")
+    assert why(cloud, ref).cause in ("stopping", "cancelled")
+    cloud.becomes(ref, lambda status: status.phase.ended)
+    assert why(cloud, ref).cause == "cancelled"
+
+
+def test_a_job_whose_time_is_over(cloud: Cloud) -> None:
+    told = ended(cloud, "timeout", **run("echo still here; sleep 60", timeout_s=1))
+    assert told.cause == "timeout" and "timeout_s, which is 1" in told.reason
+    assert "still here" in told.evidence
+
+
+def test_a_job_that_succeeded(cloud: Cloud) -> None:
+    assert ended(cloud, "well").cause == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("echo Traceback...; echo ValueError: bad; exit 3", "exit-code"),
+        ("no-such-command", "command-not-found"),
+        ("echo torch.OutOfMemoryError: CUDA out of memory. Tried; exit 1", "cuda-out-of-memory"),
+        ("echo OSError: [Errno 28] No space left on device; exit 1", "disk-full"),
+        ("kill -9 $$", "killed"),
+    ],
+)
+def test_a_program_that_failed(cloud: Cloud, text: str, cause: str) -> None:
+    told = ended(cloud, text, **run(text))
+    assert told.cause == cause
+    assert told.next_step == words.OF_VERTEX.get(cause, told.next_step)
+
+
+def test_of_several_replicas_the_one_that_the_error_names(cloud: Cloud) -> None:
+    text = 'if [ "$RANK" = 1 ]; then echo it was me; exit 5; fi; sleep 60'
+    told = ended(cloud, "several", **run(text, nodes=2))
+    assert told.cause == "exit-code" and {"it was me", "replica workerpool1-0"} <= {*told.evidence}
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ({"state": "JOB_STATE_PENDING", "jobSpec": {"persistentResourceId": "kept"}}, "waiting-for-machines"),
+        ({"state": "JOB_STATE_EXPIRED"}, "expired"),
+        ({"state": "JOB_STATE_QUEUED"}, "queued"),
+        ({"state": "JOB_STATE_PAUSED"}, "unknown"),
+    ],
+)
+def test_what_the_sandbox_does_not_show(body: dict[str, Any], cause: str) -> None:
+    class Blind:
+        """A job that may be seen, and nothing else."""
+
+        def get(self, *path: str, **query: Any) -> dict[str, Any]:
+            name = "projects/1/locations/us-central1/customJobs/17"
+            return {"name": name, "createTime": "2026-01-01T00:00:00Z", **body}
+
+        def post(self, *path: Any, **query: Any) -> dict[str, Any]:
+            raise CloudRefused("permission logging.logEntries.list is missing on p")
+
+    scope = Scope("acme", "us-central1")
+    told = explain(cast(Any, Blind()), scope, scope.ref("17"))
+    assert told.cause == cause and told.unread
+
+
+def test_a_job_that_is_not_there(cloud: Cloud) -> None:
+    ref = JobRef("vertex", "accel-sandbox.us-central1", "404")
+    told = why(cloud, ref)
+    assert told.cause == "unknown-job" and "us-central1" in told.reason
+    cloud.proxy.faults["GET job"] = ["403"]
+    with pytest.raises(CloudRefused):
+        cloud.backend().explain(replace(ref, id="405"))
+
+
+def test_a_log_that_may_not_be_read_makes_no_cause_true(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("unread", **run("echo CUDA out of memory; exit 1")))
+    cloud.becomes(ref, lambda status: status.phase.ended)
+    cloud.proxy.faults["POST entries:list"] = ["403"] * 9
+    told = why(cloud, ref)
+    assert told.cause == "exit-code" and any(line.startswith("its log: ") for line in told.unread)
+
+
+def test_the_page_lists_every_cause() -> None:
+    assert (ROOT / "docs" / "explain-vertex.md").read_text() == page()

@@ -1,0 +1,299 @@
+"""One key makes one custom job of Vertex AI, whatever the network does, wherever clients die."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from jobs.backend import Concurrent, JobRef
+from jobs.backends.vertex.firestore_claims import FirestoreClaims
+from jobs.bulk import submit_all
+from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
+from tests.jobs.backends.vertex_cloud import JOBS, Cloud
+from tests.support.proxy import BODIES, Chance
+from tests.support.soak import SOAK
+
+pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
+
+ROOT = Path(__file__).parents[3]
+ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
+GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]
+ANSWERS = ["429", "403 throttle", "400", "403", "401", "404", "500", "502", "503", "504"]
+FAULTS = [*ANSWERS, "reset", "close", "hang", *ACCEPTED, *GARBLED]
+DEFINITE = {"400": CloudRefused, "403": CloudRefused, "404": NotFound}
+TIMES = (1, 9)
+REPEATS = 2
+"""Of the soak: 200 submits for each fault."""
+RANDOM = 200
+
+
+def check(cloud: Cloud, text: str, faults: dict[str, list[str]], chance: Chance | None = None) -> str:
+    """Submits with faults, and then without: one job, and what was answered first was true. The first answer's kind."""
+    request = cloud.request(text)
+    cloud.proxy.faults.update({call: list(each) for call, each in faults.items()})
+    cloud.proxy.chance = chance
+    answer = cloud.submit(request)
+    cloud.proxy.heal()
+    if not isinstance(answer, JobRef | CloudSilent):
+        assert isinstance(answer, CloudRefused | NotFound | NoCredentials), (text, answer)
+        assert cloud.made(request.name) == [], text
+    ref = cloud.settled(request)
+    assert isinstance(ref, JobRef), (text, ref)
+    assert answer == ref or not isinstance(answer, JobRef), text
+    assert cloud.made(request.name) == [ref.id], text
+    return type(answer).__name__
+
+
+@pytest.mark.parametrize("claims", ["table", "file"])
+def test_faults_of_a_create(cloud: Cloud, claims: str) -> None:
+    cloud = cloud if claims == "table" else replace(cloud, claims=None)
+    cases = [*product(FAULTS, TIMES)]
+    chosen = cases if SOAK else random.Random(claims).sample(cases, 10)
+    for i, (fault, times) in product(range(REPEATS if SOAK else 1), chosen):
+        cloud.proxy.calls.clear()
+        told = check(cloud, f"create {claims} {fault} {times} {i}", {"POST create": [fault] * times})
+        if fault in DEFINITE:
+            assert told == DEFINITE[fault].__name__, fault
+        elif times == 1 or fault.startswith("accept"):
+            assert told == "JobRef", (fault, times)
+        if fault.startswith("accept"):
+            assert cloud.proxy.calls["POST create"] == 1, fault
+
+
+def test_faults_of_the_claim(cloud: Cloud) -> None:
+    cases = [*product(["GET claim", "POST claim", "PATCH claim"], FAULTS)]
+    for i, (call, fault) in enumerate(cases if SOAK else random.Random(3).sample(cases, 10)):
+        check(cloud, f"claim {call} {fault} {i}", {call: [fault] * 4})
+
+
+def test_faults_of_the_look_after_a_create_that_broke(cloud: Cloud) -> None:
+    """What cannot be seen is not known, and never another job."""
+    cases = [*product(["reset", "accept+reset", "accept+500"], FAULTS)]
+    for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(cases, 8)):
+        told = check(cloud, f"look {create} {look} {i}", {"POST create": [create], "GET jobs": [look] * 9})
+        assert told in ("JobRef", "CloudSilent"), (create, look)
+
+
+def test_a_job_that_is_listed_late_is_not_made_again(cloud: Cloud) -> None:
+    cloud.fake.fault(list_lag_s=0.3)
+    for i in range(20 if SOAK else 2):
+        assert check(cloud, f"late {i}", {"POST create": ["accept+reset"]}) == "JobRef"
+        assert cloud.proxy.calls["POST create"] == i + 1
+
+
+def test_random_faults_of_every_call(cloud: Cloud) -> None:
+    count = RANDOM if SOAK else 12
+    for i in range(count):
+        check(cloud, f"random {i}", {}, Chance(random.Random(i), 0.01 + 0.29 * i / count, FAULTS))
+
+
+@pytest.mark.parametrize("where", ["http://127.0.0.1:9", "http://nohost.invalid:80", "tls"])
+def test_a_cloud_that_cannot_be_reached(cloud: Cloud, where: str) -> None:
+    request = cloud.request(where)
+    cloud.point(where.replace("tls", cloud.proxy.endpoint.replace("http:", "https:")))
+    assert isinstance(cloud.submit(request), CloudSilent)
+    cloud.point(cloud.proxy.endpoint)
+    assert cloud.made(request.name) == []
+    check(cloud, where, {})
+
+
+def test_a_vertex_that_cannot_be_reached_is_no_doubt(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was sent, so that the claim is given back and nothing is looked for."""
+    request = cloud.request("no doubt")
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:9")
+    answer = cloud.submit(request)
+    assert isinstance(answer, CloudSilent) and "is not known" not in answer.message
+    assert (cloud.proxy.calls["GET jobs"], cloud.proxy.calls["DELETE claim"]) == (0, 1)
+    cloud.point(cloud.proxy.endpoint)
+    assert isinstance(cloud.submit(request), JobRef)
+
+
+def test_a_quota_that_is_used_up_is_refused_at_once(cloud: Cloud) -> None:
+    """It is told with 429 as well, and waiting does not help."""
+    cloud.fake.fault(quota={"aiplatform/us-central1/custom_model_training_nvidia_l4_gpus": 1})
+    request = cloud.request("quota", accelerator={"type": "l4", "count": 4})
+    answer = cloud.submit(request)
+    assert isinstance(answer, OverLimit) and "custom_model_training_nvidia_l4_gpus" in answer.message
+    assert cloud.proxy.calls["POST create"] == 1
+    cloud.fake.well()
+    assert isinstance(cloud.submit(request), JobRef)
+
+
+def test_the_same_key_with_another_job_is_refused(cloud: Cloud) -> None:
+    for claims in (cloud.claims, None):
+        ours = replace(cloud, claims=claims)
+        request, other = ours.request(f"same {claims}"), ours.request(f"same {claims}", command=["python3", "other.py"])
+        ref = ours.submit(request)
+        assert isinstance(ref, JobRef)
+        said = ours.submit(other)
+        assert isinstance(said, BadInput)
+        assert said.message == f"key: it was used for another request: {request.name} ({ref.id})"
+        assert ours.made(request.name) == [ref.id]
+        assert ours.submit(request) == ref
+
+
+def test_a_job_that_no_claim_knows_is_found_without_a_table(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine made it: it has other files."""
+    alone = replace(cloud, claims=None)
+    request = alone.request("elsewhere")
+    ref = alone.submit(request)
+    monkeypatch.setenv("XDG_STATE_HOME", str(cloud.fake.home / "another machine"))
+    assert alone.submit(request) == ref
+    assert alone.proxy.calls["POST create"] == 1
+
+
+def test_a_database_that_is_not_there(cloud: Cloud) -> None:
+    answer = replace(cloud, claims=cloud.claims and f"{cloud.claims}-gone").submit(cloud.request("gone"))
+    assert isinstance(answer, NotFound)
+    assert cloud.made(cloud.request("gone").name) == []
+
+
+@pytest.mark.parametrize("claims", ["table", "file"])
+def test_many_clients_at_once_with_one_key_make_one_job(cloud: Cloud, claims: str) -> None:
+    cloud = cloud.changed(read_s=5, lease_s=15)
+    cloud = cloud if claims == "table" else replace(cloud, claims=None)
+    count = 100 if SOAK else 8
+    same = [cloud.request(f"at once {claims}")] * count
+    others = [cloud.request(f"at once {claims} {n}") for n in range(count)]
+    with ThreadPoolExecutor(16) as pool:
+        refs = {*pool.map(cloud.settled, same)}
+        assert [ref.id for ref in refs if isinstance(ref, JobRef)] == cloud.made(same[0].name)
+        assert len(refs) == 1
+        assert len({*pool.map(cloud.settled, others)}) == count
+    assert cloud.proxy.calls["POST create"] == count + 1
+
+
+def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hole that is left open: the duplicate is found and stopped."""
+    request = cloud.request("asleep", command=["sleep", "600"], image="local/python")
+    slow, quick = cloud.backend(), cloud.backend()
+    post, given = slow._google.post, list[JobRef]()
+
+    def asleep(api: str, path: str, *more: object, **query: object) -> object:
+        if path.endswith("/customJobs") and not given:
+            claims = FirestoreClaims(quick._google, str(cloud.claims))
+            claim = claims.read(request.key)
+            assert claim
+            claims.end_lease(claim)
+            given.append(quick.submit(request))
+        return post(api, path, *more, **query)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(slow._google, "post", asleep)
+    ref = slow.submit(request)
+    assert [ref] == given == [quick.submit(request)]
+    states = {
+        each["name"].rpartition("/")[2]: each["state"] for each in cloud.all() if each["displayName"] == request.name
+    }
+    assert len(states) == 2 and "CANCEL" not in states.pop(ref.id)
+    assert all("CANCEL" in state for state in states.values())
+
+
+CHILD = """
+import sys
+from tests.jobs.backends.vertex_cloud import GROUND, QUICK
+from tests.jobs.backends import vertex_jobs
+from jobs.backends.vertex import VertexBackend
+
+claims, text = sys.argv[1:]
+target = vertex_jobs.make_target(**GROUND, claims=claims or None)
+VertexBackend("trainer", target, timing=QUICK).submit(vertex_jobs.make_request(vertex_jobs.make_target(**GROUND), text))
+"""
+STEPS = {"table": 12, "file": 4}
+"""Two for each call of a submit: before it is handed on, and before its answer is."""
+
+
+@pytest.mark.parametrize("claims", STEPS)
+def test_a_submit_that_is_killed(cloud: Cloud, claims: str) -> None:
+    """kill -9 at each step; then the same key gives one job."""
+    cloud = cloud if claims == "table" else replace(cloud, claims=None)
+    steps = [step for step in range(1, STEPS[claims] + 1) for _ in range(3)]
+    for i, step in enumerate(steps if SOAK else random.Random(claims).sample(range(1, STEPS[claims] + 1), 2)):
+        text = f"killed {claims} {step} {i}"
+        assert killed(cloud, step, text) == -signal.SIGKILL, step
+        request = cloud.request(text)
+        ref = cloud.settled(request)
+        assert isinstance(ref, JobRef), (step, ref)
+        assert cloud.made(request.name) == [ref.id], step
+        assert cloud.submit(request) == ref
+
+
+def killed(cloud: Cloud, step: int, text: str) -> int:
+    """The end of a client, which is killed at this step."""
+    seen, known = [0], threading.Event()
+    process: list[subprocess.Popen[bytes]] = []
+
+    def watch(operation: str, after: bool) -> None:
+        seen[0] += 1
+        if seen[0] == step:
+            assert known.wait(60)
+            process[0].kill()
+            process[0].wait(60)
+            if not after:
+                raise ConnectionAbortedError("it is not handed on")
+
+    cloud.proxy.watch = watch
+    process.append(subprocess.Popen([sys.executable, "-c", CHILD, cloud.claims or "", text], cwd=ROOT))
+    known.set()
+    process[0].communicate(timeout=120)
+    cloud.proxy.watch = lambda operation, after: None
+    return process[0].returncode
+
+
+def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:
+    """No call is rejected."""
+    count, minute_s = (1000, 6.0) if SOAK else (90, 3.0)
+    cloud.fake.fault(minute_s=minute_s)
+    backend = cloud.changed(read_s=30, lease_s=90, window_s=minute_s).backend()
+    requests = [cloud.request(f"many {n}") for n in range(count)]
+    sent = submit_all([(backend, request) for request in requests], made=lambda number, ref: None)
+    assert (len(set(sent.refs.values())), sent.errors) == (count, {})
+    answers = [status for operation, status in cloud.proxy.statuses if operation == "POST create"]
+    assert answers == [200] * count
+    names = [each["displayName"] for each in cloud.all()]
+    assert all(names.count(request.name) == 1 for request in requests)
+
+
+def test_a_rejected_call_is_waited_for(cloud: Cloud) -> None:
+    """Somebody else uses the region's submissions up."""
+    cloud.fake.fault(minute_s=2)
+    body = cloud.request("others").body["customJob"]
+    while cloud.fake.ask("POST", JOBS, body).status_code != 429:
+        pass
+    assert isinstance(cloud.submit(cloud.request("waits")), JobRef)
+    assert cloud.proxy.calls["POST create"] > 1 and cloud.proxy.calls["GET jobs"] == 0
+
+
+def test_submits_stop(cloud: Cloud) -> None:
+    backend = cloud.backend()
+    assert isinstance(backend, Concurrent)
+    assert backend.threads(1000) > 1
+    backend.submit(cloud.request("one"))
+    backend.stop()
+    with pytest.raises(NotSent):
+        backend.submit(cloud.request("two"))
+    assert cloud.made(cloud.request("two").name) == []
+
+
+def test_a_submit_that_is_interrupted(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception of another kind leaves the call in doubt, and the claim to its lease."""
+    backend, request = cloud.backend(), cloud.request("interrupted")
+
+    def broken(*arguments: object, **query: object) -> object:
+        raise KeyboardInterrupt
+
+    post: Callable[..., object] = backend._google.post
+    monkeypatch.setattr(
+        backend._google, "post", lambda api, *a, **q: (broken if "aiplatform" in api else post)(api, *a, **q)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        backend.submit(request)
+    answer = cloud.settled(request)
+    assert isinstance(answer, JobRef) and cloud.made(request.name) == [answer.id]

@@ -1,0 +1,55 @@
+"""Documents as people have them, through the command: what is printed and what is reported, as it was looked at."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from jobs.job import Job
+from jobs.yaml_tree import Tree
+from tests.jobs.backends import google_batch_target, vertex_jobs
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "imports"
+TF, TORCH = "us-docker.pkg.dev/acme/train/tf:2", "us-docker.pkg.dev/acme/train/torch:2"
+CASES = {
+    "clusters": ("ai-platform", "clusters.yaml"),
+    "clusters_custom_job": ("ai-platform", "clusters.yaml", "-o", "custom-job"),
+    "legacy": ("ai-platform", "legacy.sh", "--image", TF),
+    "legacy_undecided": ("ai-platform", "legacy.sh"),
+    "legacy_v100": ("ai-platform", "legacy.sh", "--image", TF, "--k80-replacement", "v100"),
+    "search": ("ai-platform", "search.yaml"),
+    "search_tuning": ("ai-platform", "search.yaml", "-o", "tuning"),
+    "one_gpu_as_written": ("google-batch", "one_gpu.json"),
+    "one_gpu": ("google-batch", "one_gpu.json", "--image", "local/train", "--mount", "/mnt/disks/data=gs://acme-data"),
+    "sweep": ("google-batch", "sweep.json"),
+    "two_gpus": ("vertex", "two_gpus.yaml"),
+    "four_gpus_as_written": ("vertex", "four_gpus.sh"),
+    "four_gpus": ("vertex", "four_gpus.sh", "--image", TORCH),
+    "chief_and_workers": ("vertex", "chief_and_workers.json"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case: str, home: Path, invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GOLDEN)
+    done = invoke("import", *CASES[case])
+    text = f"exit {done.exit_code}\n--- stderr\n{done.stderr}--- stdout\n{done.stdout}"
+    path = GOLDEN / "out" / f"{case}.txt"
+    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+    if done.exit_code == 0 and "-o" not in CASES[case]:
+        Job(**Tree(yaml.safe_load(done.stdout)).value)
+    assert (done.stdout == "") == (done.exit_code == 2)
+
+
+@pytest.mark.parametrize("case", ["one_gpu", "sweep", "clusters", "legacy", "legacy_v100", "two_gpus", "four_gpus"])
+def test_targets_take_what_was_imported(case: str) -> None:
+    text = (GOLDEN / "out" / f"{case}.txt").read_text().partition("--- stdout\n")[2]
+    values = {"command": [], **yaml.safe_load(text)}
+    of = google_batch_target if CASES[case][0] == "google-batch" else vertex_jobs
+    assert of.make_request(**values).body["parent"].endswith("/us-central1")

@@ -1,0 +1,65 @@
+"""What backends/google_batch and backends/vertex ask for comes back from an import as a job that asks for the same."""
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import assume, given
+
+from jobs.backend import Request
+from jobs.errors import BadInputs
+from jobs.imports import google_batch, vertex
+from jobs.imports.found import Found
+from jobs.imports.options import Options
+from tests.jobs.backends import google_batch_target, vertex_jobs
+from tests.jobs.backends.test_google_batch_shapes import FIELDS as OF_BATCH
+from tests.jobs.backends.test_vertex_render import FIELDS as OF_VERTEX
+
+Json = dict[str, Any]
+ALONE = {"name": "digits", "image": None, "command": []}
+
+
+def bare(job: Json) -> Json:
+    """Without labels: those of a target are its own, and a key's hash is of all the job's."""
+    made = copy.deepcopy(job)
+    made.pop("labels", None)
+    made.get("allocationPolicy", {}).pop("labels", None)
+    return made
+
+
+def same(found: Found, again: Request, key: str, body: Json) -> None:
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert bare(again.body[key]) == bare(body)
+
+
+@given(OF_BATCH)
+def test_google_batch(drawn: Json) -> None:
+    fields = dict(drawn)
+    block, steps = fields.pop("block", {}), fields.pop("steps", None)
+    if steps:
+        fields |= {"image": None, "command": []}
+        block = {**block, "runnables": steps}
+    assume(fields.get("command", ["x"])[:1] != [""])  # no program is called nothing
+    try:
+        body = google_batch_target.make_request(**fields, google_batch=block).body["job"]
+    except BadInputs:
+        return
+    found = google_batch.imported("job.json", json.dumps(body).encode(), google_batch.Options())
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    same(found, google_batch_target.make_request(**{**found.values, **_named(found)}), "job", body)
+
+
+def _named(found: Found) -> Json:
+    return {name: value for name, value in ALONE.items() if name == "name" or name not in found.values}
+
+
+@given(OF_VERTEX)
+def test_vertex(fields: Json) -> None:
+    try:
+        body = vertex_jobs.make_request(**fields).body["customJob"]
+    except BadInputs:
+        return
+    options = Options(today=vertex_jobs.TODAY)
+    found = vertex.imported("job.json", json.dumps(body).encode(), (), options)
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    same(found, vertex_jobs.make_request(**{**found.values, **_named(found)}), "customJob", body)
