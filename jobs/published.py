@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accel.contract import buckets
+
 from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache, write_json
 from .timing import Timing
 
 SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
-CONFIGMAP_NAME = FOLDER = "accel-targets"
+CONFIGMAP_NAME = FOLDER = buckets.TARGETS
 MAX_AGE_S = 3600.0
 
 _IDENTITY = (

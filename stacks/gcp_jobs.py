@@ -106,7 +106,11 @@ def vertex(section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi
             "region": region,
             "labels": dict(labels),
         }
-        own = {"persistent_resource": kept[one.persistent_resource]} if one.persistent_resource else {}
+        own: dict[str, pulumi.Input[str]] = {}
+        if one.persistent_resource:
+            own = {"persistent_resource": kept[one.persistent_resource]}
+            pools = spec.persistent_resources[one.persistent_resource].pools.values()
+            said["persistent_machines"] = list(dict.fromkeys(pool.key for pool in pools))
         targets[name] = _target(name, contract.VertexTarget, said, {**wired, **own})
     return _published("vertex", ground.bucket, targets, on_gcp)
 

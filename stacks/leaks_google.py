@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.backends.vms.marks import EXPIRES, FOLDER, JOB, JOBS, MAKER, TARGET
+from accel.contract import buckets
+from jobs.backends.vms.marks import EXPIRES, JOB, JOBS, MAKER, TARGET
 from jobs.errors import NotFound
 from jobs.google import entries, mapping, part
 from jobs.google_api import Google, object_path
@@ -246,7 +247,9 @@ def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
     def ended(bucket: str, name: str) -> str | None:
         if (bucket, name) not in known:
             try:
-                record = json.loads(google.read("storage", object_path(bucket, f"{FOLDER}/{name}/record.json"))[0])
+                record = json.loads(
+                    google.read("storage", object_path(bucket, f"{buckets.JOBS}/{name}/record.json"))[0]
+                )
                 known[bucket, name] = f"has ended: {record['outcome']}" if record.get("ended") else None
             except NotFound:
                 known[bucket, name] = "has no record any more"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from accel.contract import buckets
+
 from ..base import Component, Spec
 from ..sdk import gcp
-
-JOBS = "accel-jobs/"
-"""What jobs keep in a bucket begins so."""
 
 
 class JobBucketSpec(Spec):
@@ -32,7 +31,9 @@ def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, lo
         lifecycle_rules=[
             gcp.storage.BucketLifecycleRuleArgs(
                 action=gcp.storage.BucketLifecycleRuleActionArgs(type="Delete"),
-                condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=spec.keep_days, matches_prefixes=[JOBS]),
+                condition=gcp.storage.BucketLifecycleRuleConditionArgs(
+                    age=spec.keep_days, matches_prefixes=[f"{buckets.JOBS}/"]
+                ),
             )
         ],
         opts=self.child(),

@@ -55,6 +55,13 @@ class PersistentPoolSpec(Spec):
         kind = accelerator_named(name)
         return (kind.vertex_name, count) if kind.vertex_name else None
 
+    @property
+    def key(self) -> str:
+        """As targets name a machine: a2-highgpu-1g, n1-standard-8+nvidia-tesla-t4x1."""
+        if not (n1(self.machine_type) and self.accelerator):
+            return self.machine_type
+        return f"{self.machine_type}+{accelerator_named(self.accelerator).gcp_type}x{self.accelerator_count or 1}"
+
 
 class PersistentResourceSpec(Spec):
     """Machines that jobs of one region run on without waiting for them. They are paid for as long as they are there."""

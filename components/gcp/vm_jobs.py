@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
+from accel.contract import buckets
+
 from ..base import Component, Spec, joined
 from ..sdk import gcp
 from .firewalls import among
@@ -20,9 +22,6 @@ TAG = "accel-jobs"
 IAP = "35.235.240.0/20"
 """Where connections through Identity-Aware Proxy come from. Source:
 https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule"""
-
-TARGETS = "accel-targets"
-"""Folder of the bucket with a file for each target."""
 
 RELEASE = (
     "compute.instanceGroupManagers.delete",
@@ -126,7 +125,7 @@ def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
 class BucketTargetsSpec(Spec):
     """Nothing but the folder: whoever may read the bucket finds the targets."""
 
-    folder: str = TARGETS
+    folder: str = buckets.TARGETS
 
 
 @dataclass(frozen=True, kw_only=True)

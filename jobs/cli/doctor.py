@@ -130,6 +130,8 @@ def _targets(settings: Settings) -> Iterator[Finding]:
             if not os.access(entry.target.root, os.R_OK | os.X_OK):
                 yield Finding("fail", f"target {entry.name}", f"its root {entry.target.root} cannot be read", 2)
         else:
+            if entry.target.kind == "vertex" and entry.target.claims is None:
+                yield Finding("warn", f"target {entry.name}", "no claims: submit is idempotent on one machine only")
             yield _google(entry.name, entry.target)
     for region in sorted(regions):
         yield from _aws(region)
@@ -170,6 +172,8 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
     """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
     permission to make one."""
+    from accel.contract import buckets
+
     from ..errors import JobsError
     from ..google import entries
     from ..google_api import Google
@@ -186,7 +190,7 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
                 google.get(host, f"v1/projects/{target.project}/locations/{target.region}/{jobs}", pageSize=1)
                 read = f"{api} in {target.region}"
             case "tpu-vm" | "gce":
-                google.get("storage", f"b/{target.bucket}/o", prefix="accel-jobs/", maxResults=1)
+                google.get("storage", f"b/{target.bucket}/o", prefix=f"{buckets.JOBS}/", maxResults=1)
                 read = f"bucket {target.bucket}"
         path = f"v1/projects/{target.project}:testIamPermissions"
         given = entries(

@@ -130,7 +130,14 @@ def test_a_target_of_vertex() -> None:
         "vertex": {
             "tensorboard": {"kind": "create"},
             "network": {"kind": "attachment", "network_attachment": ATTACHMENT},
-            "persistent_resources": {"kept": {"pools": {"gpu": {"machine_type": "g2-standard-8"}}}},
+            "persistent_resources": {
+                "kept": {
+                    "pools": {
+                        "gpu": {"machine_type": "g2-standard-8"},
+                        "old": {"machine_type": "n1-standard-8", "accelerator": "T4"},
+                    }
+                }
+            },
             "targets": {"v": {"persistent_resource": "kept"}, "plain": {"machine_types": ["g2-standard-8"]}},
         }
     }
@@ -140,6 +147,7 @@ def test_a_target_of_vertex() -> None:
     assert (target.bucket, target.claims) == ("vertex-0a1b2c3", "vertex-claims-id")
     assert (target.network, target.network_attachment) == (None, ATTACHMENT)
     assert target.persistent_resource == "kept-0a1b2c3"
+    assert target.persistent_machines == ["g2-standard-8", "n1-standard-8+nvidia-tesla-t4x1"]
     assert seen.exports["targets"]["plain"]["machine_types"] == ["g2-standard-8"]
     assert "persistent_resource" not in seen.exports["targets"]["plain"]
     kept = seen.one("vertex/aiPersistentResource:AiPersistentResource").inputs

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms
 
@@ -103,7 +104,7 @@ def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) 
         "zones": list(choice.zones),
         "project": target.project,
         "bucket": target.bucket,
-        "records": marks.FOLDER,
+        "records": buckets.JOBS,
         "hosts": job.nodes,
         "gpus": choice.gpus,
         "chips": 0,

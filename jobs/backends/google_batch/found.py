@@ -7,6 +7,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NoReturn
 
+from accel.contract import variables
+
 from ...errors import NotFound
 from ...google import REACH, Garbled, entries, mapping, part
 from ...google_api import Google
@@ -81,12 +83,11 @@ class Found:
 
     @property
     def several(self) -> str | None:
-        """`node` or `task` where the job has more than one, else None. Nodes are tasks that run all at once and find
-        each other."""
+        """`node` or `task` where the job has more than one, else None. To Batch nodes are tasks."""
         if self.count < 2:
             return None
-        together = int(self.group.get("parallelism") or 0) == self.count and self.group.get("requireHostsFile")
-        return "node" if together else "task"
+        set_by_us = mapping((mapping(self.spec.get("environment")) or {}).get("variables")) or {}
+        return "node" if variables.NODE_COUNT in set_by_us else "task"
 
     @property
     def policy(self) -> dict[str, Any]:

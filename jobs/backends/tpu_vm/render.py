@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
 from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes
 
@@ -82,7 +83,7 @@ def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: 
         "zones": list(choice.zones),
         "project": target.project,
         "bucket": target.bucket,
-        "records": marks.FOLDER,
+        "records": buckets.JOBS,
         "hosts": choice.hosts,
         "gpus": 0,
         "chips": choice.slices * choice.slice.chips,

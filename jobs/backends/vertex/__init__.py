@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
+
 class VertexBackend:
     """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
 

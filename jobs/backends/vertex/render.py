@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, vertex_jobs
 
@@ -92,7 +93,7 @@ def _spec(
         ],
         "scheduling": scheduling.scheduling(job, how, several),
         "serviceAccount": target.service_account,
-        "baseOutputDirectory": {"outputUriPrefix": block.output or f"gs://{target.bucket}/{name}"},
+        "baseOutputDirectory": {"outputUriPrefix": block.output or f"gs://{target.bucket}/{buckets.JOBS}/{name}"},
     }
     if how.persistent:
         made["persistentResourceId"] = how.persistent

@@ -4,9 +4,6 @@ import re
 
 from ...keys import NAMED_DIGITS
 
-FOLDER = "accel-jobs"
-"""Of the target's bucket: a folder in it for each job."""
-
 MAKER, JOBS = "accel-maker", "jobs"
 """Label and value of every machine that jobs make."""
 JOB = "accel-job"

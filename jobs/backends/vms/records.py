@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
+from accel.contract import buckets
+
 from ...errors import BadInput, CloudSilent, NotFound
 from ...google_api import Conflict, Google, object_path
-from .marks import FOLDER, attempt_name
+from .marks import attempt_name
 from .record import Attempt, Record, Result, as_json, never_made, of_json, result_of
 
 _RESULT = re.compile(r"/result-(\d+)\.json$")
@@ -57,7 +59,7 @@ class Records:
         try:
             data, generation = self._google.read("storage", object_path(self.bucket, _path(name)))
         except NotFound:
-            raise NotFound(f"there is no job {name} in gs://{self.bucket}/{FOLDER}") from None
+            raise NotFound(f"there is no job {name} in gs://{self.bucket}/{buckets.JOBS}") from None
         try:
             value = json.loads(data)
         except ValueError as error:
@@ -94,7 +96,7 @@ class Records:
 
     def newest(self) -> Iterator[Record]:
         """Every job, the newest first."""
-        glob = f"{FOLDER}/*/record.json"
+        glob = f"{buckets.JOBS}/*/record.json"
         items = self._google.pages(
             "storage", f"b/{self.bucket}/o", "items", matchGlob=glob, fields="items(name,timeCreated),nextPageToken"
         )
@@ -106,11 +108,11 @@ class Records:
 
 def folder(name: str, attempt: int) -> str:
     """Where the machines of an attempt leave their results."""
-    return f"{FOLDER}/{name}/attempts/{attempt}"
+    return f"{buckets.JOBS}/{name}/attempts/{attempt}"
 
 
 def _path(name: str) -> str:
-    return f"{FOLDER}/{name}/record.json"
+    return f"{buckets.JOBS}/{name}/record.json"
 
 
 def _bytes(record: Record) -> bytes:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from accel.contract import buckets
+
 from ....backend import Explanation, JobRef, Phase
 from ....errors import NotFound
 from ....google_api import Google
-from ..marks import FOLDER
 from ..records import Records
 from ..told import Telling
 from . import ended, waiting
@@ -19,7 +20,7 @@ __all__ = ["CAUSES", "explain"]
 
 def explain(google: Google, records: Records, machines: Telling, ref: JobRef) -> Explanation:
     """Raises NoCredentials, and CloudRefused or CloudSilent where the record itself cannot be read."""
-    where = f"gs://{records.bucket}/{FOLDER}"
+    where = f"gs://{records.bucket}/{buckets.JOBS}"
     try:
         record, _ = records.read(ref.id)
     except NotFound as missing:

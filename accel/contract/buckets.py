@@ -1,0 +1,6 @@
+"""What is where in the bucket of a ground of jobs on Google Cloud."""
+
+JOBS = "accel-jobs"
+"""Folder of what jobs keep: records, results, outputs. A ground's bucket forgets it after a time."""
+TARGETS = "accel-targets"
+"""Folder with a file for each target."""
