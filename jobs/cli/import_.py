@@ -42,6 +42,11 @@ class ImportVerb(Verb):
 @click.option("--report", "told", type=OneOf("text", "json"), default="text", help="Form of the report, on stderr.")
 @click.option("--image", metavar="IMAGE", help="Run this image in place of the document's.")
 @click.option("--k80-replacement", "k80", metavar="GPU", help="What replaces a K80 (ai-platform); T4 without it.")
+@click.option(
+    "--capacity",
+    type=OneOf("spot", "flex-start"),
+    help="How to have machines that cannot be had on demand (vertex).",
+)
 @click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of a pasted command.")
 @click.option(
     "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a VM's folder (google-batch)."
@@ -56,6 +61,7 @@ def import_(
     told: str,
     image: str | None,
     k80: str | None,
+    capacity: str | None,
     variables: tuple[str, ...],
     mounts: tuple[str, ...],
 ) -> None:
@@ -72,15 +78,20 @@ def import_(
     """
     from ..errors import BadInput
 
-    _apply_to(kind, {"flags after --": flags, "--image": image, "--k80-replacement": k80, "--var": variables,
-                     "--mount": mounts, f"-o {output}": output in FORMS}, output)  # fmt: skip
+    options = {"--image": image, "--k80-replacement": k80, "--capacity": capacity, "--var": variables}
+    given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
+    _apply_to(kind, given, output)
     if kind == "aws-batch":
         _aws_batch(settings, file, output)
         return
     name = "stdin" if file == "-" else file
-    found = _found(
-        kind, name, _data(file), flags, output, image, k80, _pairs("--var", variables), _pairs("--mount", mounts)
-    )
+    if kind == "google-batch":
+        from ..imports import google_batch
+
+        chosen = google_batch.Options(image, _pairs("--mount", mounts))
+        found = google_batch.imported(name, _data(file), chosen)
+    else:
+        found = _for_vertex(kind, name, _data(file), flags, output, {**options, "--var": _pairs("--var", variables)})
     stops = found.report.stops
     strict = [] if not settings.strict else found.report.of("changed", "decision")
     if told == "json":
@@ -103,6 +114,7 @@ def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
         "flags after --": ("vertex", "ai-platform"),
         "--image": KINDS[1:],
         "--k80-replacement": ("ai-platform",),
+        "--capacity": ("vertex",),
         "--var": ("vertex", "ai-platform"),
         "--mount": ("google-batch",),
         f"-o {output}": FORMS.get(output, KINDS),
@@ -124,18 +136,14 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _found(
-    kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, image: str | None, k80: str | None,
-    variables: dict[str, str], mounts: dict[str, str],
-) -> "Found":  # fmt: skip
-    if kind == "google-batch":
-        from ..imports import google_batch
-
-        return google_batch.imported(name, data, google_batch.Options(image, mounts))
+def _for_vertex(
+    kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, chosen: dict[str, Any]
+) -> "Found":
     from ..imports.options import Form, Options, k80_replacement
 
     form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
-    options = Options(form, k80_replacement(k80), image, variables)
+    k80 = k80_replacement(chosen["--k80-replacement"])
+    options = Options(form, k80, chosen["--image"], chosen["--capacity"], chosen["--var"])
     if kind == "vertex":
         from ..imports import vertex
 

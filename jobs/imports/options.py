@@ -12,15 +12,18 @@ from accel.rules.gcp_gpus import known
 from ..errors import BadInput
 
 Form = Literal["job", "custom-job", "tuning"]
+Capacity = Literal["spot", "flex-start"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """Of what was written for Vertex AI, or before it for AI Platform Training. `k80`: what replaces a K80."""
+    """Of what was written for Vertex AI, or before it for AI Platform Training. `k80`: what replaces a K80.
+    `capacity`: how to have machines that cannot be had on demand."""
 
     form: Form = "job"
     k80: str = REPLACEMENTS[0]
     image: str | None = None
+    capacity: Capacity | None = None
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     today: date = field(default_factory=date.today)
 

@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("kept", "changed", "decision", "refused")
 DECISIONS = (
     *("gcp.legacy.decision", "ai-platform.tier.size", "ai-platform.k80.none", "ai-platform.runtime.ended"),
     *("ai-platform.runtime.unknown", "ai-platform.runtime.python", "ai-platform.program.local-package"),
-    *("ai-platform.tuning", "ai-platform.tuning.resume", "import.variable"),
+    *("ai-platform.tuning", "ai-platform.tuning.resume", "import.variable", "gcp.gpu.small-a3"),
 )
 """Rules whose findings are for the author to settle."""
 

@@ -30,7 +30,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     for path, value in list(given.values.items()):
         if isinstance(value, str):
             given.report.findings(given.name(path), placeholders.value(path, value))
-    values = job_values(given, options.image, today=options.today)
+    values = job_values(given, options)
     if region:
         given.report.findings("--region", gcp_zones.region(region))
     accelerators = [str(value) for path, value in given.values.items() if path.endswith(".acceleratorType")]

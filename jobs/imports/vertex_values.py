@@ -1,12 +1,11 @@
 """A CustomJob of Vertex AI as a job of ours. The opposite of backends/vertex/render.py."""
 
-from datetime import date
-
 from accel.rules import vertex_machines, vertex_pools, vertex_scheduling
 
 from ..backends.vertex.pools import DISK_GB
 from .given import Given
 from .names import job_name
+from .options import Capacity, Options
 from .reading import Json
 from .vertex_pool import Pool, pool_of
 
@@ -18,6 +17,7 @@ OF_TARGET = ("encryptionSpec", f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{S
              f"{SPEC}.reservedIpRanges")  # fmt: skip
 BY_SERVICE = ("name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris",
               "satisfiesPzi", "satisfiesPzs")  # fmt: skip
+STRATEGIES = {"spot": "SPOT", "flex-start": "FLEX_START"}
 PLAIN = {"enableWebAccess": "web_access", "enableDashboardAccess": "dashboard_access"}
 NAMED = {
     "tensorboard": "tensorboard",
@@ -26,9 +26,10 @@ NAMED = {
 }
 
 
-def job_values(given: Given, image: str | None = None, *, today: date | None = None) -> Json:
-    """The values of a job file for the custom job in `given`; what cannot be carried is in its report. `image`: the
-    one that the user chose."""
+def job_values(given: Given, options: Options | None = None) -> Json:
+    """The values of a job file for the custom job in `given`; what cannot be carried is in its report. Without options,
+    the images in it were chosen today."""
+    image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)
     values: Json = {"name": job_name(given, "displayName")}
     block: Json = {}
     paths = given.items(f"{SPEC}.workerPoolSpecs")
@@ -41,7 +42,7 @@ def job_values(given: Given, image: str | None = None, *, today: date | None = N
     given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
     _first(first, values, block)
     _others(given, pools, values, block)
-    _scheduling(given, values, block)
+    _scheduling(given, values, block, capacity)
     for name, to in PLAIN.items():
         if given.flag(f"{SPEC}.{name}"):
             block[to] = True
@@ -130,7 +131,7 @@ def _own(given: Given, path: str, pool: Pool, first: Pool) -> Json:
     return {name: value for name, value in own.items() if value}
 
 
-def _scheduling(given: Given, values: Json, block: Json) -> None:
+def _scheduling(given: Given, values: Json, block: Json, capacity: Capacity | None) -> None:
     base = f"{SPEC}.scheduling"
     if seconds := given.seconds(f"{base}.timeout"):
         values["timeout_s"] = seconds
@@ -146,11 +147,17 @@ def _scheduling(given: Given, values: Json, block: Json) -> None:
     for finding in vertex_scheduling.strategy(strategy) if strategy else ():
         given.report.findings(name, [finding])
         strategy = str(finding.replacement)
+    machine = given.text(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
+    if machine and not block.get("reservation"):
+        at = name if strategy else given.name(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
+        found = vertex_machines.had(machine, strategy, None)
+        if found and capacity:
+            strategy = STRATEGIES[capacity]
+            given.report.changed(name, strategy, f"was chosen with --capacity: {found[0].text}", found[0].rule)
+            found = vertex_machines.had(machine, strategy, None)
+        if not given.report.findings(at, found):
+            given.report.note(at, "--capacity says which")
     if strategy == "FLEX_START":
         block["provisioning"] = "flex-start"
     elif strategy in ("SPOT", "STANDARD"):
         values["spot"] = strategy == "SPOT"
-    machine = given.text(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
-    if machine and not block.get("reservation"):
-        at = name if strategy else given.name(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
-        given.report.findings(at, vertex_machines.had(machine, strategy, None))

@@ -169,3 +169,39 @@ def test_targets_are_published(shell: Shell, deployed: Stack) -> None:
         rows = json.loads(shell.jobs("targets", "--targets", outputs[f"{name}_targets"], "-o", "json"))
         assert {row["name"]: row["kind"] for row in rows} == {name: kind, "local": "local"}
     assert "fail" not in shell.jobs("doctor")
+
+
+DOCUMENTS = {
+    "one_gpu.json": (
+        "google-batch",
+        "batch",
+        ["--mount", "/mnt/disks/data=gs://{bucket}"],
+        ["google-batch.unexpanded"],
+    ),
+    "sweep.json": ("google-batch", "batch", [], ["google-batch.fit", "google-batch.gpus-option"]),
+    "two_gpus.yaml": ("vertex", "vertex", [], ["vertex.command.one-word"]),
+    "two_h100.yaml": ("vertex", "vertex", ["--capacity", "spot"], ["gcp.gpu.small-a3"]),
+    "clusters.yaml": ("ai-platform", "vertex", [], []),
+    "legacy_container.yaml": ("ai-platform", "vertex", [], ["gcp.legacy.machine-type", "ai-platform.k80"]),
+}
+"""Documents of tests/golden/imports: their kind, a target, options, and rules that correct them."""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_was_brought_along_runs_to_its_end(document: str, shell: Shell, deployed: Stack, tmp_path: Path) -> None:
+    kind, target, options, rules = DOCUMENTS[document]
+    bucket = json.loads((deployed.folder / "targets.json").read_text())[target]["bucket"]
+    options = [each.format(bucket=bucket) for each in options]
+    where = f"tests/golden/imports/{document}"
+    done = shell.start("jobs", "import", kind, where, "--image", "local/examples", *options)
+    text, report = done.communicate(timeout=60)
+    assert done.returncode == 0, report
+    assert all(rule in report for rule in rules), report
+    job = yaml.safe_load(text)
+    job.setdefault("command", ["python", "train.py"])
+    job["env"] = {"EPOCHS": "1", "STEP_SLEEP_MS": "0"}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    ref = shell.jobs("submit", str(path), "--to", target, "--wait", "-o", "id")
+    assert status(shell, ref)["phase"] == "SUCCEEDED"
+    assert "epoch 1/1 loss" in shell.jobs("logs", ref)

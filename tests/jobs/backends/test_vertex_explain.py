@@ -159,7 +159,7 @@ def test_spot_machines_that_were_taken_away(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("taken", **run("sleep 60", spot=True)))
     cloud.becomes(ref, lambda status: status.native == "RUNNING")
     cloud.fake.fault(stockout=["n1-standard-4"])
-    cloud.preempt(ref)
+    assert cloud.preempt(ref)
     cloud.becomes(ref, lambda status: status.native in ("PENDING", "FAILED"))
     cloud.becomes(ref, lambda status: status.phase.ended)
     assert why(cloud, ref).cause == "spot-taken"
@@ -169,7 +169,7 @@ def test_a_job_that_starts_again(cloud: Cloud) -> None:
     cloud.fake.fault(method=CREATE, delay_s=1)
     ref = cloud.backend().submit(cloud.request("again", **run("sleep 60", spot=True)))
     cloud.becomes(ref, lambda status: status.native == "RUNNING")
-    cloud.preempt(ref)
+    assert cloud.preempt(ref)
     cloud.becomes(ref, lambda status: status.native == "PENDING")
     assert why(cloud, ref).cause in ("starts-again", "running")
 

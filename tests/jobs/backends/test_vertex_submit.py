@@ -198,13 +198,13 @@ def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, m
 
 CHILD = """
 import sys
-from tests.jobs.backends.vertex_cloud import GROUND, QUICK
+from tests.jobs.backends.vertex_cloud import GROUND, QUICK, request_of
 from tests.jobs.backends import vertex_jobs
 from jobs.backends.vertex import VertexBackend
 
-claims, text = sys.argv[1:]
+claims, test, text = sys.argv[1:]
 target = vertex_jobs.make_target(**GROUND, claims=claims or None)
-VertexBackend("trainer", target, timing=QUICK).submit(vertex_jobs.make_request(vertex_jobs.make_target(**GROUND), text))
+VertexBackend("trainer", target, timing=QUICK).submit(request_of(test, text))
 """
 STEPS = {"table": 12, "file": 4}
 """Two for each call of a submit: before it is handed on, and before its answer is."""
@@ -240,7 +240,8 @@ def killed(cloud: Cloud, step: int, text: str) -> int:
                 raise ConnectionAbortedError("it is not handed on")
 
     cloud.proxy.watch = watch
-    process.append(subprocess.Popen([sys.executable, "-c", CHILD, cloud.claims or "", text], cwd=ROOT))
+    command = [sys.executable, "-c", CHILD, cloud.claims or "", cloud.test, text]
+    process.append(subprocess.Popen(command, cwd=ROOT))
     known.set()
     process[0].communicate(timeout=120)
     cloud.proxy.watch = lambda operation, after: None

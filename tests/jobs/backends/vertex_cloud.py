@@ -57,6 +57,11 @@ def variables(url: str) -> dict[str, str]:
     return {f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}": f"{url}/{api}.googleapis.com/" for api in APIS}
 
 
+def request_of(test: str, text: str, **fields: Any) -> Request:
+    """For a job under a test's key of a text."""
+    return vertex_jobs.make_request(vertex_jobs.make_target(**GROUND), f"{test} {text}", **fields)
+
+
 @dataclass
 class Cloud:
     """The sandbox's Google behind its proxy."""
@@ -64,6 +69,8 @@ class Cloud:
     fake: Fake
     proxy: VertexProxy
     point: Callable[[str], None]
+    test: str
+    """Its name: two tests do not use one key."""
     timing: Timing = QUICK
     claims: str | None = DATABASE
 
@@ -76,8 +83,8 @@ class Cloud:
         return VertexBackend("trainer", target, timing=self.timing)
 
     def request(self, text: str, **fields: Any) -> Request:
-        """For a job under the key of a text."""
-        return vertex_jobs.make_request(vertex_jobs.make_target(**GROUND), text, **fields)
+        """For a job under the key of a text, in this test."""
+        return request_of(self.test, text, **fields)
 
     def submit(self, request: Request) -> JobRef | JobsError:
         try:
@@ -112,11 +119,10 @@ class Cloud:
             time.sleep(0.02)
         return found
 
-    def preempt(self, ref: JobRef) -> None:
-        """Takes the Spot machines of a job away."""
+    def preempt(self, ref: JobRef) -> bool:
+        """Takes the Spot machines of a job away; false where it does not run just now."""
         key = f"{P}/locations/{REGION}/customJobs/{ref.id}"
-        answer = requests.post(f"{self.fake.url}/sandbox-api/preempt", json={"name": key}, timeout=30)
-        assert answer.ok, answer.text
+        return requests.post(f"{self.fake.url}/sandbox-api/preempt", json={"name": key}, timeout=30).ok
 
     def end(self) -> None:
         """Waits for the end of all jobs, which are cancelled."""
@@ -129,7 +135,12 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def cloud(
+    fake: Fake,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
     """With a bucket and a database of claims. No job runs on."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
@@ -148,7 +159,7 @@ def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
         for name, value in variables(url).items():
             monkeypatch.setenv(name, value)
 
-    found = Cloud(fake, VertexProxy(fake.url), point)
+    found = Cloud(fake, VertexProxy(fake.url), point, request.node.nodeid)
     point(found.proxy.endpoint)
     yield found
     found.proxy.stop()

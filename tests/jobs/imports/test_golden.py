@@ -26,10 +26,20 @@ CASES = {
     "one_gpu": ("google-batch", "one_gpu.json", "--image", "local/train", "--mount", "/mnt/disks/data=gs://acme-data"),
     "sweep": ("google-batch", "sweep.json"),
     "two_gpus": ("vertex", "two_gpus.yaml"),
+    "two_h100": ("vertex", "two_h100.yaml"),
+    "two_h100_spot": ("vertex", "two_h100.yaml", "--capacity", "spot"),
+    "two_h100_flex_start": ("vertex", "two_h100.yaml", "--capacity", "flex-start"),
+    "legacy_container": ("ai-platform", "legacy_container.yaml"),
     "four_gpus_as_written": ("vertex", "four_gpus.sh"),
     "four_gpus": ("vertex", "four_gpus.sh", "--image", TORCH),
     "chief_and_workers": ("vertex", "chief_and_workers.json"),
 }
+
+
+TAKEN = (
+    *("one_gpu", "sweep", "clusters", "legacy", "legacy_v100", "legacy_container", "two_gpus", "four_gpus"),
+    *("two_h100_spot", "two_h100_flex_start"),
+)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -47,7 +57,7 @@ def test_golden(case: str, home: Path, invoke: Callable[..., Result], monkeypatc
     assert (done.stdout == "") == (done.exit_code == 2)
 
 
-@pytest.mark.parametrize("case", ["one_gpu", "sweep", "clusters", "legacy", "legacy_v100", "two_gpus", "four_gpus"])
+@pytest.mark.parametrize("case", TAKEN)
 def test_targets_take_what_was_imported(case: str) -> None:
     text = (GOLDEN / "out" / f"{case}.txt").read_text().partition("--- stdout\n")[2]
     values = {"command": [], **yaml.safe_load(text)}
