@@ -28,7 +28,7 @@ up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job
 	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --non-interactive && \
 	$(BIN)/stacks export --stack sandbox && \
 	$(BIN)/jobs targets && \
-	for target in gpu gke vm; do \
+	for target in gpu gke vm batch vertex; do \
 		grep -q "\"$$target\"" "$$ACCEL_TARGETS" || continue; \
 		job=$$($(BIN)/jobs submit $(JOB) --to $$target --wait -o id) || failed=$$?; \
 		if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi; \
