@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, gke, market, preview, program, up, vms
+from . import bulk, catalog, commands, gke, google_jobs, market, preview, program, up, vms
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
@@ -25,6 +25,7 @@ BENCHMARKS = {
     "bulk": bulk,
     "gke": gke,
     "vms": vms,
+    "google_jobs": google_jobs,
 }
 
 

@@ -68,9 +68,10 @@ def _cost(
     notes: list[str],
 ) -> JobCost:
     """`parts`: machine type, accelerators and number of each kind of machine that a task has."""
-    prices = [_price(target.region, machine, gpus) for machine, gpus, _ in parts]
-    words = [f"{count} x {machine}" if count > 1 else machine for machine, _, count in parts]
-    every = [price for price, (_, _, count) in zip(prices, parts, strict=True) for _ in range(count)]
+    known_as = [_priced(target.region, machine, gpus) for machine, gpus, _ in parts]
+    counts = [count for _, _, count in parts]
+    words = [f"{n} x {machine}" if n > 1 else machine for (machine, _), n in zip(known_as, counts, strict=True)]
+    every = [price for (_, price), n in zip(known_as, counts, strict=True) for _ in range(n)]
     rates = (rate_of(" + ".join(words), together(*every)),) if every else ()
     environments = (Environment(target.region, "spot" if spot else "on-demand", rates),)
     notes = unpriced(environments) + notes
@@ -86,8 +87,10 @@ def _cost(
     )
 
 
-def _price(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> Price:
-    """GPUs have prices of their own on N1 machines alone; others have theirs inside."""
+def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, Price]:
+    """A machine in words, and its price. GPUs have prices of their own on N1 machines alone; others have theirs
+    inside."""
     if gpus and machine.startswith("n1-"):
-        return with_gpus(region, machine, accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"]))
-    return known("gcp", region, machine)
+        kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
+        return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)
+    return machine, known("gcp", region, machine)

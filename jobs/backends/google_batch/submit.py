@@ -28,7 +28,7 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
     Raises BadInput where the key is another job's, NoCredentials, CloudRefused and NotFound where nothing was made,
     CloudSilent where that is not known: submit the same key again.
     """
-    scope = _scope(request)
+    scope = Scope.of_parent(str(request.body["parent"]))
     found = _made(google, scope, request, turn)
     asked: dict[str, Any] = request.body["job"]["labels"]
     if any(found.labels.get(label) != asked[label] for label in (marks.KEY, marks.SPEC)):
@@ -42,11 +42,6 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
 def request_id(key: str) -> str:
     """A UUID for the key."""
     return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
-
-
-def _scope(request: Request) -> Scope:
-    _, project, _, region = str(request.body["parent"]).split("/")
-    return Scope(project, region)
 
 
 def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> Found:
