@@ -72,6 +72,8 @@ def preempt(world: World, body: bytes) -> Any:
     with world.lock:
         item = name.partition("/replicas/")[0]  # of a custom job: one of its workers
         api = next((api for api in world.preempt if f"{api}/{item}" in world.items), "batch")
+        if api not in world.preempt:
+            raise Refused(404, f"no machine {name} that can be taken away")
         world.preempt[api](world, name)
     return {"name": name}
 

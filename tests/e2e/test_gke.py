@@ -14,10 +14,10 @@ from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
+from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment, put
 
 from .conftest import Shell
-from .meeting import MEETING
 
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 PODS = "/api/v1/namespaces/jobs/pods"

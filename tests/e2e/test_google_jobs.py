@@ -10,11 +10,11 @@ import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
+from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
-from .meeting import MEETING
 
 CHECKPOINT = """
 import os, pathlib, time

@@ -11,12 +11,12 @@ import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
+from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
-from .meeting import MEETING
 
 ZONES = {
     "v2-8": "europe-west4-a",

@@ -108,6 +108,7 @@ def told(fake: Fake, name: str) -> str:
     return answer.json()["queryValue"]["items"][0]["value"] if answer.ok else ""
 
 
+@soak_only
 def test_a_tpu_vm(engine: Engine, fake: Fake) -> None:
     spec: dict[str, Any] = {"accelerator_type": "v5e-8", "spot": True, "data_disks": {"data": {"size_gib": 100}}}
     made = engine.write(program("tpu_vm", **spec)).up()
@@ -161,6 +162,7 @@ def test_a_queued_resource(engine: Engine, fake: Fake) -> None:
     assert nodes(fake) == []
 
 
+@soak_only
 def test_a_gpu_vm_tells_of_its_gpus(engine: Engine, fake: Fake) -> None:
     spec: dict[str, Any] = {"machine_type": "g2-standard-24", "image_family": "pytorch-latest-gpu", "capacity": "spot"}
     made = engine.write(program("gpu_vm", **spec)).up()

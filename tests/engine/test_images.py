@@ -6,6 +6,7 @@ from typing import Any
 from stacks.images_lock import LOCK, ImageLock, LockedImage, write
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.soak import soak_only
 
 NVIDIA = "ECS_AL2023_NVIDIA"
 OLD, NEW = "ami-0e46815163b0833b8", "ami-09b49eab44165178f"
@@ -16,6 +17,7 @@ def pin(folder: Path, image_id: str) -> None:
     write(folder, ImageLock().put({(NVIDIA, "us-east-1"): LockedImage(image_id=image_id)}))
 
 
+@soak_only
 def test_a_new_pin_is_an_update_in_place(tmp_path: Path, sandbox: Sandbox) -> None:
     batch = sandbox.client("batch")
     stack = Stack(tmp_path / "images", sandbox, environment("sandbox"), stack="images")

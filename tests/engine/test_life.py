@@ -9,6 +9,7 @@ from sandbox.environment import project
 from tests.support.cloud import listing
 from tests.support.engine import Engine, Result, Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 SPOT = "aws.environments.spot"
 
@@ -83,7 +84,7 @@ OTHERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", ["prod", pytest.param("closed", marks=soak_only)])
 def test_every_environment_converges(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
     region, changed = OTHERS[name]
     values = environment("prod") if name == "prod" else small(region)

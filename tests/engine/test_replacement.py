@@ -10,6 +10,7 @@ import yaml
 
 from tests.support.engine import Engine, Sandbox
 from tests.support.project import KEY, Stack, environment, put
+from tests.support.soak import soak_only
 
 REGION = "ap-northeast-1"
 KIND = "aws:batch/computeEnvironment:ComputeEnvironment"
@@ -203,6 +204,7 @@ def test_a_removed_environment_drains_first(stack: Stack, batch: Any) -> None:
     assert described(batch, job)["status"] == "SUCCEEDED"
 
 
+@soak_only
 def test_waiting_ends_and_the_next_run_goes_on(stack: Stack, batch: Any) -> None:
     job = submit(batch, stack, 600)
     stack.write_environment(put("aws.environments.on-demand.drain.timeout_min", 0, other(stack)))
@@ -221,6 +223,7 @@ def test_a_removed_section_leaves_nothing(stack: Stack, batch: Any) -> None:
     assert names(batch) == []
 
 
+@soak_only
 def test_an_invalid_environment_fails_with_its_reason(empty: Stack, batch: Any) -> None:
     stack = empty
     missing = "arn:aws:iam::408219650273:instance-profile/gone"

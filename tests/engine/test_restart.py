@@ -10,8 +10,10 @@ from sandbox.environment import environment as variables
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.soak import soak_only
 
 
+@soak_only
 @pytest.mark.slow
 def test_what_a_killed_cloud_forgot_is_made_again(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -103,7 +103,7 @@ BAD_ARGUMENTS: list[tuple[str, int, str]] = [
     ("get :x/y", 2, "expected <kind>:<scope>/<id>"),
     ("get local:/gone", 6, "no job local:/gone on this machine"),
     ("get local:/../../../etc/passwd", 6, "no local job has the id"),
-    ("get slurm:x/y", 2, "unknown kind; known: aws-batch, gke, tpu-vm, gce, local"),
+    ("get slurm:x/y", 2, "unknown kind; known: aws-batch, gke, tpu-vm, gce, google-batch, vertex, local"),
     ("get gke:x/y", 2, "expected gke:<project>.<location>.<cluster>.<namespace>/<name>"),
     ("get locl:/x", 2, "unknown kind; did you mean local?"),
     ("logs local:/gone", 6, "no job local:/gone"),

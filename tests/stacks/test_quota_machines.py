@@ -218,6 +218,7 @@ def test_the_request_names_quota_and_dimensions(run: Any) -> None:
         GooglePool("a", "us-central1", "nvidia-l4", 1, 16),
         GooglePool("b", "us-central1", "nvidia-h100-80gb", 8, 2),
         GooglePool("c", "us-central1", "nvidia-h100-80gb", 8, 2, service="aiplatform"),
+        GooglePool("d", "us-central1", "nvidia-tesla-p4", 1, 2, service="aiplatform"),
     )
     compute = {"parent": "projects/gcp:project", "service": "compute.googleapis.com"}
     family = {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
@@ -236,6 +237,14 @@ def test_the_request_names_quota_and_dimensions(run: Any) -> None:
             "in": family,
             "value": "16",
             **compute,
+        },
+        {
+            "name": "custom-model-training-nvidia-h100-gpus-per-region-us-central1",
+            "id": "CustomModelTrainingH100GPUsPerProjectPerRegion",
+            "in": {"region": "us-central1"},
+            "value": "16",
+            **compute,
+            "service": "aiplatform.googleapis.com",
         },
     ]
     assert "Its id for Cloud Quotas is not known" in text and "import pulumi_aws" not in text

@@ -81,7 +81,8 @@ def test_what_the_task_did_itself_is_not_taken(code: int) -> None:
 
 
 def test_the_first_node_that_failed_by_itself_decides() -> None:
-    nodes = {"taskCount": "3", "parallelism": "3", "requireHostsFile": True, "taskCountPerNode": "1"}
+    told = {"environment": {"variables": {"ACCEL_NODE_COUNT": "3"}}}
+    nodes = {"taskCount": "3", "parallelism": "3", "requireHostsFile": True, "taskSpec": told}
     seen = [
         task("FAILED", ran(2), ended(9, 50001), index=0),
         task("FAILED", ran(2), ended(12, 7), index=1),

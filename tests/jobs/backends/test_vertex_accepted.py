@@ -9,12 +9,17 @@ from tests.jobs.backends.test_vertex_render import JOBS as GOLDEN
 from tests.jobs.backends.vertex_jobs import make_request, make_target
 from tests.support.google_fake import Fake
 from tests.support.google_vertex import JOBS, printed, reach, slow, until
+from tests.support.meeting import MEETING
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 RUNNER = "runner@elsewhere.iam.gserviceaccount.com"
 BUCKETS = "storage.googleapis.com/storage/v1/b"
 NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "ACCEL_NODE_COUNT")
-SHOW = f"import json, os; print(json.dumps([os.environ[name] for name in {NAMES}]))"
+
+
+def show(*names: str) -> list[str]:
+    """A command that prints these variables; the first machine, with which the job ends, waits for the others."""
+    return ["python", "-c", f"import json, os\nprint(json.dumps([os.environ[name] for name in {names}]))\n{MEETING}"]
 
 
 @pytest.fixture
@@ -40,21 +45,20 @@ def test_the_sandbox_takes_it(vertex: Fake, bucket: str, case: str) -> None:
 
 
 def test_the_nodes_of_a_job_are_told_of_each_other(vertex: Fake, bucket: str) -> None:
-    fields = {"nodes": 3, "image": "local/examples", "command": ["python", "-c", SHOW]}
+    fields = {"nodes": 3, "image": "local/examples", "command": show(*NAMES)}
     item = sent(vertex, bucket, {}, fields)
     reach(vertex, item, "SUCCEEDED")
     for rank, task in enumerate(("workerpool0-0", "workerpool1-0", "workerpool1-1")):
-        (line,) = until(lambda task=task: printed(vertex, item, task))
+        line, *_ = until(lambda task=task: printed(vertex, item, task))
         main, port = "127.0.0.1", "29500"
         assert json.loads(line) == [str(rank), "3", main, port, str(rank), f"{main}:{port}", "3"]
 
 
 def test_an_image_with_its_own_entry_point_gets_vertexs_variables(vertex: Fake, bucket: str) -> None:
-    names = ("PET_NODE_RANK", "PET_RDZV_ENDPOINT")
-    show = f"import json, os; print(json.dumps([os.environ[name] for name in {names}]))"
-    fields = {"nodes": 2, "image": "local/examples", "command": [], "vertex": {"args": ["python", "-c", show]}}
+    args = show("PET_NODE_RANK", "PET_RDZV_ENDPOINT")
+    fields = {"nodes": 2, "image": "local/examples", "command": [], "vertex": {"args": args}}
     item = sent(vertex, bucket, {}, fields)
     reach(vertex, item, "SUCCEEDED")
     for rank, task in enumerate(("workerpool0-0", "workerpool1-0")):
-        (line,) = until(lambda task=task: printed(vertex, item, task))
+        line, *_ = until(lambda task=task: printed(vertex, item, task))
         assert json.loads(line) == [str(rank), "127.0.0.1:29500"]
