@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.catalog import NotOffered, UnknownName, accelerator, vertex
 from accel.catalog.attached import attached
-from accel.catalog.gke_machines import has_size, node_machine
+from accel.catalog.gke_machines import has_size, node_machine, series
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.places import where
 from accel.contract.google_jobs import VertexTarget
@@ -205,7 +205,12 @@ def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -
             faults.append(f"cpus: {wanted.cpus} with {wanted.memory_mib} MiB: no machine of the target has both")
         return None
     enough = [each for each in found if _comfortable(wanted, each)] or found
-    return min(enough, key=lambda each: (each.vcpus, each.memory_mib)).choice
+    return min(enough, key=lambda each: (each.vcpus, _rank(each.choice.machine), each.memory_mib)).choice
+
+
+def _rank(machine: str) -> int:
+    """Of machines as large, N1 is the first, which regions have had longest: a choice of ours."""
+    return {"n1": 0, "e2": 1, "n2": 2}.get(series(machine), 3)
 
 
 def _comfortable(wanted: Wanted, each: _Candidate) -> bool:
