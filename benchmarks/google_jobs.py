@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,15 +20,20 @@ import requests
 from accel.contract.google_jobs import VertexTarget
 from jobs.backends.vertex import VertexBackend
 from jobs.backends.vertex.pace import Timing
+from jobs.google_api import Google
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 
 from .deployed import deploy, google_section, sandbox
-from .measure import PYTHON, Failed, Line, median_s, run
+from .measure import PYTHON, ROOT, Failed, Line, median_s, run
 
 DRY_RUN_S, LINES_A_SECOND = 0.7, 10_000
+PLACE = "projects/accel-sandbox/locations/us-central1"
+LOG = "projects/accel-sandbox/logs/batch_task_logs"
 TASKS, JOBS = 100_000, 1_000
 TASKS_OF_LOG, LINES_OF_TASK = 20, 5_000
+BEHIND_S, BATCH = 4.0, 500
+"""Of a log that is followed: 2 s lie between two looks, and reading what came meanwhile may take as long."""
 MINUTE_S = 6.0
 """How long the sandbox's minute is here: a tenth of a real one, for the client too."""
 
@@ -41,6 +48,7 @@ def measure(scratch: Path) -> Iterator[Line]:
             yield from _dry_runs(scratch)
             yield from _tasks(scratch)
             yield from _logs(scratch)
+            yield from _followed(scratch)
             yield from _submissions(json.loads((home / "google.json").read_text())["url"])
 
 
@@ -79,6 +87,56 @@ def _logs(scratch: Path) -> Iterator[Line]:
     if len(printed) != count or len(set(printed)) != count:
         raise Failed(f"{len(printed)} lines were read, {len(set(printed))} of them different, and {count} were written")
     yield Line(f"logs of {TASKS_OF_LOG} tasks, {count} lines", took_s, "s", limit=count / LINES_A_SECOND)
+
+
+def _followed(scratch: Path) -> Iterator[Line]:
+    """Lines of the tasks of a job that runs, written here as their VMs would, while its log is followed."""
+    gate = scratch / "gate"
+    code = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.1)"
+    path = _file(scratch, "follow", image="local/examples", command=["python", "-c", code])
+    ref = run((PYTHON, "-m", "jobs", "submit", path, "--to", "batch", "-o", "id")).strip()
+    google, name = Google(), ref.rpartition("/")[2]
+    uid = google.get("batch", f"v1/{PLACE}/jobs/{name}")["uid"]
+    count = TASKS_OF_LOG * LINES_OF_TASK
+    command = (PYTHON, "-m", "jobs", "logs", "-f", ref)
+    lines: list[str] = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout
+        writer = ThreadPoolExecutor(1).submit(_write, google, uid, count, gate)
+        read = 0.0
+        for line in follower.stdout:
+            lines.append(line)
+            read = time.perf_counter() if len(lines) == count else read
+    if follower.returncode or len(lines) != count or len(set(lines)) != count:
+        raise Failed(f"{len(lines)} lines were read, {len(set(lines))} of them different, and {count} were written")
+    began, ended = writer.result()
+    name = f"logs -f while {count / (ended - began):.0f} lines a second come: the last after it was written"
+    yield Line(name, read - ended, "s", limit=BEHIND_S)
+
+
+def _write(google: Google, uid: str, count: int, gate: Path) -> tuple[float, float]:
+    """When the first and the last line were written."""
+    began = time.perf_counter()
+    for first in range(0, count, BATCH):
+        time.sleep(max(0, began + first / LINES_A_SECOND - time.perf_counter()))
+        now = datetime.now(UTC)
+        entries = [
+            {
+                "insertId": f"{number:010d}",
+                "timestamp": f"{now + timedelta(microseconds=number - first):%Y-%m-%dT%H:%M:%S.%fZ}",
+                "textPayload": f"step {number} of a training run that says a little more",
+                "labels": {"job_uid": uid, "task_id": f"{uid}-group0-{number % TASKS_OF_LOG}"},
+            }
+            for number in range(first, first + BATCH)
+        ]
+        head = {
+            "logName": "projects/accel-sandbox/logs/batch_task_logs",
+            "resource": {"type": "batch.googleapis.com/Job"},
+        }
+        google.post("logging", "v2/entries:write", {**head, "entries": entries, "partialSuccess": True})
+    ended = time.perf_counter()
+    gate.touch()
+    return began, ended
 
 
 def _submissions(url: str) -> Iterator[Line]:

@@ -16,16 +16,17 @@ class _Later:
 
 
 if TYPE_CHECKING:
+    import pulumi_aws as aws
     import pulumi_gcp as gcp
     from pulumi_kubernetes import apiextensions, apps, batch, networking, rbac, storage
     from pulumi_kubernetes.core import v1 as core
     from pulumi_kubernetes.meta import v1 as meta
 else:
-    gcp = _Later("pulumi_gcp")
+    aws, gcp = _Later("pulumi_aws"), _Later("pulumi_gcp")
     core, meta = _Later("pulumi_kubernetes.core.v1"), _Later("pulumi_kubernetes.meta.v1")
     apiextensions, apps, batch, networking, rbac, storage = (
         _Later(f"pulumi_kubernetes.{group}")
         for group in ("apiextensions", "apps", "batch", "networking", "rbac", "storage")
     )
 
-__all__ = ["apiextensions", "apps", "batch", "core", "gcp", "meta", "networking", "rbac", "storage"]
+__all__ = ["apiextensions", "apps", "aws", "batch", "core", "gcp", "meta", "networking", "rbac", "storage"]

@@ -94,7 +94,7 @@ class Document:
         paths = [_path(message.partition(":")[0]) for message in messages]
         return BadInputs(
             [
-                f"{self._place(path)}: {message}" if path[0] in Job.model_fields else message
+                f"{self._place(path) if path[0] in Job.model_fields else self.name}: {message}"
                 for path, message in zip(paths, messages, strict=True)
             ],
             refused.hint,
@@ -229,7 +229,9 @@ def dump(job: Job) -> str:
 
 
 def _path(dotted: str) -> yaml_tree.Path:
-    return tuple(int(part) if part.isdecimal() else part for part in dotted.split("."))
+    return tuple(
+        int(part) if part.isdecimal() else part for part in dotted.replace("[", ".").replace("]", "").split(".")
+    )
 
 
 def _is_mapping(value: Any) -> bool:

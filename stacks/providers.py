@@ -1,7 +1,10 @@
 """Explicit providers: which account, which region, which tags, said once and not taken from the shell."""
 
+from __future__ import annotations
+
 import pulumi
-import pulumi_aws as aws
+
+from components.sdk import aws
 
 from .config import Aws, Environment
 

@@ -121,7 +121,8 @@ def vertex_gpus(machine_type: str, accelerator: str, count: int, field: str = "a
     if allowed is None or count in allowed.values or name == "nvidia-tesla-a100":
         return []
     shown = ", ".join(str(each) for each in allowed.values)
-    message = f"is {count}, and Vertex AI takes {shown or 'none'} of {name} on {machine_type}"
+    who = "AI Platform Training took" if name == "nvidia-tesla-k80" else "Vertex AI takes"
+    message = f"is {count}, and {who} {shown or 'none'} of {name} on {machine_type}"
     fix = f"use one of {shown}, or a smaller machine" if shown else "use a smaller machine or another accelerator"
     rule = GPU_COUNT_DERIVED if allowed.derived else GPU_COUNT
     return [rule.finding(field, message, fix)]

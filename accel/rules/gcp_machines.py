@@ -88,6 +88,12 @@ def machine(
     return _bundled(found, accelerator, count)
 
 
+def attachable(machine_type: str, accelerator: str) -> list[Finding]:
+    """GPUs beside an N1 machine, whatever their number."""
+    kind = known(accelerator)
+    return [] if kind is None or kind.name in attached() else _not_attachable(machine_type, accelerator)
+
+
 def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list[Finding]:
     built_in = f"{found.accelerator_count:g} {found.accelerator}"
     if accelerator is not None:

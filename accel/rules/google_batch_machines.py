@@ -145,7 +145,12 @@ def zones(names: Sequence[str], region: str, field: str = "zones") -> list[Findi
         return [REGION.finding(field, message, f"keep those of {region}, and submit another job for the others")]
     for i, zone in enumerate(names):
         near = " or ".join(known_zones("gcp", region)) or f"a zone of {region}"
-        if not zone.startswith(f"{region}-"):
+        if zone.startswith("zones/"):
+            plain = zone.removeprefix("zones/")
+            found.append(
+                ZONE.finding(f"{field}[{i}]", f"is {zone}, and a zone is named without zones/", f"use {plain}")
+            )
+        elif not zone.startswith(f"{region}-"):
             message = f"is {zone}, and the job is in {region}"
             found.append(REGION.finding(f"{field}[{i}]", message, f"use {near}"))
         elif zone in of and zone not in known_zones("gcp", region) and _all_known(region):

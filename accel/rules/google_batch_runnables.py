@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from accel.rules import placeholders
 from accel.rules.finding import Finding, Rule
 from accel.rules.google_batch import BATCH, JOB
 
@@ -18,6 +19,12 @@ ENTRY_POINT = Rule(
     "google-batch.entry-point",
     "translate",
     "Commands are appended to the image's ENTRYPOINT, so a command that begins with a program names it as entry point",
+    JOB,
+)
+ONE_WORD = Rule(
+    "google-batch.command.one-word",
+    "translate",
+    "A command is a list: one string with spaces is taken for one program's name",
     JOB,
 )
 GPUS_OPTION = Rule(
@@ -43,7 +50,7 @@ LOCAL_OUTPUT = Rule(
 STEPS = Rule("google-batch.runnables", "reject", "A task has a step whose end is waited for", JOB)
 
 RULES = (
-    UNEXPANDED, ENTRY_POINT, GPUS_OPTION, OPTIONS, BIND, SOURCE, PATH, LOGS_PATH, LOCAL_OUTPUT, STEPS,
+    UNEXPANDED, ENTRY_POINT, ONE_WORD, GPUS_OPTION, OPTIONS, BIND, SOURCE, PATH, LOGS_PATH, LOCAL_OUTPUT, STEPS,
 )  # fmt: skip
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "busybox")
@@ -64,6 +71,8 @@ def command(words: Sequence[str], field: str = "command") -> list[Finding]:
     shown = expanded(words)
     if shown == list(words):
         return []
+    if shown == split(words):
+        return [ONE_WORD.finding(field, f"is one string, {words[0]!r}", f"write [{', '.join(shown)}]", shown)]
     name = next(found[0] for word in words if (found := _BATCH_VARIABLE.search(word)))
     message = f"has {name} in the arguments of {words[0]}, where no shell puts its value in"
     return [UNEXPANDED.finding(field, message, f"it is run by /bin/sh -c: {' '.join(shown[-1].split())[:200]}", shown)]
@@ -72,9 +81,20 @@ def command(words: Sequence[str], field: str = "command") -> list[Finding]:
 def expanded(words: Sequence[str]) -> list[str]:
     """The argv of a shell that puts Batch's variables into a command's arguments; the command's own where there are
     none, or where it is a shell's already."""
+    words = split(words)
     if _shell(words) or not any(_BATCH_VARIABLE.search(word) for word in words):
         return list(words)
     return ["/bin/sh", "-c", f"exec {' '.join(_quoted(word) for word in words)}"]
+
+
+def split(words: Sequence[str]) -> list[str]:
+    """A command whose first word is a whole command line, word by word; as it is where that cannot be told."""
+    if not words or len(words[0].split()) < 2:
+        return list(words)
+    try:
+        return [*shlex.split(words[0]), *words[1:]]
+    except ValueError:
+        return list(words)
 
 
 def _shell(words: Sequence[str]) -> bool:
@@ -164,6 +184,8 @@ def _inside(path: str, folder: str) -> bool:
 def mount(source: str, field: str = "source") -> list[Finding]:
     """What a mount shows: gs://bucket[/folder] or nfs://server/share."""
     shown = source[:80]
+    if unfilled := placeholders.value(field, source):
+        return unfilled
     if source.startswith("host://") or source.startswith("/"):
         message = f'is "{shown}", a folder of the VM, which is new for the job and has nothing there'
         return [SOURCE.finding(field, message, "use gs://<bucket>[/folder], nfs://<server>/<share>, or a disk (disks)")]
@@ -203,18 +225,26 @@ def logs_path(path: str | None, kept: Collection[str], field: str = "logs_path")
 
 def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]) -> list[Finding]:
     """Arguments and variables by whose names a program writes what it made, to a folder that no mount is at."""
-    named = [("command", *pair) for pair in _named(words)] + [
-        (f"env.{name}", name, text) for name, text in variables.items()
-    ]
     return [
         LOCAL_OUTPUT.finding(
             field,
             f"has {name} {value[:80]}, on the VM's own disk, which is deleted after the task",
             "write to a mounted bucket, or upload it",
         )
+        for field, name, value in written(words, variables, kept)
+    ]
+
+
+def written(words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]) -> list[tuple[str, str, str]]:
+    """Arguments and variables that by their names say where a program writes: field, name and folder of those that are
+    outside of the folders that are kept."""
+    named = [("command", *pair) for pair in _named(words)]
+    named += [(f"env.{name}", name, text) for name, text in variables.items()]
+    return [
+        (field, name, value)
         for field, name, value in named
         if _OUTPUT.search(name) and value.startswith("/") and not any(_inside(value, each) for each in (*kept, "/dev"))
-    ]  # fmt: skip
+    ]
 
 
 def _named(words: Sequence[str]) -> Iterable[tuple[str, str]]:

@@ -78,6 +78,11 @@ def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -
     ]
 
 
+def addresses(field: str, words: Iterable[str]) -> list[Finding]:
+    """Those of a program's words that name a bucket; others may be secrets, and are not looked at."""
+    return [found for word in words if "gs://" in word for found in value(field, word)]
+
+
 def value(field: str, value: str) -> list[Finding]:
     """A text that still holds a placeholder such as MY_PROJECT."""
     found = _VALUE.search(value)

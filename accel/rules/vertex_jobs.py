@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from accel.rules import google_batch_runnables, placeholders
 from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
 
 _CONTAINER = f"{VERTEX_TRAINING}configure-container-settings"
@@ -26,6 +27,13 @@ COMMAND_ARGS = Rule(
     _CONTAINER,
 )
 PACKAGE = Rule("vertex.package", "reject", "A Python package is run by its module, not by a command", _CONTAINER)
+LOCAL_OUTPUT = Rule(
+    "vertex.local-output",
+    "warn",
+    "A machine of Vertex AI is deleted after its job, with everything that is not in a bucket or a share",
+    f"{_CODE}#fuse",
+)
+OUTPUT = Rule("vertex.output", "reject", "The output of a job is in Cloud Storage", f"{_API}#CustomJobSpec")
 ENV_COUNT = Rule("vertex.env.count", "reject", "A container has at most 100 variables", f"{_API}#ContainerSpec")
 ENV_RESERVED = Rule(
     "vertex.env.reserved",
@@ -34,7 +42,7 @@ ENV_RESERVED = Rule(
     _CODE,
 )
 VISIBLE_DEVICES = Rule(
-    "vertex.env.visible-devices",
+    "container.env.visible-devices",
     "reject",
     "CUDA_VISIBLE_DEVICES names GPUs that the machine has",
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables",
@@ -66,7 +74,8 @@ NETWORK = Rule(
 )
 
 RULES = (
-    COMMAND, COMMAND_QUOTES, COMMAND_ARGS, PACKAGE, ENV_COUNT, ENV_RESERVED, VISIBLE_DEVICES, SECRETS, TASKS, SHM,
+    COMMAND, COMMAND_QUOTES, COMMAND_ARGS, PACKAGE, LOCAL_OUTPUT, OUTPUT, ENV_COUNT, ENV_RESERVED, VISIBLE_DEVICES,
+    SECRETS, TASKS, SHM,
     BUCKET_PATH, BUCKET_READ_ONLY, MOUNT, NFS, TENSORBOARD, NETWORK,
 )  # fmt: skip
 
@@ -102,6 +111,25 @@ def program(words: Sequence[str], args: Sequence[str], package: bool, field: str
     if words and args:
         return [COMMAND_ARGS.finding(field, "is there beside args", "put all words into one of the two")]
     return []
+
+
+def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Sequence[str]) -> list[Finding]:
+    """What a program is told to write where nothing is kept. Buckets are at /gcs; `shares`: where NFS shares are."""
+    return [
+        LOCAL_OUTPUT.finding(
+            field,
+            f"has {name} {value[:80]}, on the machine's own disk, which is deleted after the job",
+            "write to /gcs/<bucket>, or where AIP_MODEL_DIR says",
+        )
+        for field, name, value in google_batch_runnables.written(words, variables, ["/gcs", *shares])
+    ]
+
+
+def output(value: str, field: str = "output") -> list[Finding]:
+    """The base output directory."""
+    if value.startswith("gs://"):
+        return []
+    return [OUTPUT.finding(field, f'is "{value}", which is not in Cloud Storage', "write gs://<bucket>/<folder>")]
 
 
 def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "env") -> list[Finding]:
@@ -155,6 +183,8 @@ def shm(mib: int | None, field: str = "shm_mib") -> list[Finding]:
 
 def mount(source: str, path: str, *, read_only: bool, networked: bool, at: str = "mounts[0]") -> list[Finding]:
     """Something that a job sees at a path. `networked`: the job is in a network."""
+    if unfilled := placeholders.value(f"{at}.source", source):
+        return unfilled
     if share := _SHARE.fullmatch(source):
         return _share(share[1], path, networked, at)
     bucket = _BUCKET.fullmatch(source)

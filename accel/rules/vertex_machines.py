@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from accel.catalog import UnknownName, machine
 from accel.catalog import vertex as offered
-from accel.catalog.gke_machines import boot_disks
+from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.nearest import nearest
 from accel.rules import gcp_gpus, gcp_legacy, gcp_machines, gcp_tpu
 from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
@@ -49,6 +49,18 @@ TPU_CORES = Rule(
     "vertex.tpu.cores", "reject", "TPU v2 and v3 are asked for by cores: 8, 32, or a multiple of 32",
     f"{_COMPUTE}#tpu-v2",
 )  # fmt: skip
+FIT = Rule(
+    "vertex.fit",
+    "reject",
+    "What a job asks for is on the machine that it names",
+    f"{_COMPUTE}#machine-types",
+)
+HEADROOM = Rule(
+    "vertex.headroom",
+    "warn",
+    "The system, the driver and Vertex AI's own services need some of a machine's memory too",
+    f"{VERTEX_TRAINING}understanding-training-service",
+)
 DISK_SIZE = Rule("vertex.disk.size", "reject", "A boot disk has 100 to 64,000 GB", f"{_COMPUTE}#boot_disk_options")
 DISK_TYPE = Rule(
     "vertex.disk.type",
@@ -64,12 +76,14 @@ DISK_MACHINE = Rule(
 )
 
 RULES = (
-    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, TPU_SHAPE, TPU_CORES, DISK_SIZE, DISK_TYPE,
-    DISK_MACHINE,
+    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, TPU_SHAPE, TPU_CORES, FIT, HEADROOM, DISK_SIZE,
+    DISK_TYPE, DISK_MACHINE,
 )  # fmt: skip
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 DISK_MIN_GB, DISK_MAX_GB = 100, 64_000
+_HEADROOM_PARTS = 16
+"""A choice of ours: one part in so many of a machine's memory is left to what is not the job."""
 
 
 def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
@@ -77,7 +91,8 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
     known = offered.machine_types()
     if name in known:
         return []
-    near = nearest(name, known)
+    alike = [each for each in known if series(each) == series(name)]
+    near = nearest(name, alike) or nearest(name, known)
     fix = f"use {' or '.join(near)}" if near else "use one such as n1-standard-8, g2-standard-8 or a2-highgpu-1g"
     return [NOT_OFFERED.finding(field, f'is "{name}", on which Vertex AI does not train', fix)]
 
@@ -88,6 +103,8 @@ def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]
     if any(finding.severity == "reject" for finding in found):
         return found
     if accelerator is not None and name.startswith("n1-"):
+        if wrong := gcp_machines.attachable(name, accelerator):
+            return found + wrong
         found += gcp_gpus.accelerator_count(accelerator, 1 if count is None else count)
         if all(finding.severity != "reject" for finding in found):
             found += gcp_legacy.vertex_gpus(name, accelerator, 1 if count is None else count)
@@ -121,9 +138,10 @@ def p100(accelerator: str, field: str = "accelerator") -> list[Finding]:
 
 def had(name: str, strategy: str | None, reservation: str | None, field: str = "provisioning") -> list[Finding]:
     """How a pool's machines are had: the strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and a reservation."""
+    strategy = None if strategy == "STANDARD" else strategy
     found = gcp_gpus.small_a3(name, strategy, field)
     if name.startswith("a4x-") and not reservation:
-        message = f"is {strategy or 'STANDARD'} without a reservation, and {name} is had by reservation"
+        message = f"is {strategy or 'on-demand'} without a reservation, and {name} is had by reservation"
         found.append(RESERVED_ONLY.finding(field, message, "name a reservation, or use a4-highgpu-8g"))
     elif not reservation:
         found += gcp_gpus.scarce(name, strategy, field)
@@ -139,6 +157,23 @@ def arm(name: str, field: str = "image") -> list[Finding]:
     if not other:
         return []
     return [ARM.finding(field, f"runs on {name}, an Arm machine", "make sure that it is built for linux/arm64")]
+
+
+def fit(
+    name: str, vcpus: int, memory_mib: int, cpus: int | None, asked_mib: int | None, larger: Sequence[str]
+) -> list[Finding]:
+    """What a job asks for against the machine that it names; `larger`: machines that would hold it, with their size.
+    Fields are `cpus` and `memory_mib`."""
+    use = f", or use {' or '.join(larger[:3])}" if larger else ""
+    found: list[Finding] = []
+    for field, asked, most, unit in (("cpus", cpus, vcpus, "vCPUs"), ("memory_mib", asked_mib, memory_mib, "MiB")):
+        if asked and asked > most:
+            found.append(FIT.finding(field, f"is {asked}, and {name} has {most} {unit}", f"write at most {most}{use}"))
+    most = memory_mib - memory_mib // _HEADROOM_PARTS
+    if asked_mib and most < asked_mib <= memory_mib:
+        message = f"is {asked_mib} MiB, which leaves {memory_mib - asked_mib} MiB of {name} to all else"
+        found.append(HEADROOM.finding("memory_mib", message, f"write at most {most}"))
+    return found
 
 
 def disk_needed(name: str) -> str | None:

@@ -1,16 +1,18 @@
 """When CloudWatch rings: for queues where jobs fail in numbers, and for environments whose GPUs are idle."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from ..sdk import aws
 from .dashboard import JOB_EVENTS
 from .gpu_metrics import UTILISATION
 from .queue_age_function import METRIC

@@ -1,16 +1,18 @@
 """The three roles of a Batch job: of the instance, of the agent that starts the container, of the job's own code."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import placeholders
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
+from ..sdk import aws
 from . import policies
 from .bucket_mounts import Access
 from .job_definition import EfsVolume

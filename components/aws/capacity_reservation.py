@@ -1,14 +1,16 @@
 """Capacity that was reserved elsewhere: what a launch template says of it."""
 
+from __future__ import annotations
+
 from typing import Literal
 
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_reservations as rules
 from accel.rules.finding import Finding
 
 from ..base import Spec
+from ..sdk import aws
 
 
 class CapacityReservationSpec(Spec):

@@ -1,12 +1,14 @@
 """The table that makes `jobs submit` idempotent on AWS Batch."""
 
+from __future__ import annotations
+
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.contract import claims
 
 from ..base import Component, Spec
+from ..sdk import aws
 
 
 class ClaimTableSpec(Spec):

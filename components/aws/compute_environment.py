@@ -1,11 +1,12 @@
 """A managed AWS Batch compute environment of GPU instances, on demand or on Spot."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import BeforeValidator, Field
 
 from accel.rules import aws_clusters, aws_reservations, aws_storage
@@ -13,6 +14,7 @@ from accel.rules import aws_environments as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from ..sdk import aws
 from .adopted import AdoptedEnvironment, kept
 from .bucket_mounts import Access, bucket_mounts_script
 from .capacity_reservation import CapacityReservationSpec

@@ -1,12 +1,14 @@
 """An ECR repository for the images of jobs."""
 
+from __future__ import annotations
+
 import json
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from ..base import Component, Spec
+from ..sdk import aws
 
 
 class ImageRepositorySpec(Spec):

@@ -1,11 +1,12 @@
 """An AWS Batch job definition for GPU containers."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_definitions as rules
@@ -14,6 +15,7 @@ from accel.rules.aws_retries import INFRASTRUCTURE
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from ..sdk import aws
 from .adopted import AdoptedDefinition, kept
 
 

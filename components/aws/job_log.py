@@ -1,13 +1,15 @@
 """The log group that every job of a stack writes to."""
 
+from __future__ import annotations
+
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from ..sdk import aws
 
 
 class JobLogSpec(Spec):

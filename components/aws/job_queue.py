@@ -1,11 +1,12 @@
 """An AWS Batch queue over one to three compute environments, tried in order."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field, model_validator
 
 from accel.faults import several
@@ -14,6 +15,7 @@ from accel.rules import aws_shares
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
+from ..sdk import aws
 from .adopted import AdoptedQueue, kept
 
 

@@ -1,5 +1,7 @@
 """What every instance of a compute environment starts with: encrypted disk, IMDSv2, user data."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,10 +9,10 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from ..base import Component, Spec
+from ..sdk import aws
 from .capacity_reservation import CapacityReservationSpec, market, targeted
 
 ROOT_DEVICE = "/dev/xvda"

@@ -1,18 +1,20 @@
 """Who is told when jobs fail and queues are blocked, what is counted, when an alarm rings, and a dashboard."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
+from ..sdk import aws
 from . import notifications, policies
 from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, waiting_jobs
 from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard

@@ -1,17 +1,19 @@
 """A VPC for GPU instances: private subnets over the zones, a way out, endpoints for what every Batch job needs."""
 
+from __future__ import annotations
+
 import ipaddress
 from dataclasses import dataclass
 from typing import Literal
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.rules import aws_network as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
+from ..sdk import aws
 from . import policies
 from .node_cluster import default_group
 

@@ -1,11 +1,13 @@
 """What instances need to work as one machine: a placement group, a security group among themselves, EFA interfaces."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import pulumi
-import pulumi_aws as aws
 
 from ..base import Component
+from ..sdk import aws
 
 Groups = pulumi.Input[list[str]]
 

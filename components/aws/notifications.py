@@ -1,13 +1,15 @@
 """A topic, who is subscribed to it, and who may publish: rules of EventBridge through a role, alarms by its policy."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pulumi
-import pulumi_aws as aws
 
 from ..base import Component
+from ..sdk import aws
 from . import policies
 
 STATE_CHANGE = "Batch Job State Change"

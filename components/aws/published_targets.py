@@ -1,13 +1,15 @@
 """Where `jobs` reads a stack's targets without asking Pulumi: one SSM parameter a target."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from ..base import Component, Spec
+from ..sdk import aws
 
 
 class PublishedTargetsSpec(Spec):

@@ -1,13 +1,15 @@
 """A metric that AWS Batch does not have: how long the oldest RUNNABLE job of a queue has waited."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pulumi
-import pulumi_aws as aws
 
 from ..base import Component
+from ..sdk import aws
 from . import policies, queue_age_function
 
 RUNTIME = "python3.13"

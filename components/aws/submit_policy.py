@@ -4,17 +4,19 @@ Which actions know resources, and which conditions, is AWS's:
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_aws as aws
 from pydantic import Field
 
 from accel.contract.submissions import DIGEST, KEY_TAG, own_definition
 
 from ..base import Component, Spec, joined
+from ..sdk import aws
 from . import policies
 
 READS = (

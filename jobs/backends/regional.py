@@ -21,6 +21,8 @@ SPEC = "accel-spec"
 LABEL_MAX = 63
 """Source: https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
 
+_PROJECT, _REGION = re.compile(r"[a-z0-9][a-z0-9.:-]*"), re.compile(r"[a-z0-9-]+")
+"""Of which the address of a request is made, so that a reference leads to Google alone."""
 _NO_LABEL = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -42,7 +44,7 @@ class Region:
     def parse(cls, text: str) -> Self:
         """A project may have dots of its own, a region has none. Raises BadInput."""
         project, _, region = text.rpartition(".")
-        if not (project and region):
+        if not (_PROJECT.fullmatch(project) and _REGION.fullmatch(region)):
             form = f"{cls.KIND}:<project>.<region>/<{cls.ID}>"
             raise BadInput(f"job reference {cls.KIND}:{text}/...: expected {form}")
         return cls(project, region)

@@ -141,9 +141,12 @@ def _rendered(
             placed = document.placed(error)
             if len(jobs) == 1:
                 raise placed from None
-            # What has a place in a file needs no name.
+            # What has a line in a file needs no name.
             bare = error.messages if isinstance(error, BadInputs) else [error.message]
-            faults += [f"{job.name}: {message}" if message in bare else message for message in placed.messages]
+            faults += [
+                f"{job.name}: {own}" if message == f"{document.name}: {own}" else message
+                for message, own in zip(placed.messages, bare, strict=True)
+            ]
     if faults:
         raise BadInputs(list(dict.fromkeys(faults)))
     return items

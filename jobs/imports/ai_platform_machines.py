@@ -70,7 +70,8 @@ def _role(given: Given, role: str, tier: str, k80: str, found: Machines) -> None
         if path in given.values and not given.report.findings(given.name(path), ai_platform.custom_only(tier, path)):
             return
     if role == "master":
-        given.report.findings(given.name(type_path), ai_platform.master(tier, kind))
+        if not given.report.findings(given.name(type_path), ai_platform.master(tier, kind)):
+            return
         kind, count = kind or ai_platform.TIERS[tier], 1
     elif not count:
         if given.has(type_path) or given.has(f"{base}Config"):

@@ -68,7 +68,7 @@ def _of(document: Json, lines: list[tuple[gcloud.Given, shell.Pasted | None]], t
         beside |= {WORDS: command.words[1:]} if command.words[1:] else {}
         beside |= {ARGS: command.rest} if command.rest else {}
         beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
-    roles = dict.fromkeys(re.findall(r"roles/ml\.[A-Za-z]+", text)) if shell.is_command(text) else {}
+    roles = shell.roles(text)
     beside |= {role: role for role in roles}
     given = Given(document, beside=beside)
     for role in roles:
@@ -111,6 +111,8 @@ def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None, nam
             report.changed(REST, None, "is not the command's")
         for note in pasted.notes:
             report.note("the command", note)
+        for fault in pasted.lost:
+            report.refuse("the command", fault)
         for variable, written in pasted.unknown.items():
             plain = variable if re.fullmatch(r"\w+", variable) else ""
             for field in _holding(command, written):
@@ -174,7 +176,7 @@ def _package(given: Given, command: gcloud.Given) -> None:
     bucket = command.flags.get("--staging-bucket", [""])[-1] or given.values.get("trainingInput.jobDir") or ""
     package = re.sub(r"\W", "_", folder.rstrip("/").rpartition("/")[2])
     upload = ""
-    if bucket:
+    if bucket and "$" not in f"{bucket}{folder}":
         whole = bucket if str(bucket).startswith("gs://") else f"gs://{bucket}"
         upload = f"{whole.rstrip('/')}/{given.values.get('jobId') or 'job'}/{package}-0.0.0.tar.gz"
     given.report.findings("--package-path", ai_platform_programs.local_package(folder, upload))

@@ -59,6 +59,9 @@ def imported(name: str, data: bytes, options: Options) -> Found:
     for list_ in ("taskGroups", "allocationPolicy.instances"):
         if count := len(given.items(list_)):
             report.findings(list_, google_batch.one(count, list_))
+        for path in given.values if count > 1 else ():
+            if path.startswith(f"{list_}[") and not path.startswith(f"{list_}[0]"):
+                report.refuse(given.name(path), "is of a second entry", google_batch.GROUPS.id)
     several = steps(given, values, block, options.image, options.mounts)
     _group(given, values, block, several=several)
     _resources(given, values)
@@ -149,6 +152,7 @@ def _retries(given: Given, values: Json, block: Json) -> None:
     path = f"{SPEC}.maxRetryCount"
     count = given.whole(path)
     given.kept(path)
+    given.report.findings(given.name(path), google_batch.retries(count, None))
     policies = [
         (given.text(f"{each}.action"), [int(code) for code in given.texts(f"{each}.actionCondition.exitCodes")])
         for each in given.items(f"{SPEC}.lifecyclePolicies")

@@ -26,6 +26,8 @@ class Pasted:
     unknown: dict[str, str] = field(default_factory=dict[str, str])
     """By name (`JOB_NAME`, `$(date)`); the value is how it is written."""
     notes: list[str] = field(default_factory=list[str])
+    lost: list[str] = field(default_factory=list[str])
+    """Lines of flags that a backslash is missing before, so that they are no part of the command."""
     rest: list[str] = field(default_factory=list[str])
     """What follows the command in its line: a pipe, a second command."""
 
@@ -33,6 +35,11 @@ class Pasted:
 def is_command(text: str, program: str = "gcloud") -> bool:
     """Whether a text is a pasted command rather than a document."""
     return any(re.match(rf"\s*(?:[$!%]\s*)?{program}\s", line) for line in text.splitlines())
+
+
+def roles(text: str) -> list[str]:
+    """The roles of AI Platform that commands of a text grant."""
+    return list(dict.fromkeys(re.findall(r"roles/ml\.[A-Za-z]+", text))) if is_command(text) else []
 
 
 def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: str = "gcloud") -> Pasted:
@@ -55,6 +62,10 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
             commands.append(
                 (number, _expanded(re.sub(r"^\s*[$!%]\s*", "", line), variables | dict(given), marks, found))
             )
+        elif commands and re.match(r"\s*--?\w", line):
+            found.lost.append(f"line {number}: begins with a flag, and the line before does not end with a backslash")
+        elif roles(line):
+            pass
         else:
             found.notes.append(f"line {number}: is not read: it is neither `{program} ... {verb}` nor NAME=value")
     if len(commands) != 1:

@@ -16,6 +16,7 @@ VERB = "ai custom-jobs create"
 SPEC = "jobSpec"
 POOL = "--worker-pool-spec"
 REST, WORDS = "after the command", "words of the command"
+TIMEOUT = "--timeout"
 FLAGS = {
     **dict.fromkeys(("--args", "--command", "--config", "--display-name", "--labels", "--network", "--region"), True),
     **dict.fromkeys(("--persistent-resource-id", "--python-package-uris", "--service-account", POOL), True),
@@ -68,24 +69,27 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
         document = read(name, data)
     if flags:
         lines.append((gcloud.parsed(flags, FLAGS), None))
-    given = _of(document, lines)
+    given = _of(document, lines, shell.roles(text))
     for command, pasted in lines:
         _flags(given, command, pasted)
     region = next((command.flags["--region"][-1] for command, _ in reversed(lines) if "--region" in command.flags), "")
     return given, region
 
 
-def _of(document: Json, lines: Sequence[tuple[gcloud.Given, shell.Pasted | None]]) -> Given:
+def _of(document: Json, lines: Sequence[tuple[gcloud.Given, shell.Pasted | None]], roles: Sequence[str]) -> Given:
     beside: dict[str, Any] = {}
     for command, pasted in lines:
         beside |= {flag: values[-1] for flag, values in command.flags.items() if flag != POOL}
         for index, value in enumerate(command.flags.get(POOL, ())):
             beside |= {_named(command, index, key): text for key, text in gcloud.pairs(value).items()}
-        beside |= dict.fromkeys(command.unknown, "")
+        beside |= {flag: command.unknown_values.get(flag, "") if flag == TIMEOUT else "" for flag in command.unknown}
         beside |= {WORDS: command.words} if command.words else {}
         beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
         beside |= {"args after --": command.rest} if command.rest else {}
+    beside |= {role: role for role in roles}
     given = Given(document, beside=beside)
+    for role in roles:
+        given.report.findings(role, imports.role(role))
     keys = {_camel(key) for key in document}
     whole = "jobSpec" in keys
     mapping = False
@@ -125,7 +129,7 @@ def _named(command: gcloud.Given, index: int, key: str) -> str:
 def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None) -> None:
     report = given.report
     for flag, why in command.unknown.items():
-        if flag == "--timeout":
+        if flag == TIMEOUT:
             report.findings(flag, imports.timeout_flag(command.unknown_values.get(flag, ""), flag))
         else:
             report.refuse(flag, why)
@@ -161,6 +165,8 @@ def _told(given: Given, command: gcloud.Given, pasted: shell.Pasted) -> None:
         given.report.changed(REST, None, "is not the command's")
     for note in pasted.notes:
         given.report.note("the command", note)
+    for fault in pasted.lost:
+        given.report.refuse("the command", fault)
     for variable, written in pasted.unknown.items():
         plain = variable if re.fullmatch(r"\w+", variable) else ""
         for flag, values in command.flags.items():

@@ -1,6 +1,6 @@
 """A CustomJob of Vertex AI as a job of ours. The opposite of backends/vertex/render.py."""
 
-from accel.rules import vertex_machines, vertex_pools, vertex_scheduling
+from accel.rules import vertex_jobs, vertex_machines, vertex_pools, vertex_scheduling
 
 from ..backends.vertex.pools import DISK_GB
 from .given import Given
@@ -49,7 +49,8 @@ def job_values(given: Given, options: Options | None = None) -> Json:
         given.kept(f"{SPEC}.{name}", f"vertex.{to}")
     for name, to in NAMED.items():
         if text := given.text(f"{SPEC}.{name}"):
-            block[to] = text
+            stands = to != "output" or given.report.findings(given.name(f"{SPEC}.{name}"), vertex_jobs.output(text))
+            block |= {to: text} if stands else {}
         given.kept(f"{SPEC}.{name}", f"vertex.{to}")
     labels = given.mapping("labels")
     if own := {name: text for name, text in labels.items() if not name.startswith("accel-")}:

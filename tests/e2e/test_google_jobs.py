@@ -163,6 +163,21 @@ def test_capacity_that_is_not_there_is_named(submit: Callable[..., str], shell: 
     shell.jobs("wait", ref, "--timeout", "60s")
 
 
+def test_a_bucket_that_is_not_there_is_named(submit: Callable[..., str], shell: Shell, tmp_path: Path) -> None:
+    """Batch finds out on the VM, and Vertex AI before it makes the job."""
+    mounts = [{"source": "gs://acme-nowhere/data", "path": "/data"}]
+    ref = submit("no-bucket", "batch", command=["true"], mounts=mounts, retries=0)
+    shell.jobs("wait", ref, "--timeout", "60s", code=125)
+    found = json.loads(shell.jobs("explain", ref, "-o", "json"))
+    assert found["cause"] == "mount" and "acme-nowhere" in json.dumps(found["evidence"])
+    path = tmp_path / "no-output.yaml"
+    job = {"name": "no-output", "image": "local/examples", "command": ["true"]}
+    path.write_text(yaml.safe_dump({**job, "vertex": {"output": "gs://acme-nowhere/out"}}))
+    said = shell.fails("submit", str(path), "--to", "vertex", code=4)
+    errors = [line for line in said if line.startswith("error: ")]
+    assert len(errors) == 1 and "gs://acme-nowhere/out" in errors[0], said
+
+
 def test_targets_are_published(shell: Shell, deployed: Stack) -> None:
     outputs = json.loads((deployed.folder / "outputs.json").read_text())
     for name, kind in TARGETS.items():

@@ -6,7 +6,18 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, google_batch, google_batch_machines
+from accel.rules import (
+    Finding,
+    containers,
+    gce_jobs,
+    gcp_labels,
+    gcp_vms,
+    google_batch,
+    google_batch_machines,
+    placeholders,
+    vertex_images,
+    vertex_jobs,
+)
 
 from ...backend import Request
 from ...blocks_google import GoogleBatch
@@ -55,9 +66,13 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
     found += containers.environment(job.env) + google_batch.environment({**job.env, **job.secrets})
     found += gcp_vms.own_keys(job.labels, ())
     found += gcp_labels.labels(job.labels, own=len(target.labels) + _OWN_LABELS)
+    found += [each for name, text in job.env.items() for each in placeholders.addresses(f"env.{name}", [text])]
     found += storage.findings(job, block) + runnables.findings(job, block)
     if choice is None:
         return found
+    if choice.template is None:
+        found += vertex_jobs.visible_devices(job.env, choice.gpus)
+        found += vertex_images.cuda(job.image or "", [choice.accelerator] if choice.accelerator else [])
     if block.provisioning and choice.machine:
         found += gce_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None)
     image = block.boot_image or target.boot_image or choice.template

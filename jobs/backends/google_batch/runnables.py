@@ -60,14 +60,16 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
         found = _image(job.image, "image") + google_batch_runnables.docker_options(block.docker_options)
         found += google_batch_runnables.command(job.command) if job.command else []
         words = [*job.command, *block.args]
-        return found + _texts(words) + google_batch_runnables.local_output(words, job.env, kept)
+        return (
+            found + placeholders.addresses("command", words) + google_batch_runnables.local_output(words, job.env, kept)
+        )
     kinds = ["barrier" if each.barrier else "script" if each.script else "container" for each in block.runnables]
     found = google_batch_runnables.steps(kinds, [each.background for each in block.runnables])
     for i, each in enumerate(block.runnables):
         words = [*([each.entrypoint] if each.entrypoint else []), *each.command]
         of_one = _image(each.image, "image") + google_batch_runnables.docker_options(each.docker_options)
         of_one += google_batch_runnables.command(words) if each.entrypoint else []
-        of_one += _texts(words) + google_batch_runnables.local_output(words, each.env, kept)
+        of_one += placeholders.addresses("command", words) + google_batch_runnables.local_output(words, each.env, kept)
         of_one += containers.environment(each.env) + google_batch.environment(each.env)
         found += under(f"runnables[{i}]", of_one)
     return found + google_batch_runnables.local_output([], job.env, kept)
@@ -77,10 +79,6 @@ def _image(image: str | None, field: str) -> list[Finding]:
     if not image or image.startswith(containers.LOCAL):
         return []
     return containers.image(image, field) + placeholders.value(field, image)
-
-
-def _texts(words: Sequence[str]) -> list[Finding]:
-    return [found for word in words if "gs://" in word for found in placeholders.value("command", word)]
 
 
 def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bool) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, cast
 
 from accel.contract import variables
-from accel.rules import Finding, vertex_images, vertex_jobs
+from accel.rules import Finding, placeholders, vertex_images, vertex_jobs
 
 from ...blocks_google import PythonPackage
 from ...job import Job
@@ -40,6 +40,8 @@ def checked(program: Program, field: str, today: date) -> tuple[list[Finding], P
     said = vertex_images.image(program.image, today=today, field=f"{field}image") if program.image else []
     said += vertex_jobs.program(program.command, program.args, bool(program.package), f"{field}command")
     said += vertex_jobs.command(program.command, f"{field}command")
+    for name, words in (("command", program.command), ("args", program.args)):
+        said += placeholders.addresses(f"{field}{name}", words)
     image, command = program.image, list(program.command)
     for finding in said:
         if finding.rule == vertex_jobs.COMMAND.id:

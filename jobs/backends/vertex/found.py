@@ -27,6 +27,7 @@ PHASES = {
     "JOB_STATE_PARTIALLY_SUCCEEDED": Phase.FAILED,
 }
 """Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
+ELSEWHERE = "a job is known in its own project and region alone; `ls` has those of the targets"
 LIVE = [state for state, phase in PHASES.items() if not phase.ended]
 PAGE = 100
 _NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/([^/]+)")
@@ -134,7 +135,7 @@ def look(google: Google, scope: Scope, wanted: str) -> Job:
     try:
         job = Job(google.get(scope.api, f"{scope.jobs}/{part(wanted)}"))
     except NotFound:
-        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job") from None
+        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     if job.number != wanted:
         raise Garbled(f"{scope.api} {scope.jobs}/{wanted}: the answer is not the job", REACH)
     return job
@@ -162,7 +163,7 @@ def cancel(google: Google, scope: Scope, wanted: str) -> None:
     try:
         google.post(scope.api, f"{scope.jobs}/{part(wanted)}:cancel", {}, repeat=True)
     except NotFound:
-        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job") from None
+        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     except CloudRefused:
         # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
         if not over(look(google, scope, wanted)):

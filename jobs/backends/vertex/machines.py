@@ -110,7 +110,7 @@ def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: l
         faults.append(f"{wanted.names['accelerator']}: is missing, and so is {wanted.names['machine_type']}")
         return None
     if name:
-        return _given(wanted, name, kind, faults, warnings)
+        return _given(wanted, name, kind, target, faults, warnings)
     if kind and wanted.accelerator:
         having = _with_gpus(wanted, kind, wanted.accelerator.count, target, faults, warnings)
     else:
@@ -118,7 +118,9 @@ def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: l
     return _smallest(wanted, having, faults) if having else None
 
 
-def _given(wanted: Wanted, name: str, kind: str | None, faults: list[str], warnings: list[str]) -> Choice | None:
+def _given(
+    wanted: Wanted, name: str, kind: str | None, target: VertexTarget, faults: list[str], warnings: list[str]
+) -> Choice | None:
     """The machine that is named, with the GPUs beside it or in it."""
     before = len(faults)
     count = wanted.accelerator.count if wanted.accelerator else None
@@ -135,9 +137,26 @@ def _given(wanted: Wanted, name: str, kind: str | None, faults: list[str], warni
         if count and not kind and count != choice.gpus:
             faults.append(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
     if size:
-        asked = {"cpus": wanted.cpus, "memory_mib": wanted.memory_mib}
-        tell(gce_jobs.fit(asked, name, size.vcpus, size.memory_mib), wanted.names, faults, warnings)
+        larger = _larger(wanted, choice, target)
+        said = vertex_machines.fit(name, size.vcpus, size.memory_mib, wanted.cpus, wanted.memory_mib, larger)
+        tell(said, wanted.names, faults, warnings)
     return choice
+
+
+def _larger(wanted: Wanted, choice: Choice, target: VertexTarget) -> list[str]:
+    """Machines of the same series with the same GPUs that hold what is asked for, the smallest first, in words."""
+    same: list[_Candidate] = []
+    for name in target.machine_types or vertex.machine_types():
+        size = _sized(name)
+        if size is None or series(name) != series(choice.machine):
+            continue
+        gpu, gpus = (choice.gpu, choice.gpus) if choice.attached else (size.choice.gpu, size.choice.gpus)
+        takes = not choice.gpu or not choice.attached or _takes(name, choice.gpu, choice.gpus)
+        holds = size.vcpus >= (wanted.cpus or 0) and size.memory_mib >= (wanted.memory_mib or 0)
+        if (gpu, gpus) == (choice.gpu, choice.gpus) and takes and holds:
+            same.append(size)
+    same.sort(key=lambda each: (each.vcpus, each.memory_mib))
+    return [f"{each.choice.machine} ({each.vcpus} vCPUs, {each.memory_mib} MiB)" for each in same]
 
 
 def _with_gpus(

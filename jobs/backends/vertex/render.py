@@ -10,7 +10,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, vertex_jobs
+from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, placeholders, vertex_jobs
 
 from ...backend import Request
 from ...blocks_google import Vertex
@@ -71,6 +71,10 @@ def _asked(job: Job, target: VertexTarget) -> list[Finding]:
     )
     found += [finding for name in sorted(job.secrets) for finding in vertex_jobs.secret(name, target.project)]
     found += vertex_jobs.tasks(job.tasks) + vertex_jobs.shm(job.shm_mib)
+    shares = [mount.path for mount in job.mounts if mount.source.startswith("nfs://")]
+    found += vertex_jobs.local_output([*job.command, *block.args], job.env, shares)
+    found += [each for name, text in job.env.items() for each in placeholders.addresses(f"env.{name}", [text])]
+    found += placeholders.addresses("vertex.output", [block.output or ""])
     for i, mount in enumerate(job.mounts):
         at = f"mounts[{i}]"
         found += vertex_jobs.mount(mount.source, mount.path, read_only=mount.read_only, networked=networked, at=at)

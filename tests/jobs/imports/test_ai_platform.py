@@ -120,7 +120,7 @@ def test_what_is_refused(training: Json, message: str) -> None:
     [
         ("n1-standard-8", "NVIDIA_TESLA_T4", 3, "machines have 1, 2 or 4"),
         ("n1-standard-32", "NVIDIA_TESLA_V100", 2, "takes 4, 8 of nvidia-tesla-v100"),
-        ("n1-standard-32", "NVIDIA_TESLA_K80", 2, "takes 4, 8 of nvidia-tesla-k80"),
+        ("n1-standard-32", "NVIDIA_TESLA_K80", 2, "took 4, 8 of nvidia-tesla-k80"),
         ("n1-standard-96", "NVIDIA_TESLA_K80", 8, "8 nvidia-tesla-t4 fit no machine"),
         ("n1-standard-8", "NVIDIA_TESLA_K80", 8, "8 nvidia-tesla-t4 fit no machine"),
         ("a2-highgpu-2g", "NVIDIA_TESLA_A100", 4, "a2-highgpu-2g has 2"),

@@ -110,7 +110,7 @@ LEGACY = [
         lambda: gcp_legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
     ),
     Case(
-        "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 4", "takes 8"), "8",
+        "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 4", "took 8"), "8",
         lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
         lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
     ),

@@ -21,6 +21,11 @@ CASES = [
         lambda: runs.entry_point("python3", ["python"]) + runs.entry_point(None, ["train.py"]), "python",
     ),
     Case(
+        "google-batch.command.one-word", "command", ("is one string, 'python train.py'",), "[python, train.py]",
+        lambda: runs.command(["python train.py"]), lambda: runs.command(["python", "train.py a"]),
+        ["python", "train.py"],
+    ),
+    Case(
         "google-batch.gpus-option", "docker_options", ('are "--gpus all --ipc=host"',), "--gpus is left out",
         lambda: runs.docker_options("--gpus all --ipc=host"),
         lambda: runs.docker_options("--ipc=host --device /dev/nvidia0") + runs.docker_options(None), "--ipc=host",

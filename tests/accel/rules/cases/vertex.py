@@ -24,7 +24,7 @@ MACHINES = [
         lambda: vertex_machines.gpu("nvidia-gb300"), lambda: vertex_machines.gpu("nvidia-gb200"),
     ),
     Case(
-        "vertex.machine.reserved-only", "provisioning", ("STANDARD without a reservation", "a4x"), "a4-highgpu-8g",
+        "vertex.machine.reserved-only", "provisioning", ("on-demand without a reservation", "a4x"), "a4-highgpu-8g",
         lambda: vertex_machines.had("a4x-highgpu-4g", None, None),
         lambda: vertex_machines.had("a4x-highgpu-4g", None, RESERVED),
     ),
@@ -51,6 +51,16 @@ MACHINES = [
         "vertex.tpu.cores", "accelerator_count", ("is 16",), "8, 32",
         lambda: vertex_machines.tpu("cloud-tpu", "TPU_V3", 16, None),
         lambda: vertex_machines.tpu("cloud-tpu", "TPU_V3", 64, None),
+    ),
+    Case(
+        "vertex.fit", "memory_mib", ("is 32768", "n1-standard-8 has 30720 MiB"), "n1-highmem-8",
+        lambda: vertex_machines.fit("n1-standard-8", 8, 30_720, 8, 32_768, ["n1-highmem-8"]),
+        lambda: vertex_machines.fit("n1-standard-8", 8, 30_720, 8, 28_800, []),
+    ),
+    Case(
+        "vertex.headroom", "memory_mib", ("is 32768 MiB", "leaves 0 MiB of g2-standard-8"), "at most 30720",
+        lambda: vertex_machines.fit("g2-standard-8", 8, 32_768, None, 32_768, []),
+        lambda: vertex_machines.fit("g2-standard-8", 8, 32_768, None, 30_720, []),
     ),
     Case(
         "vertex.disk.size", "disk_gib", ("64001",), "100 to 64000",
@@ -181,7 +191,16 @@ JOBS = [
         lambda: vertex_jobs.environment({"AIP_MODEL_DIR": "x"}), lambda: vertex_jobs.environment({"MODEL_DIR": "x"}),
     ),
     Case(
-        "vertex.env.visible-devices", "env.CUDA_VISIBLE_DEVICES", ('"0,2"', "has 2 GPUs"), "leave it out",
+        "vertex.local-output", "command", ("has model-output /tmp/model",), "/gcs/<bucket>",
+        lambda: vertex_jobs.local_output(["python", "t.py", "--model-output=/tmp/model"], {}, ["/mnt/nfs/a"]),
+        lambda: vertex_jobs.local_output(["x", "--output", "/gcs/b/m", "--out=/mnt/nfs/a/x"], {}, ["/mnt/nfs/a"]),
+    ),
+    Case(
+        "vertex.output", "output", ('is "/tmp/out"',), "gs://<bucket>",
+        lambda: vertex_jobs.output("/tmp/out"), lambda: vertex_jobs.output("gs://acme/out"),
+    ),
+    Case(
+        "container.env.visible-devices", "env.CUDA_VISIBLE_DEVICES", ('"0,2"', "has 2 GPUs"), "leave it out",
         lambda: vertex_jobs.visible_devices({"CUDA_VISIBLE_DEVICES": "0,2"}, 2),
         lambda: vertex_jobs.visible_devices({"CUDA_VISIBLE_DEVICES": "0,1"}, 2),
     ),
