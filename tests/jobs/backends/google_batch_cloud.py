@@ -113,7 +113,7 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def batch_cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """Nothing is left."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
     found = Cloud(fake, BatchProxy(fake.url), lambda url: point(monkeypatch, url))

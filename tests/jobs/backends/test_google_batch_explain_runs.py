@@ -2,10 +2,17 @@
 
 from typing import Any
 
+import pytest
+
 from jobs.backend import Explain, Explanation
 from tests.jobs.backends.google_batch_cloud import Cloud
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
+
+
+@pytest.fixture
+def cloud(batch_cloud: Cloud) -> Cloud:
+    return batch_cloud
 
 
 def script(text: str, **fields: Any) -> dict[str, Any]:

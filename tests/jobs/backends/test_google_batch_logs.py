@@ -18,6 +18,11 @@ from tests.support.soak import SOAK
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
 
+@pytest.fixture
+def cloud(batch_cloud: Cloud) -> Cloud:
+    return batch_cloud
+
+
 def script(text: str, **fields: Any) -> dict[str, Any]:
     return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
 

@@ -2,10 +2,18 @@
 
 from typing import Any
 
+import pytest
+
 from jobs.backend import JobRef, Phase
 from tests.jobs.backends.google_batch_cloud import Cloud
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
+
+
+@pytest.fixture
+def cloud(batch_cloud: Cloud) -> Cloud:
+    return batch_cloud
+
 
 IMAGE = "local/tests"
 SAYS = 'echo "node=$ACCEL_NODE_INDEX of $PET_NNODES main=$MASTER_ADDR at $PET_RDZV_ENDPOINT rank=$PET_NODE_RANK $1"'

@@ -17,6 +17,12 @@ from tests.jobs.backends.google_batch_jobs import REF, ended, event, failed_by, 
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
+
+@pytest.fixture
+def cloud(batch_cloud: Cloud) -> Cloud:
+    return batch_cloud
+
+
 LOCAL: dict[str, Any] = {"image": None, "google_batch": {"runnables": [{"script": "exit 0"}]}, "command": []}
 
 

@@ -28,6 +28,12 @@ from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
+
+@pytest.fixture
+def cloud(batch_cloud: Cloud) -> Cloud:
+    return batch_cloud
+
+
 ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
 GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]
 ANSWERS = ["429", "403 throttle", "400", "403", "401", "404", "500", "502", "503", "504"]

@@ -16,6 +16,12 @@ from tests.jobs.backends.vertex_cloud import Cloud
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
 
+
+@pytest.fixture
+def cloud(vertex_cloud: Cloud) -> Cloud:
+    return vertex_cloud
+
+
 ROOT = Path(__file__).parents[3]
 CREATE = "aiplatform.projects.locations.customJobs.create"
 L4 = {"accelerator": {"type": "l4", "count": 2}}

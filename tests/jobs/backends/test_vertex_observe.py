@@ -23,6 +23,12 @@ from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
 
+
+@pytest.fixture
+def cloud(vertex_cloud: Cloud) -> Cloud:
+    return vertex_cloud
+
+
 REF = JobRef("vertex", "acme.us-central1", "17")
 NAME = "projects/123/locations/us-central1/customJobs/17"
 STOCKOUT = "Resources are insufficient in region: us-central1. Try a different region or use a different accelerator."

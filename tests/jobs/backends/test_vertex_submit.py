@@ -23,6 +23,12 @@ from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
 
+
+@pytest.fixture
+def cloud(vertex_cloud: Cloud) -> Cloud:
+    return vertex_cloud
+
+
 ROOT = Path(__file__).parents[3]
 ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
 GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]

@@ -135,7 +135,7 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(
+def vertex_cloud(
     fake: Fake,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
