@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from sandbox import loopback
+
 from .batch_attempt import Attempt, Pretended, Real, really_runs
 from .batch_checks import numbered
 from .batch_machines import Shape, Vm
@@ -185,12 +187,14 @@ class Job:
             "BATCH_JOB_ID": self.key.rpartition("/")[2],
             "BATCH_NODE_INDEX": str(vm.slot),
             "BATCH_NODE_COUNT": str(min(vms, -(-int(group["parallelism"]) // self.shape.pack))),
-            "BATCH_MAIN_NODE_HOSTNAME": "127.0.0.1",  # every VM is this machine
+            "BATCH_MAIN_NODE_HOSTNAME": loopback.address(self.uid, 0),
         }
         if group.get("requireHostsFile"):
             path = self.world.home / "machines" / "batch" / self.uid / "hosts"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("127.0.0.1\n" * int(found["BATCH_NODE_COUNT"]))
+            path.write_text(
+                "".join(f"{loopback.address(self.uid, i)}\n" for i in range(int(found["BATCH_NODE_COUNT"])))
+            )
             found["BATCH_HOSTS_FILE"] = str(path)
         return found
 

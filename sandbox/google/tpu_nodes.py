@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accel.catalog.tpu import Slice, tpu
+from sandbox import loopback
 
 from . import PROJECT, PROJECT_NUMBER
 from .errors import Refused
@@ -43,6 +44,10 @@ def complete(node: Json, key: str, found: Slice, number: int) -> Json:
     return made
 
 
+def _addresses(node: Json, found: Slice) -> list[str]:
+    return [loopback.address(f"tpu/{node['name']}", worker) for worker in range(found.hosts)]
+
+
 def hostname(node: Json, worker: int) -> str:
     """Of a worker; it is not the node's name. People's scripts for TPU VMs show the form, no page of Google's does."""
     return f"t1v-n-{int(node['id']) & 0xFFFFFFFF:08x}-w-{worker}"
@@ -53,8 +58,8 @@ def boot(world: World, node: Json) -> None:
     found = tpu(node["acceleratorType"])
     configs = node.get("networkConfigs") or [node["networkConfig"]]
     outside: Json = {"accessConfig": {"externalIp": "203.0.113.1"}} if configs[0].get("enableExternalIps") else {}
-    endpoint = {"ipAddress": "127.0.0.1", "port": 8470, **outside}
-    node |= {"state": "READY", "health": "HEALTHY", "networkEndpoints": [dict(endpoint) for _ in range(found.hosts)]}
+    endpoints = [{"ipAddress": ip, "port": 8470, **outside} for ip in _addresses(node, found)]
+    node |= {"state": "READY", "health": "HEALTHY", "networkEndpoints": endpoints}
     for worker in range(found.hosts):
         world.guests.start(
             Machine(
@@ -94,7 +99,7 @@ def _attributes(world: World, node: Json, found: Slice, worker: int) -> dict[str
         "accelerator-type": found.name,
         "agent-worker-number": str(worker),
         "tpu-env": "".join(f"{name}: '{value}'\n" for name, value in values.items()),
-        "worker-network-endpoints": ",".join(["unknown:unknown:127.0.0.1"] * found.hosts),
+        "worker-network-endpoints": ",".join(f"unknown:unknown:{ip}" for ip in _addresses(node, found)),
     }
 
 
@@ -112,7 +117,7 @@ def _megascale(world: World, node: Json) -> dict[str, str]:
     place = node["name"].rpartition("/")[0]
     slices = [each for each in world.below("tpu", place) if each.get("queuedResource") == node["queuedResource"]]
     return {
-        "MEGASCALE_COORDINATOR_ADDRESS": "127.0.0.1",
+        "MEGASCALE_COORDINATOR_ADDRESS": loopback.address(node["queuedResource"]),
         "MEGASCALE_NUM_SLICES": str(len(slices)),
         "MEGASCALE_SLICE_ID": node["name"].rpartition("-")[2],
     }

@@ -1,8 +1,8 @@
 """The environment and the command of a container, as the kubelet puts them together from a pod.
 
-The pods of a job are processes of this machine, all on 127.0.0.1, and nothing here answers for names like
-`train-0.train`. So a name below a headless Service of the pod's namespace is replaced by 127.0.0.1 wherever it stands
-in a value or an argument (`train-0.train.team.svc.cluster.local:29500` too): a program that is told its peers finds
+The pods of a job are processes of this machine, and nothing here answers for names like `train-0.train`. So a name
+below a headless Service of the pod's namespace is replaced by an address of this machine wherever it stands in a value
+or an argument (`train-0.train.team.svc.cluster.local:29500` too): a program that is told its peers finds
 them, one that makes their names up does not.
 https://kubernetes.io/docs/concepts/services-networking/dns-pod-service
 """
@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from sandbox import loopback
+
 from .client import Object
 from .fit import quantity
 
-LOCAL = "127.0.0.1"
 _REFERENCE = re.compile(r"\$(\$|\(([A-Za-z_.][\w.-]*)\))")
 
 Read = Callable[[str, str], Object | None]
@@ -57,13 +58,14 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def local(texts: Iterable[str], services: Iterable[Object], namespace: str) -> list[str]:
-    """Texts with the names of pods of headless Services replaced by this machine's address."""
-    names = [re.escape(each["metadata"]["name"]) for each in services if each["spec"].get("clusterIP") == "None"]
-    if not names:
+    """Texts with the names of pods of headless Services replaced by addresses of this machine, one for each name."""
+    headless = (each["metadata"] for each in services if each["spec"].get("clusterIP") == "None")
+    uids = {each["name"]: each["uid"] for each in headless}
+    if not uids:
         return list(texts)
     rest = rf"(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"
-    name = re.compile(rf"(?<![\w.-])[a-z0-9][a-z0-9-]*\.(?:{'|'.join(names)}){rest}(?![\w.-])")
-    return [name.sub(LOCAL, text) for text in texts]
+    name = re.compile(rf"(?<![\w.-])([a-z0-9][a-z0-9-]*)\.({'|'.join(map(re.escape, uids))}){rest}(?![\w.-])")
+    return [name.sub(lambda m: loopback.address(uids[m[2]], m[1]), text) for text in texts]
 
 
 def _value(pod: Object, container: Mapping[str, Any], source: Mapping[str, Any], read: Read) -> str | None:
@@ -106,7 +108,7 @@ def _field(pod: Object, path: str) -> str:
         "metadata.uid": metadata["uid"],
         "spec.nodeName": spec["nodeName"],
         "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-        **dict.fromkeys(("status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"), LOCAL),
+        **dict.fromkeys(("status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"), loopback.LOCAL),
     }
     if path not in known:
         raise ConfigError(f"unsupported fieldPath: {path}")

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.loopback import LOCAL
+
 from .client import Object
 from .container import PROJECT, Container, seconds
-from .environment import LOCAL, ConfigError
+from .environment import ConfigError
 from .events import stamp
 
 _BACK_OFF_S = 1

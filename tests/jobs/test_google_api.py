@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, Not
 from jobs.google import Garbled, Unmet
 from jobs.google_api import Conflict, Google, Throttled, Unreached, object_path
 from jobs.timing import Timing
+from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.5, attempts=3, backoff_s=0.01, longest_wait_s=0.02)
 PATH = "v2/projects/p/locations/z/nodes"
@@ -70,8 +71,7 @@ class Server:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = QuietServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 

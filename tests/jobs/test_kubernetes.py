@@ -4,7 +4,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.kubernetes import Api, Timing
 from jobs.kubernetes_answers import AlreadyExists, Conflict, Throttled
+from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.5, attempts=3, backoff_s=0.01, longest_wait_s=0.02, poll_s=0.02, silence_s=0.5)
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}}
@@ -61,8 +62,7 @@ class Server:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = QuietServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 

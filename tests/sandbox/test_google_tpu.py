@@ -40,7 +40,8 @@ def test_a_node_from_its_creation_to_its_end(tpus: Fake) -> None:
     assert operation["name"] in [each["name"] for each in tpus.call("GET", f"{TPU}/operations")["operations"]]
     found = tpus.call("GET", f"{TPU}/nodes/one")
     assert (found["state"], found["health"], found["apiVersion"]) == ("READY", "HEALTHY", "V2")
-    assert [each["ipAddress"] for each in found["networkEndpoints"]] == ["127.0.0.1"] * 4
+    addresses = {each["ipAddress"] for each in found["networkEndpoints"]}
+    assert len(addresses) == 4 and all(each.startswith("127.") for each in addresses)
     assert found["acceleratorConfig"] == {"type": "V5LITE_POD", "topology": "4x4"}
     assert found["serviceAccount"]["email"].endswith("-compute@developer.gserviceaccount.com")
     assert said(tpus.ask("POST", f"{TPU}/nodes", LITE, nodeId="one"))[0] == 409

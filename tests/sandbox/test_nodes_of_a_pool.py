@@ -1,5 +1,6 @@
 """What Google puts on nodes, when a pod fits one, and what a container is given."""
 
+import socket
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from sandbox.kubernetes.environment import ConfigError, command, environment, ex
 from sandbox.kubernetes.fit import AFFINITY, amounts, obstacles, quantity, requests
 from sandbox.kubernetes.nodes import Group
 from sandbox.kubernetes.pool import Pool
+from sandbox.loopback import address
 
 GKE = "cloud.google.com/"
 
@@ -180,15 +182,15 @@ def test_what_a_pod_asks_for() -> None:
 
 
 def headless(name: str, address: str = "None") -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"clusterIP": address}}
+    return {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"clusterIP": address}}
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("train-0.train", "127.0.0.1"),
-        ("tcp://train-0.train.team.svc.cluster.local:29500", "tcp://127.0.0.1:29500"),
-        ("train-0.train,train-1.train", "127.0.0.1,127.0.0.1"),
+        ("train-0.train", "{0}"),
+        ("tcp://train-0.train.team.svc.cluster.local:29500", "tcp://{0}:29500"),
+        ("train-0.train,train-1.train", "{0},{1}"),
         ("train-0.other", "train-0.other"),
         ("train-0.train.elsewhere", "train-0.train.elsewhere"),
         ("train-0.trainer", "train-0.trainer"),
@@ -197,7 +199,18 @@ def headless(name: str, address: str = "None") -> dict[str, Any]:
     ],
 )
 def test_names_of_pods_mean_this_machine(text: str, found: str) -> None:
+    found = found.format(*(address("uid-train", f"train-{index}") for index in range(2)))
     assert local([text], [headless("train"), headless("web", "10.96.0.7")], "team") == [found]
+
+
+def test_addresses_of_this_machine() -> None:
+    found = {address("job", index) for index in range(200)}
+    assert len(found) == 200 and found == {address("job", index) for index in range(200)}
+    with (
+        socket.create_server((address("job", 0), 0)) as one,
+        socket.create_server((address("job", 1), one.getsockname()[1])),
+    ):
+        pass
 
 
 def test_references() -> None:

@@ -62,7 +62,7 @@ pulumi.export("type", vm.accelerator_type)
     assert nodes(fake) == {}
     made = engine.up()
     assert made.ops() == planned.ops()
-    assert [each["ip_address"] for each in made.outputs["endpoints"]] == ["127.0.0.1"] * 4
+    assert len({each["ip_address"] for each in made.outputs["endpoints"]}) == 4
     assert (made.outputs["state"], made.outputs["type"]) == ("READY", "v5litepod-16")
     (state,) = [row for row in engine.export() if row["urn"].endswith("::vm")]
     assert state["id"] == f"{ZONE}/nodes/vm"

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sandbox import loopback
+
 
 def _nothing() -> dict[str, str]:
     return {}
@@ -36,4 +38,8 @@ class Machine:
     gpu: str = ""
     gpus: int = 0
     driver: bool = True
-    ip: str = "127.0.0.1"  # every machine is this one
+
+    @property
+    def ip(self) -> str:
+        """Within its network: an address of this machine."""
+        return loopback.address(self.key, self.number)

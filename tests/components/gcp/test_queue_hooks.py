@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pulumi
 import pytest
 
 from components.gcp.queue_hooks import GIVEN, OVERRIDE, delete
+from tests.support.serving import QuietServer
 
 NAME = "projects/p/locations/us-central1-a/queuedResources/q"
 
@@ -33,7 +34,7 @@ class Answers:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = QuietServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 

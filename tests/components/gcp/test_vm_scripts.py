@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from components.gcp.vm_scripts import AUTHORS_SCRIPT, READY, checkpoint_script, shutdown_script, startup_script
+from tests.support.serving import QuietServer
 
 SMI = '#!/bin/sh\nfor n in {numbers}; do echo "GPU $n: NVIDIA L4 (UUID: GPU-$n)"; done\n'
 SAVES = """
@@ -37,8 +38,7 @@ class Metadata:
         self.told: list[str] = []
         self.attributes: dict[str, str] = {}
         self.preempted = threading.Event()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.server.daemon_threads = True
+        self.server = QuietServer(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.host = f"127.0.0.1:{self.server.server_port}"
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from components.kubernetes.cordon import ApiNode, found, listed, records, watch
+from tests.support.serving import QuietServer
 
 SCRIPT = Path(__file__).parents[3] / "components" / "kubernetes" / "cordon.py"
 FELL_OFF = (
@@ -151,7 +152,7 @@ def api(tmp_path: Path) -> Iterator[tuple[str, list[tuple[str, str, Any]]]]:
         def log_message(self, *_: Any) -> None: ...
 
     (tmp_path / "token").write_text("secret\n")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", asked
     server.shutdown()

@@ -5,12 +5,13 @@ import re
 import threading
 import uuid
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from jobs.backends.gke.marks import Scope
 from jobs.kubernetes import Api, Timing
+from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.2, attempts=4, backoff_s=0.01, longest_wait_s=0.02, poll_s=0.02, silence_s=0.5)
 SCOPE = Scope("acme-ml", "us-central1", "gpu", "team-a")
@@ -48,8 +49,7 @@ class Cluster:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = QuietServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def api(self) -> Api:
