@@ -26,13 +26,27 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+import pulumi
+
 from sandbox.environment import project
 
 IMPORTED = (
-    *("stacks.environment", "stacks.gcp", "stacks.gke", "pulumi_kubernetes.core.v1", "pulumi_kubernetes.apps.v1"),
-    *(f"pulumi_aws.{name}._inputs" for name in ("batch", "cloudwatch", "ec2", "iam")),
-    *(f"pulumi_gcp.{name}._inputs" for name in ("compute", "container", "storage", "tpu", "vertex")),
-    *("pulumi_aws.ec2.outputs", "pulumi_gcp.compute.outputs", "pulumi_gcp.container.outputs"),
+    *("grpc.experimental", "pulumi_aws.sns._inputs"),
+    *("stacks.aws", "stacks.environment", "stacks.gcp", "stacks.gke", "stacks.monitoring"),
+    *(
+        f"pulumi_aws.{group}.{part}"
+        for group in ("batch", "cloudwatch", "dynamodb", "ec2", "ecr", "iam", "lambda_", "ssm", "vpc")
+        for part in ("_inputs", "outputs")
+    ),
+    *(
+        f"pulumi_gcp.{group}.{part}"
+        for group in (
+            *("artifactregistry", "compute", "container", "firestore", "projects", "pubsub", "serviceaccount"),
+            *("storage", "tpu", "vertex"),
+        )
+        for part in ("_inputs", "outputs")
+    ),
+    *(f"pulumi_kubernetes.{group}.v1" for group in ("apiextensions", "apps", "batch", "core", "meta", "rbac")),
 )
 """What takes the time: the SDKs import their classes when they are first used."""
 SCRIPT = """#!/bin/sh
@@ -76,6 +90,7 @@ def serve(at: str) -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "a fork would be without them"
+    pulumi.log.debug = lambda *_, **__: None  # a call of the engine for each
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
