@@ -49,18 +49,17 @@ class Shell:
         return done.stdout.strip()
 
     def jobs(self, *arguments: str, code: int = 0, **environ: str) -> str:
-        """As `run` of `jobs`, but for its start; `start` and `fails` have that too."""
+        """As `run` of `jobs`, but for its start; `start` has that too."""
         done = commands.run("jobs", *arguments, cwd=self.folder, env={**self.variables, **environ})
         assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{done}"
         return done.stdout.strip()
 
     def fails(self, *arguments: str, code: int, **environ: str) -> list[str]:
         """The error and hint lines of a `jobs` command that must fail."""
-        done = self.start("jobs", *arguments, **environ)
-        out, err = done.communicate(timeout=120)
-        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{out}{err}"
-        assert "Traceback" not in err
-        return err.strip().splitlines()
+        done = commands.run("jobs", *arguments, cwd=self.folder, env={**self.variables, **environ})
+        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{done}"
+        assert "Traceback" not in done.stderr
+        return done.stderr.strip().splitlines()
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
 """What was made by hand moves into a stack: imported by the real engine, and none of it made again."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 import yaml
 
 from sandbox.environment import project
+from tests.support import commands
 from tests.support.engine import Result, Sandbox
 from tests.support.project import KEY, Stack, put
 
@@ -133,17 +132,15 @@ def adopted(tmp_path: Path, sandbox: Sandbox) -> tuple[Stack, list[str]]:
     made = yaml.safe_load(stack.config_file.read_text())
     stack.config_file.write_text(yaml.safe_dump({**made, "config": {}}))  # as `pulumi stack init` leaves it
     files = sorted(str(path) for path in tmp_path.glob("*.json"))
-    done = subprocess.run(
-        [sys.executable, "-m", "stacks", "adopt", *files, "--stack", "moved"],
-        cwd=stack.folder, env=stack.variables | {"PYTHONPATH": str(project())}, capture_output=True, text=True,
-    )  # fmt: skip
+    environ = stack.variables | {"PYTHONPATH": str(project())}
+    done = commands.run("stacks", "adopt", *files, "--stack", "moved", cwd=stack.folder, env=environ)
     assert done.returncode == 0, done.stdout + done.stderr
-    commands = done.stderr.splitlines()
-    assert commands[-2:] == [
+    said = done.stderr.splitlines()
+    assert said[-2:] == [
         "pulumi import --stack moved --file import-moved.json --generate-code=false",
         "pulumi up --stack moved",
     ]
-    stack.run(*commands[-2].split()[1:], "--yes", "--skip-preview")
+    stack.run(*said[-2].split()[1:], "--yes", "--skip-preview")
     return stack, done.stdout.splitlines()
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 import yaml
 
 from sandbox.environment import project
+from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
@@ -53,14 +52,8 @@ def jobs(stack: Stack, sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
     """What a `jobs` command printed; its exit code must be `code`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_", "ACCEL_"))}
     here = {"ACCEL_TARGETS": str(stack.folder / "targets.json"), "XDG_STATE_HOME": str(stack.folder / "state")}
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs", *arguments],
-        cwd=project(),
-        env={**kept, **sandbox.variables, **here, "XDG_CACHE_HOME": str(stack.folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environ = {**kept, **sandbox.variables, **here, "XDG_CACHE_HOME": str(stack.folder / "cache")}
+    done = commands.run("jobs", *arguments, cwd=project(), env=environ)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout.strip() + (done.stderr if code else "")
 

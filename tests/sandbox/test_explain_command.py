@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 
 from accel.contract.targets import write
 from tests.jobs.backends.aws_batch_target import make_target
+from tests.support import commands
 
 ROOT = Path(__file__).parents[2]
 Shell = Callable[..., tuple[str, str]]
@@ -26,9 +25,7 @@ def shell(aws: Any, tmp_path: Path) -> Shell:
     environ = {**kept, **folders, **keys, "PYTHONPATH": str(ROOT)}
 
     def call(*arguments: str, code: int = 0) -> tuple[str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True
-        )
+        done = commands.run("jobs", *arguments, cwd=tmp_path, env=environ)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout, done.stderr
 

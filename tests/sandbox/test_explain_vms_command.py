@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 
 from accel.contract.targets import write
 from tests.jobs.backends.vms_cloud import targets, variables
+from tests.support import commands
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import until
 
@@ -32,9 +31,7 @@ def shell(clouds: Fake, tmp_path: Path) -> Shell:
     environ = {**kept, **variables(clouds), **folders, "ACCEL_TARGETS": str(path), "PYTHONPATH": str(ROOT)}
 
     def call(*arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True
-        )
+        done = commands.run("jobs", *arguments, cwd=tmp_path, env=environ)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stderr
 

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from jobs.backends.vms.quota import gpus
 from jobs.job import Job
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vms_cloud import PROJECT, QUICK, targets, variables
+from tests.support import commands
 from tests.support.google import Google, google
 from tests.support.google_fake import Fake
 
@@ -120,9 +120,7 @@ def shell(clouds: Fake, tmp_path: Path) -> Shell:
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         environ = {**kept, **variables(clouds), **own, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True
-        )
+        return commands.run("jobs", *arguments, cwd=tmp_path, env=environ)
 
     return call
 
