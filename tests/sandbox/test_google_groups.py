@@ -46,8 +46,10 @@ def stable(fake: Fake, count: int, at: str = f"{GROUPS}/g") -> dict[str, Any]:
     """The group's instances when there are so many, and none is on its way."""
 
     def check() -> dict[str, Any] | None:
-        found = fake.call("GET", at)
-        return rows(fake, at) if found["status"]["isStable"] and found["targetSize"] == count else None
+        found, there = fake.call("GET", at), rows(fake, at)
+        # Between the two an instance may have gone.
+        whole = all(row["currentAction"] == "NONE" and "id" in row for row in there.values())
+        return there if whole and found["status"]["isStable"] and found["targetSize"] == count else None
 
     if count == 0:
         until(lambda: check() is not None)
