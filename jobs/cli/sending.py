@@ -115,13 +115,18 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", settings: Settings) -> list[str
 
 
 def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
-    """Waits, with the log of a single job. Raises JobFailed."""
-    from .logs import stream
-    from .waiting import end, wait_for
+    """Waits, with the log of a single job. Raises JobFailed, and Interrupted, which says that the jobs go on."""
+    try:
+        from .logs import stream
+        from .waiting import end, wait_for
 
-    if follow:
-        stream(jobs[0][1], jobs[0][0], None, True, "table")
-    end(wait_for(jobs, timeout))
+        if follow:
+            stream(jobs[0][1], jobs[0][0], None, True, "table")
+        end(wait_for(jobs, timeout))
+    except KeyboardInterrupt:  # on the way to the wait
+        from .waiting import interrupted
+
+        raise interrupted(jobs) from None
 
 
 def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:

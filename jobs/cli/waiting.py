@@ -56,7 +56,12 @@ def wait_for(
             sleep(wait_s if left is None else min(wait_s, left))
             pause *= GROWTH
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {_names(waiting)} goes on", _how(waiting)) from None
+        raise interrupted(waiting) from None
+
+
+def interrupted(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
+    """What is said of jobs that nobody waits for any more."""
+    return Interrupted(f"interrupted; {_names(jobs)} goes on", _how(jobs))
 
 
 def end(statuses: list[Status]) -> None:

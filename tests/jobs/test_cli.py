@@ -25,6 +25,16 @@ def file(home: Path) -> Path:
     return home / "j.yaml"
 
 
+def test_an_interrupt_on_the_way_to_the_wait_names_the_job(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jobs.cli.waiting.end", pressed)
+    result = invoke("submit", "j.yaml", "-o", "id", "--wait")
+    ref = result.stdout.strip()
+    assert result.exit_code == 130 and f"error: interrupted; {ref} goes on\n" in result.stderr, result.stderr
+
+
 def submitted(invoke: Invoke, *arguments: str) -> str:
     result = invoke("submit", "j.yaml", "-o", "id", *arguments)
     assert result.exit_code == 0, result.output
