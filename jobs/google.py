@@ -13,6 +13,7 @@ Calls that change something are those of google_api.py.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -166,6 +167,12 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
+ACT_AS = "whoever submits needs roles/iam.serviceAccountUser on the account that the job runs as"
+_ACT_AS = r"access to (act as|service account)|permission to act as|serviceAccounts\.actAs"
+"""The forms that the causes of `explain` cite. Source of the role:
+https://docs.cloud.google.com/iam/docs/service-accounts-actas"""
+
+
 def refusal(doing: str, status: int, body: Any) -> JobsError:
     """What an error answer means. Source: https://google.aip.dev/193"""
     error = mapping((mapping(body) or {}).get("error")) or {}
@@ -184,7 +191,7 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
     if status == 400 and error.get("status") == "FAILED_PRECONDITION":
         return Unmet(message)
     if 400 <= status < 500 and error:
-        return CloudRefused(message)
+        return CloudRefused(message, ACT_AS if re.search(_ACT_AS, message) else None)
     return Garbled(f"{doing}: HTTP {status} without an error of Google's", REACH)
 
 

@@ -144,6 +144,22 @@ def test_what_an_answer_means(server: Server, verb: str, answer: Any, error: typ
     assert len(server.calls) == (3 if again else 2 if error is NoCredentials else 1)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "caller does not have access to act as the specified service account: a@p.iam.gserviceaccount.com",
+        "You do not have permission to act as service_account: a@p.iam.gserviceaccount.com. ",
+        "The user does not have access to service account 'a@p.iam.gserviceaccount.com'.",
+        "Permission 'iam.serviceAccounts.actAs' denied on resource",
+    ],
+)
+def test_a_missing_permission_to_act_as_an_account_names_its_role(server: Server, said: str) -> None:
+    server.answers = [told(403, "PERMISSION_DENIED", said)]
+    with pytest.raises(CloudRefused) as caught:
+        call("post", Google(QUICK))
+    assert "roles/iam.serviceAccountUser" in str(caught.value.hint)
+
+
 FAULTS = ["reset at once", "reset", "slow", told(503, "UNAVAILABLE", "x"), told(429, "RESOURCE_EXHAUSTED", "x")]
 
 
