@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,39 +11,26 @@ from sandbox.environment import project
 from tests.support import commands, order
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A collected test."""
 
     path: Path
-    name: str
+    number: int
 
 
-def items(**counts: int) -> list[Any]:
-    """So many tests of each module; `__` for a slash."""
-    modules = {order.TESTS / f"{name.replace('__', '/')}.py": count for name, count in counts.items()}
-    return [Item(path, str(number)) for path, count in modules.items() for number in range(count)]
+def test_units_that_take_long_come_first_and_stay_whole() -> None:
+    modules = ["accel/test_a.py", "e2e/test_jobs.py", "engine/test_life.py", "e2e/test_gke.py", "e2e/test_queues.py"]
+    items: list[Any] = [Item(order.TESTS / module, number) for module in modules for number in (1, 2)]
+    order.pytest_collection_modifyitems(items)
+    found = [(str(item.path.relative_to(order.TESTS)), item.number) for item in items]
+    expected = ["e2e/test_jobs.py", "e2e/test_queues.py", "e2e/test_gke.py", "engine/test_life.py", "accel/test_a.py"]
+    assert found == [(module, number) for module in expected for number in (1, 2)]
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_each_piece_begins_with_long_tests_and_ends_with_short_ones(workers: int) -> None:
-    found = items(accel__test_a=200, e2e__test_b=3, e2e__test_c=3, engine__test_d=2, engine__test_e=1, jobs__test_f=100)
-    dealt = order.dealt(found, workers)
-    assert sorted(dealt, key=found.index) == found
-    size = len(found) // workers
-    for piece in range(workers):
-        folders = [item.path.parent.name for item in dealt[piece * size : (piece + 1) * size]]
-        assert folders[0] in order.SECONDS and folders[-1] not in order.SECONDS
-    for path in {item.path for item in found}:
-        mine = [item for item in found if item.path == path]
-        assert [item for item in dealt if item.path == path] == mine, "the tests of a module stay in their order"
-    places = [index for index, item in enumerate(dealt) if item.path.parent.name == "e2e"]
-    assert places == list(range(places[0], places[0] + 6)), "one worker deploys for all of them"
-
-
-def test_more_long_tests_than_a_piece_holds() -> None:
-    found = items(engine__test_a=9, accel__test_b=1)
-    assert sorted(order.dealt(found, 2), key=found.index) == found
+def test_every_unit_is_there() -> None:
+    modules = {str(path.relative_to(order.TESTS)) for path in order.TESTS.rglob("test_*.py")}
+    assert order.SECONDS.keys() <= {order.unit(module) for module in modules}
+    assert {"aws", "gke"} == {order.unit(module) for module in modules} - modules
 
 
 @pytest.mark.parametrize(

@@ -1,92 +1,89 @@
-"""The order of a parallel run. pytest-xdist gives each worker a piece of the list, and to a worker that has done with
-its own the end of another's: so each piece begins with long tests and ends with short ones."""
+"""The order of a parallel run: whole modules go to the workers, so that what takes long to set up is set up once, and
+long ones first, so that none is left alone at the end."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parents[1]
 SECONDS = {
-    "engine": 13.0,
-    "e2e": 4.0,
-    "sandbox/test_plugin_life.py": 13.0,
-    "sandbox/test_plugin_providers.py": 4.0,
-    "jobs/backends/test_aws_batch_faults.py": 3.0,
-    "test_makefile.py": 3.0,
-    "examples": 1.0,
-    "sandbox": 0.3,
-    "gke": 8.0,
-    "sandbox/test_plugin_gcp.py": 6.0,
-    "sandbox/test_plugin_kubernetes.py": 6.0,
-    "sandbox/test_control_plane.py": 4.0,
-    "sandbox/test_nodes.py": 0.8,
-    "sandbox/test_nodes_of_a_pool.py": 0.8,
-    "sandbox/test_manifests.py": 1.0,
-    "jobs/backends/test_gke_api.py": 1.5,
-    "vms": 10.0,
-    "e2e/test_vms_smoke.py": 20.0,
-    "sandbox/test_plugin_gcp_tpu.py": 8.0,
-    "sandbox/test_plugin_gcp_vms.py": 14.0,
-    "sandbox/test_google_groups.py": 0.8,
-    "sandbox/test_google_instance_changes.py": 0.9,
-    "sandbox/test_guests.py": 0.8,
-    "jobs/agent/test_agent.py": 0.9,
-    "jobs/agent/test_agent_hosts.py": 0.9,
-    "jobs/agent/test_agent_over.py": 0.9,
-    "jobs/backends/test_gce_instances.py": 0.3,
-    "jobs/backends/test_tpu_vm_queued.py": 0.4,
-    "jobs/backends/test_tpu_vm_jobs.py": 4.0,
-    "jobs/backends/test_gce_groups.py": 1.2,
-    "jobs/backends/test_vms_explain.py": 0.4,
-    "jobs/backends/test_vms_faults.py": 1.8,
-    "jobs/backends/test_vms_killed.py": 1.7,
-    "jobs/backends/test_vms_ssh.py": 1.0,
-    "sandbox/test_explain_vms_command.py": 2.0,
-    "engine/test_google_vms.py": 20.0,
+    "aws": 300,
+    "gke": 230,
+    "jobs/backends/test_aws_batch_faults.py": 150,
+    "engine/test_life.py": 90,
+    "e2e/test_google_jobs.py": 80,
+    "e2e/test_vms.py": 70,
+    "jobs/backends/test_vertex_submit.py": 65,
+    "sandbox/test_plugin_life.py": 65,
+    "engine/test_google_vms.py": 60,
+    "engine/test_replacement.py": 60,
+    "sandbox/test_plugin_kubernetes.py": 60,
+    "examples/test_train.py": 55,
+    "sandbox/test_nodes.py": 55,
+    "engine/test_shapes.py": 50,
+    "sandbox/test_batch_faults.py": 40,
+    "sandbox/test_control_plane.py": 40,
+    "sandbox/test_plugin_gcp.py": 40,
+    "engine/test_monitoring.py": 40,
+    "jobs/backends/test_vms_faults.py": 35,
+    "laws/test_components.py": 35,
+    "sandbox/test_looking_after.py": 30,
+    "sandbox/test_plugin_gcp_tpu.py": 30,
+    "engine/test_adopt.py": 30,
+    "engine/test_google_jobs.py": 30,
+    "sandbox/test_explain_waiting.py": 30,
+    "jobs/agent/test_agent.py": 30,
+    "jobs/backends/test_vms_ssh.py": 25,
+    "sandbox/test_batch_health.py": 25,
+    "sandbox/test_plugin_gcp_vms.py": 25,
+    "sandbox/test_plugin_providers.py": 25,
+    "stacks/test_environment.py": 25,
+    "engine/test_google_capacity.py": 20,
+    "jobs/backends/test_gke_submit.py": 20,
+    "jobs/backends/test_vertex_observe.py": 20,
+    "jobs/backends/test_vms_explain.py": 20,
+    "jobs/agent/test_agent_hosts.py": 20,
+    "sandbox/test_google_vertex_runs.py": 20,
+    "sandbox/test_manifests.py": 20,
+    "test_makefile.py": 20,
+    "e2e/test_vms_smoke.py": 15,
+    "jobs/backends/test_gke_api.py": 15,
+    "jobs/backends/test_tpu_vm_walk.py": 15,
+    "jobs/backends/test_vms_killed.py": 15,
+    "sandbox/test_plugin_gcp_jobs.py": 15,
+    "sandbox/test_processes.py": 15,
+    "sandbox/test_provisioning_watch.py": 15,
 }
-"""About how long a test of a module, or else of a folder, takes with what it sets up; others take next to nothing.
-
-A wrong figure costs a worker some idle seconds at the end, and nothing else.
-"""
+"""About how long a unit takes, of those that take long. A wrong figure costs idle seconds at the end."""
 TOGETHER = {
-    "e2e/test_gke.py": "gke",
-    "engine/test_gke_driver.py": "gke",
-    "engine/test_gke_layers.py": "gke",
-    "engine/test_gke_watchdog.py": "gke",
-    "engine/test_half_made.py": "gke",
-    "e2e/test_vms.py": "vms",
-    "e2e/test_vms_smoke.py": "e2e/test_vms_smoke.py",
-    "e2e": "e2e",
+    "aws": (f"e2e/test_{name}.py" for name in ("access", "guide", "jobs", "queues", "quota", "wheel")),
+    "gke": (
+        "e2e/test_gke.py",
+        *(f"engine/test_{name}.py" for name in ("gke_driver", "gke_layers", "gke_watchdog", "half_made")),
+    ),
 }
-"""Modules and folders that share what takes long to set up, once for each worker."""
+"""Modules that share a deployed stack, or a sandbox with a control plane."""
+_UNITS = {module: unit for unit, modules in TOGETHER.items() for module in modules}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
-    if workers > 1:
-        items[:] = dealt(items, workers)
+def unit(module: str) -> str:
+    """What goes to one worker with this module, a path below tests/."""
+    return _UNITS.get(module, module)
 
 
-def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The items in as many pieces as there are workers, of xdist's sizes; the tests of a module stay in their order."""
-    units: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        path = item.path.relative_to(TESTS)
-        units.setdefault(TOGETHER.get(str(path)) or TOGETHER.get(path.parts[0]) or str(path), []).append(item)
-    costs = {
-        unit: len(found) * SECONDS.get(unit, SECONDS.get(Path(unit).parts[0], 0.0)) for unit, found in units.items()
-    }
-    long = sorted((unit for unit in units if costs[unit]), key=lambda unit: -costs[unit])
-    shares: list[list[str]] = [[] for _ in range(workers)]
-    for unit in long:
-        min(shares, key=lambda share: sum(costs[each] for each in share)).append(unit)
-    short = [item for unit, found in units.items() if not costs[unit] for item in found]
-    pieces: list[pytest.Item] = []
-    for index, share in enumerate(shares):
-        begin = [item for unit in share for item in units[unit]]
-        left = len(items) - len(pieces)
-        fill = max(0, left // (workers - index) - len(begin))
-        pieces += begin + short[:fill]
-        del short[:fill]
-    return pieces + short
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long units first; within a unit, and among the others, the order stays."""
+    items.sort(key=lambda item: -SECONDS.get(unit(str(item.path.relative_to(TESTS))), 0))
+
+
+class ByUnit(LoadScopeScheduling):
+    """Gives a worker that has almost done with its units the next one of the list."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid.partition("::")[0].removeprefix(f"{TESTS.name}/"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByUnit:
+    config.option.loadscopereorder = False
+    return ByUnit(config, log)  # pyright: ignore[reportArgumentType]
