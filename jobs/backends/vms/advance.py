@@ -85,7 +85,8 @@ def ask(
 
 def take_back(machines: Machines, kept: Kept, before: Record) -> None:
     """Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
-    would this one, were it killed here: then they see it themselves when they start. See the agent's hosts.py.)"""
+    would this one, were it killed here: then they see it themselves when they start; see the agent's hosts.py. A
+    request that is taken away before it starts has no machines, and is one that `stacks leaks` deletes.)"""
     now, _ = kept.read(before.name)
     attempt = next((each for each in now.attempts if each.number == before.last.number), None)
     if attempt and attempt.state in (ENDED, GONE):
