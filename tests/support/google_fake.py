@@ -63,9 +63,9 @@ class Fake:
         requests.delete(f"{self.url}/sandbox-api/faults", timeout=30)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
-    """One server for the session (of each worker, under xdist)."""
+    """A server of the module's own: what one leaves is not there for another."""
     home = tmp_path_factory.mktemp("google")
     process = subprocess.Popen(
         [sys.executable, "-m", "sandbox.google", "--home", str(home)],
@@ -83,7 +83,7 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
     assert not (home / "google.json").exists()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def provider(fake: Fake) -> Iterator[dict[str, str]]:
     """The variables that lead the engine to the stand-in."""
     from sandbox.plugins.gcp.plugin import GcpPlugin

@@ -71,7 +71,7 @@ def make_case(cloud: Cloud, title: str, faults: dict[str, list[str]], *, own: bo
 
 def check(cloud: Cloud, cases: list[Case]) -> dict[str, JobRef | JobsError]:
     """Submits each case, and once more without faults: one job each, and what was answered first was true."""
-    with ThreadPoolExecutor(24) as pool:
+    with ThreadPoolExecutor(16) as pool:
         first = dict(zip([case.title for case in cases], pool.map(Case.submit, cases), strict=True))
         for case in cases:
             case.proxy.heal()
