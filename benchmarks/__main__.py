@@ -11,16 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, gke, google_jobs, market, preview, program, up, vms
+from . import bulk, catalog, commands, gke, google_jobs, ledger, market, policy, preview, program, report, up, vms
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
 BENCHMARKS = {
     "up": up,
     "preview": preview,
+    "policy": policy,
+    "report": report,
     "commands": commands,
     "catalog": catalog,
     "market": market,
+    "ledger": ledger,
     "program": program,
     "bulk": bulk,
     "gke": gke,

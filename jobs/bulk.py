@@ -30,19 +30,20 @@ def submit_all(
     submits_per_s: int | None = None,
     made: Callable[[int, JobRef], None],
     stopping: Callable[[int], None] = lambda count: None,
+    send: Callable[[Backend, Request], JobRef] = lambda backend, request: backend.submit(request),
 ) -> Sent:
     """Submits the requests, with as many threads as their backends take, and tells each job in the requests' order.
 
     After the first error, and after an interrupt (SIGINT), none is sent any more; those under way are waited for
     (`stopping` is told how many at most), since each may have made a job. A second interrupt raises Interrupted at
-    once. To go on, submit the same requests again.
+    once. To go on, submit the same requests again. `send` makes a submit, in any of the threads.
     """
     sent = Sent()
     backends = {id(backend): backend for backend, _ in items}.values()
     threads = min(
         len(items), *(each.threads(submits_per_s) if isinstance(each, Concurrent) else 1 for each in backends)
     )
-    work = _Work(items, [each for each in backends if isinstance(each, Concurrent)])
+    work = _Work(items, [each for each in backends if isinstance(each, Concurrent)], send)
     running = [threading.Thread(target=work.run, daemon=True) for _ in range(threads)]
     told = 0
     with _Interrupts() as interrupts:
@@ -102,8 +103,11 @@ def _take(work: "_Work", sent: Sent) -> None:
 class _Work:
     """Hands out the requests and takes in what comes of them."""
 
-    def __init__(self, items: Sequence[Item], backends: Sequence[Concurrent]) -> None:
+    def __init__(
+        self, items: Sequence[Item], backends: Sequence[Concurrent], send: Callable[[Backend, Request], JobRef]
+    ) -> None:
         self.answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._send = send
         self._backends = backends
         self._items = items
         self._next = 0
@@ -124,7 +128,7 @@ class _Work:
         while (number := self._begin()) is not None:
             backend, request = self._items[number]
             try:
-                answer: JobRef | BaseException = backend.submit(request)
+                answer: JobRef | BaseException = self._send(backend, request)
             except BaseException as error:  # noqa: BLE001, handed to the thread that asked
                 answer = error
             with self._lock:

@@ -42,6 +42,10 @@ ROOTS = {
     "cloudresourcemanager": "https://cloudresourcemanager.googleapis.com/",
     "pubsub": "https://pubsub.googleapis.com/",
     "secretmanager": "https://secretmanager.googleapis.com/",
+    "artifactregistry": "https://artifactregistry.googleapis.com/",
+    "cloudfunctions": "https://cloudfunctions.googleapis.com/",
+    "file": "https://file.googleapis.com/",
+    "iam": "https://iam.googleapis.com/",
 }
 """Where each API is, unless CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> says otherwise, as it does to gcloud. Source:
 https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""

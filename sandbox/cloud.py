@@ -9,6 +9,8 @@ Control, besides the AWS APIs:
                                 with ECS, as without egress or an agent;
                                 {"kind": "invalid", "environments": {NAME: REASON}}: they become INVALID, and so again
                                 after an update or a deletion.
+    POST   /sandbox-api/spend   {"budget": NAME, "actual": 1200}: what a budget shows; budgets.py.
+    POST   /sandbox-api/functions {"function": NAME, "event": {}}: calls a Lambda function; functions.py.
     POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of an EC2 quota; service_quotas.py.
     GET    /sandbox-api/faults  the plans and how often each fired; DELETE ends them.
 """
@@ -38,6 +40,7 @@ SETTINGS = {
 }
 SERVICES = (
     "batch",
+    "budgets",
     "cloudwatch",
     "dynamodb",
     "ec2",
@@ -67,10 +70,13 @@ class Cloud:
         from moto.server import DomainDispatcherApplication, create_backend_app
 
         from .batch import api, capacity, faults
+        from .functions import Functions
 
         self._world, self._faults, self._api, self._capacity = world, faults, api, capacity
         self._plans: list[Any] = []
         self._quotas = world.quotas
+        self._functions = Functions(world)
+        self._functions.install()
         self._moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -122,12 +128,18 @@ class Cloud:
             operation = self._operation(service, environ, body)
             if own := self._quotas.answer(operation, region, body):
                 return own
+        if service == "budgets":
+            from . import budgets
+
+            if own := budgets.answer(self._operation(service, environ, body), ACCOUNT_ID, body):
+                return own
         if service == "ec2":
-            from . import placement_groups
+            from . import capacity_reservations, placement_groups
 
             operation = self._operation(service, environ, body)
-            if own := placement_groups.answer(operation, ACCOUNT_ID, region, body):
-                return own[0], [("Content-Type", "text/xml")], own[1]
+            for part in (placement_groups, capacity_reservations):
+                if own := part.answer(operation, ACCOUNT_ID, region, body):
+                    return own[0], [("Content-Type", "text/xml")], own[1]
         started: list[Any] = []
         parts = self._moto(environ, lambda status, headers, *_: started.extend((status, headers)))
         return int(started[0].split()[0]), started[1], b"".join(parts)
@@ -157,6 +169,10 @@ class Cloud:
 
         try:
             request = json.loads(body or b"{}")
+            if path == "/sandbox-api/functions":  # without the lock: a function calls the APIs
+                calls = self._functions
+                done: Any = calls.call(request["function"], request["event"]) if method == "POST" else calls.wait()
+                return 200, [("Content-Type", "application/json")], json.dumps(done).encode()
             with self._world.lock:
                 match method, path.removeprefix("/sandbox-api/"):
                     case "POST", "clock":
@@ -178,6 +194,10 @@ class Cloud:
                         answer = {}
                     case "GET", "faults":
                         answer = {"plans": [plan.shown() for plan in self._plans]}
+                    case "POST", "spend":
+                        from . import budgets
+
+                        answer = budgets.spend(ACCOUNT_ID, request)
                     case "POST", "quotas":
                         answer = self._quotas.grant(request)
                     case "DELETE", "faults":

@@ -19,7 +19,8 @@ _ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
 _PATHS = {
     **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
     **dict.fromkeys(("tpu", "logging", "openidconnect", "oslogin", "secretmanager"), ""),
-    **dict.fromkeys(("batch", "aiplatform", "firestore", "pubsub"), ""),
+    **dict.fromkeys(("batch", "aiplatform", "firestore", "pubsub", "cloudfunctions"), ""),
+    **dict.fromkeys(("artifactregistry", "file"), ""),
     "cloudbilling": "v1/",
     "compute": "compute/v1/",
     "storage": "storage/v1/",

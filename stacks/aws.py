@@ -16,9 +16,11 @@ from components.aws.job_definition import EfsVolume, JobDefinition, JobDefinitio
 from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue, JobQueueArgs
 from components.aws.network import Network, NetworkArgs
+from components.aws.stop_hooks import joined_hooks
 from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 
-from . import monitoring, outputs
+from . import budgets, monitoring, outputs
+from .allowances import Spending
 from .config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
 from .images_lock import pinned_images
 from .providers import aws_provider, tags
@@ -34,7 +36,11 @@ class _Place:
 
 
 def deploy(
-    environment: Environment, section: Aws, hooks: pulumi.ResourceHookBinding
+    environment: Environment,
+    section: Aws,
+    hooks: pulumi.ResourceHookBinding,
+    on_stop: pulumi.ResourceHookBinding,
+    pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
@@ -60,6 +66,8 @@ def deploy(
         on_aws,
     )
     claims = ClaimTable("claims", section.claims, on_aws) if section.claims else None
+    paid = pay.on_aws(section.region, on_aws)
+    stop = budgets.stop(section, claims, on_stop)
     images = pinned_images(section)
     environments = {
         name: ComputeEnvironment(
@@ -68,7 +76,8 @@ def deploy(
                 spec=spec,
                 image_id=images.get(name),
                 region=section.region,
-                hooks=hooks,
+                hooks=joined_hooks(stop.hooks, hooks),
+                stop_tags=stop.tags,
                 vpc_id=place.vpc_id,
                 subnet_ids=_subnets(section, spec.zone, place),
                 security_group_ids=place.security_group_ids,
@@ -97,7 +106,12 @@ def deploy(
     queues = {
         name: JobQueue(
             name,
-            JobQueueArgs(spec=spec, environment_arns={key: environments[key].arn for key in spec.environments}),
+            JobQueueArgs(
+                spec=spec,
+                environment_arns={key: environments[key].arn for key in spec.environments},
+                stop_tags=stop.tags,
+                hooks=stop.hooks,
+            ),
             on_aws,
         )
         for name, spec in section.queues.items()
@@ -112,14 +126,16 @@ def deploy(
             role_arns=[roles.job_role_arn, roles.execution_role_arn],
             log_group_arn=log.arn,
             claim_table_arn=claims.arn if claims else None,
+            ledger_arn=pay.table_arn,
         ),
         on_aws,
     )
     monitoring.deploy(section, environments, queues, on_aws)
+    budgets.deploy(section, environments, queues, claims, on_aws)
     outputs.export_access(submit.policy_arns)
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
     return outputs.export_aws(
-        section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories), on_aws
+        section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories, paid), on_aws
     )
 
 

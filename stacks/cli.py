@@ -15,11 +15,15 @@ VERBS = {
     "cost": ("cli", "Show what environments cost: idle, expected, at worst."),
     "quota": ("quota", "Compare what environments can use at most with the account's quotas."),
     "images": ("images", "Pin the images of instances; deregister old job definitions."),
+    "budget": ("budget", "Show budgets, rehearse a stop, take one back."),
+    "drift": ("drift", "Show what is not as a stack has it."),
+    "report": ("report.verb", "Show what a change would do: jobs that end, cost, quotas."),
     "leaks": ("leaks", "Show what costs money or quota and serves nobody."),
     "unwedge": ("unwedge", "Remove a compute environment that AWS does not let go."),
     "refresh": ("refresh", "Read live prices and offers into a catalogue of your own."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
     "adopt": ("adopt.verb", "Take over what exists on AWS Batch, without making it again."),
+    "recover": ("recover.verb", "Put the state right after an up or a destroy that was killed."),
 }
 """Verb: its module, and its line in the help."""
 

@@ -120,19 +120,26 @@ def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
 
 def stack_output(name: str, stack: str | None) -> Any:
     """One output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
+    return _output([name], stack, f"has no output {name}")
+
+
+def stack_outputs(stack: str | None) -> dict[str, Any]:
+    """Every output of a deployed stack, likewise."""
+    return _output([], stack, "cannot be read")
+
+
+def _output(names: list[str], stack: str | None, failed: str) -> Any:
     pulumi = shutil.which("pulumi")
     if not pulumi:
         raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
-    command = [pulumi, "stack", "output", name, "--json", "--non-interactive"]
+    command = [pulumi, "stack", "output", *names, "--json", "--non-interactive"]
     done = subprocess.run(
         [*command, *(["--stack", stack] if stack else [])], capture_output=True, text=True, check=False
     )
     if done.returncode:
         why = done.stderr.strip().splitlines() or [f"pulumi ended with {done.returncode}"]
         said = f"stack {stack}" if stack else "the selected stack"
-        raise CloudRefused(
-            f"{said} has no output {name}: {why[0].removeprefix('error: ')}", "deploy it first: pulumi up"
-        )
+        raise CloudRefused(f"{said} {failed}: {why[0].removeprefix('error: ')}", "deploy it first: pulumi up")
     return json.loads(done.stdout)
 
 

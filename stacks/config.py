@@ -14,6 +14,8 @@ from accel.rules.aws_clusters import zones
 from accel.rules.aws_fit import Place, Size, in_queues, unserved
 from accel.rules.finding import Finding, under
 from components.aws.batch_roles import BatchRolesSpec
+from components.aws.budget import BudgetSpec
+from components.aws.budget_stop import BudgetStopSpec
 from components.aws.claim_table import ClaimTableSpec
 from components.aws.compute_environment import ComputeEnvironmentSpec, OnDemandSpec, SpotSpec
 from components.aws.image_repository import ImageRepositorySpec
@@ -24,6 +26,7 @@ from components.aws.monitoring import MonitoringSpec
 from components.aws.network import NetworkSpec
 from components.base import Name, Spec
 
+from .allowances_config import AllowancesSpec
 from .gcp_config import Gcp
 
 
@@ -77,6 +80,8 @@ class Aws(Spec):
     monitoring: MonitoringSpec | None = Field(
         default=None, description="events of jobs, alarms, a dashboard; absent: none of them"
     )
+    budgets: dict[Name, BudgetSpec] = Field(default_factory=dict[Name, BudgetSpec])
+    budget_stop: BudgetStopSpec = BudgetStopSpec()
 
     @model_validator(mode="after")
     def _references(self) -> Self:
@@ -98,6 +103,9 @@ class Aws(Spec):
         for name, spec in self.environments.items():
             if fault := self._zone_fault(spec):
                 faults.append((f"environments.{name}.zone", fault))
+        if not self.claims:
+            text = "needs the claim table, where clients see that the stack is stopped; leave claims as it is"
+            faults += [(f"budgets.{name}.stop", text) for name, spec in self.budgets.items() if spec.stop]
         if faults:
             raise several(faults)
         return self
@@ -169,6 +177,9 @@ class Environment(Spec):
     strict: bool = Field(default=False, description="warnings and outdated values are refused")
     aws: Aws | None = None
     gcp: Gcp | None = None
+    allowances: AllowancesSpec | None = Field(
+        default=None, description="what teams may spend on jobs; absent: jobs are not counted"
+    )
 
     @model_validator(mode="after")
     def _targets(self) -> Self:
@@ -177,6 +188,8 @@ class Environment(Spec):
         if both:
             text = "is a queue of aws too, and both would be the target of that name; rename one"
             raise several([(f"gcp.workloads.targets.{name}", text) for name in both])
+        if self.allowances and (fault := self.allowances.fault(aws=self.aws is not None, gcp=self.gcp is not None)):
+            raise several([("allowances.ledger", fault)])
         return self
 
     def findings(self) -> list[Finding]:

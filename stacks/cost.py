@@ -217,7 +217,7 @@ def document(found: Estimate) -> dict[str, Any]:
         {
             "component": line.component,
             "what": line.what,
-            **{name: _usd(getattr(line.envelope, name)) for name in SCENARIOS},
+            **{name: usd(getattr(line.envelope, name)) for name in SCENARIOS},
             "spot_range_usd_hour": [round(usd, 4) for usd in line.envelope.spot] if line.envelope.spot else None,
             "price_dates": list(line.dates),
             "confidence": line.confidence,
@@ -229,13 +229,14 @@ def document(found: Estimate) -> dict[str, Any]:
     return {
         **{key: rest[key] for key in ("stack", "region", "utilisation")},
         "lines": lines,
-        "totals": {name: _usd(amount) for name, amount in found.totals.items()},
+        "totals": {name: usd(amount) for name, amount in found.totals.items()},
         "unknown": list(found.unknown),
         "not_included": list(found.not_included),
     }
 
 
-def _usd(amount: Amount) -> dict[str, Any]:
+def usd(amount: Amount) -> dict[str, Any]:
+    """An hour and a month of 730 hours."""
     month = amount.times(cost.HOURS_A_MONTH).usd
     return {
         "usd_hour": None if amount.usd is None else round(amount.usd, 4),

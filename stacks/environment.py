@@ -5,9 +5,12 @@ from typing import Any
 import pulumi
 
 from components.aws.environment_hooks import environment_hooks
+from components.aws.stop_hooks import stop_hooks
 from components.gcp.pool_hooks import pool_hooks
 from components.gcp.queue_hooks import queue_hooks
+from components.gcp.stop_hooks import StopHooks
 
+from .allowances import Spending
 from .config import ConfigFaults, Environment, load_environment
 
 
@@ -25,17 +28,18 @@ def deploy(environment: Environment) -> None:
     section, google = environment.aws, environment.gcp
     # Also without a section: the state of the run before may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
-    on_pools, on_queues = pool_hooks(), queue_hooks()
+    on_pools, on_queues, on_stop, on_google_stop = pool_hooks(), queue_hooks(), stop_hooks(), StopHooks()
+    pay = Spending(environment)
     targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section is not None:
         # Imported here: a stack without AWS never imports pulumi_aws.
         from . import aws
 
-        targets |= aws.deploy(environment, section, hooks)
+        targets |= aws.deploy(environment, section, hooks, on_stop, pay)
     if google is not None:
         # As above, of pulumi_gcp.
         from . import gcp
 
-        targets |= gcp.deploy(environment, google, on_pools, on_queues)
+        targets |= gcp.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
     if targets:
         pulumi.export("targets", targets)

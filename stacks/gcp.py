@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
-from pydantic import RootModel
 
-from accel.catalog.nearest import nearest
 from accel.contract import gke as contract
 from accel.contract.stack import read
+from components.aws.stop_hooks import joined_hooks
 from components.gcp.cluster import GkeCluster, GkeClusterArgs
 from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
 from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
@@ -20,11 +19,15 @@ from components.gcp.service_accounts import (
     WorkloadServiceAccount,
     WorkloadServiceAccountArgs,
 )
+from components.gcp.stop_hooks import StopHooks
 from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
 from components.kubernetes.pools import Pool
 
 from . import gcp_outputs as outputs
+from .allowances import Spending, Wired
 from .config import Environment
+from .gcp_budgets import Stopping, stop_of, stopping
+from .gcp_budgets import deploy as deploy_budgets
 from .gcp_config import (
     AnyPool,
     Cluster,
@@ -36,11 +39,8 @@ from .gcp_config import (
 )
 from .gcp_network import Place, network_of
 from .gcp_providers import gcp_provider, labels
+from .gcp_stacks import Clusters, of_stack, pools_of_stack
 from .promised import promised
-
-
-class Clusters(RootModel[dict[str, contract.GkeCluster]]):
-    """The `clusters` output of a stack."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,26 @@ def deploy(
     section: Gcp,
     hooks: pulumi.ResourceHookBinding,
     queue_hooks: pulumi.ResourceHookBinding,
+    stop_hooks: StopHooks,
+    pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section)])
+    stop = stopping(section, on_gcp)
+    if stop:
+        stop_hooks.where = stop.stop
+        hooks, queue_hooks = joined_hooks(stop_hooks.binding, hooks), joined_hooks(stop_hooks.binding, queue_hooks)
     ground = lay(environment, section, hooks, on_gcp)
     outputs.export_accounts(ground.emails)
-    made = _vms(environment, section, ground, queue_hooks, on_gcp) | _jobs(environment, section, ground, on_gcp)
-    if ground.cluster is None or section.cluster is None:
-        return made
-    outputs.export_clusters({section.cluster.key: ground.cluster})
-    return made | _workloads(section, section.cluster, ground, ground.cluster)
+    wired = {**stop_of(stop), **pay.on_gcp(section, on_gcp)}
+    made = _vms(environment, section, ground, queue_hooks, on_gcp, stop, wired)
+    made |= _jobs(environment, section, ground, on_gcp, wired)
+    if ground.cluster is not None and section.cluster is not None:
+        outputs.export_clusters({section.cluster.key: ground.cluster})
+        made |= _workloads(section, section.cluster, ground, ground.cluster, stop, wired)
+    accelerated = {key: one.name for key, one in ground.pools.items() if one.facts.gpus or one.facts.tpu_chips}
+    deploy_budgets(environment, section, stop, ground.cluster, accelerated)
+    return made
 
 
 def _vms(
@@ -85,6 +95,8 @@ def _vms(
     ground: Ground,
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
+    stop: Stopping | None,
+    wired: Wired,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """TPU VMs and GPU VMs; the targets of jobs that make their own."""
     if section.vms is None:
@@ -93,11 +105,11 @@ def _vms(
     from . import gcp_vms
 
     assert ground.place is not None  # the section was checked for it
-    return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), hooks, on_gcp)
+    return gcp_vms.deploy(section, section.vms, ground.place, labels(environment), hooks, on_gcp, wired, stop)
 
 
 def _jobs(
-    environment: Environment, section: Gcp, ground: Ground, on_gcp: pulumi.ResourceOptions
+    environment: Environment, section: Gcp, ground: Ground, on_gcp: pulumi.ResourceOptions, wired: Wired
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Image repositories, Google Batch and Vertex AI; the targets of their jobs."""
     if section.batch is None and section.vertex is None and not section.images:
@@ -108,14 +120,19 @@ def _jobs(
     made: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section.batch is not None:
         assert ground.place is not None  # the section was checked for it
-        made |= gcp_jobs.batch(section, section.batch, ground.place, labels(environment), on_gcp)
+        made |= gcp_jobs.batch(section, section.batch, ground.place, labels(environment), on_gcp, wired)
     if section.vertex is not None:
-        made |= gcp_jobs.vertex(section, section.vertex, labels(environment), on_gcp)
+        made |= gcp_jobs.vertex(section, section.vertex, labels(environment), on_gcp, wired)
     return made
 
 
 def _workloads(
-    section: Gcp, cluster: Cluster, ground: Ground, whole: pulumi.Output[contract.GkeCluster]
+    section: Gcp,
+    cluster: Cluster,
+    ground: Ground,
+    whole: pulumi.Output[contract.GkeCluster],
+    stop: Stopping | None,
+    wired: Wired,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """What is put into the cluster; the targets of jobs there, by name."""
     if section.workloads is None:
@@ -130,7 +147,9 @@ def _workloads(
         pools = {key: Pool(facts=facts, name=facts.name) for key, facts in pools_of_stack(cluster).items()} | pools
     if faults := section.workloads.unknown_pools(pools):
         raise pulumi.RunError("\n".join(f"gcp.workloads.{path}: {text}" for path, text in faults))
-    made = outputs.targets(whole, gke.deploy(section.workloads, pools, ground.emails, in_cluster))
+    if stop and section.workloads.queueing:
+        gke.admit_stop(section.workloads.queueing, stop.made.email, in_cluster)
+    made = outputs.targets(whole, gke.deploy(section.workloads, pools, ground.emails, in_cluster), wired)
     gke.publish(section.workloads, made, in_cluster)
     return made
 
@@ -249,25 +268,6 @@ def _existing(section: Gcp, given: ExistingCluster, name: str) -> contract.GkeCl
         workload_pool=f"{section.project}.svc.id.goog",
         pools={},
     )
-
-
-def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
-    """The pools of another stack's cluster, as values: which objects are made in the cluster depends on them, and an
-    output is not known while the program runs."""
-    # The engine's own function, by its own name. Source: ReadStackOutputs in pkg/resource/deploy/builtins.go of Pulumi.
-    found: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": other.stack}).value
-    clusters = Clusters.model_validate(found["outputs"].get("clusters", {}), extra="ignore")
-    return of_stack(clusters.root, other).pools
-
-
-def of_stack(clusters: Mapping[str, contract.GkeCluster], other: StackCluster) -> contract.GkeCluster:
-    """The cluster that is asked for. Raises pulumi.RunError where the other stack has none of that key."""
-    if other.key not in clusters:
-        near = nearest(other.key, list(clusters), 1) or sorted(clusters)
-        raise pulumi.RunError(
-            f"gcp.cluster.key: stack {other.stack} has no cluster {other.key!r}; nearest: {', '.join(near)}"
-        )
-    return clusters[other.key]
 
 
 def _workload_accounts(section: Gcp, on_gcp: pulumi.ResourceOptions) -> dict[str, pulumi.Output[str]]:

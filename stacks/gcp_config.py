@@ -10,12 +10,15 @@ from accel.catalog.nearest import nearest
 from accel.contract.gke import GkePool
 from accel.faults import several
 from accel.rules import gcp_accounts as account_rules
+from accel.rules import gcp_budgets as budget_rules
 from accel.rules import gcp_network as network_rules
 from accel.rules import gke_access as access_rules
 from accel.rules import gke_clusters as cluster_rules
 from accel.rules import gke_labels, gke_nodes
 from accel.rules.finding import Finding, under
 from components.base import Name, Spec
+from components.gcp.budget import GcpBudgetSpec
+from components.gcp.budget_stop import GcpBudgetStopSpec
 from components.gcp.cluster import GkeClusterSpec
 from components.gcp.cpu_pool import CpuPoolSpec
 from components.gcp.gpu_pool import GpuPoolSpec
@@ -160,10 +163,13 @@ class Gcp(Spec):
         default=None, description="what is put into the cluster: drivers, queues, volumes, targets of jobs"
     )
 
+    budgets: dict[Name, GcpBudgetSpec] = Field(default_factory=dict[str, GcpBudgetSpec])
+    budget_stop: GcpBudgetStopSpec = GcpBudgetStopSpec()
+
     @model_validator(mode="after")
     def _references(self) -> Self:
         faults: list[tuple[str, str]] = []
-        alone = self.accounts.workloads or self.batch or self.vertex or self.images
+        alone = self.accounts.workloads or self.batch or self.vertex or self.images or self.budgets
         if self.network is None and self.cluster is None and not alone:
             faults.append(("network", "is missing, and cluster and accounts.workloads too: nothing would be made"))
         if isinstance(self.cluster, CreatedCluster):
@@ -212,6 +218,9 @@ class Gcp(Spec):
         found = account_rules.project(self.project) + network_rules.region(self.region, "region")
         if isinstance(self.cluster, CreatedCluster | ExistingCluster):
             found += under("cluster", cluster_rules.in_region(self.cluster.location, self.region))
+        if isinstance(self.cluster, CreatedCluster) and any(spec.stop for spec in self.budgets.values()):
+            closed, few = self.cluster.private_endpoint, self.cluster.authorized_networks is not None
+            found += budget_rules.unreached(private_endpoint=closed, authorized=few)
         # Pools in no cluster are told of above.
         for key, pool in self.pools.items() if self.cluster else ():
             found += under(f"pools.{key}", self._zones(pool)) + gke_labels.pool_name(key, f"pools.{key}")

@@ -33,7 +33,7 @@ from .gcp_network import Place
 from .promised import promised
 
 Targets = dict[str, pulumi.Output[dict[str, Any]]]
-Wired = Mapping[str, pulumi.Input[str]]
+Wired = Mapping[str, pulumi.Input[Any]]
 
 
 def images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
@@ -49,14 +49,20 @@ def images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
 
 
 def batch(
-    section: Gcp, spec: GoogleBatch, place: Place, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions
+    section: Gcp,
+    spec: GoogleBatch,
+    place: Place,
+    labels: Mapping[str, str],
+    on_gcp: pulumi.ResourceOptions,
+    wired: Wired,
 ) -> Targets:
-    """Makes the ground of Google Batch's jobs; their targets, by name. Exports `batch_targets`."""
+    """Makes the ground of Google Batch's jobs; their targets, by name. Exports `batch_targets`. `wired` is of every
+    target besides."""
     project, region = section.project, section.region
     ground = BatchJobs(
         "batch", BatchJobsArgs(spec=spec.ground, project=project, region=region, network=place.network), on_gcp
     )
-    wired: dict[str, pulumi.Input[str]] = {"network": place.network, **_of(ground)}
+    wired = {**wired, "network": place.network, **_of(ground)}
     if spec.notifications is not None:
         told = JobNotificationsArgs(spec=spec.notifications, project=project, publisher=ground.member)
         wired["notifications"] = JobNotifications("batch-states", told, on_gcp).topic
@@ -85,13 +91,16 @@ def batch(
     return _published("batch", ground.bucket, targets, on_gcp)
 
 
-def vertex(section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions) -> Targets:
-    """Makes the ground of Vertex AI's custom jobs; their targets, by name. Exports `vertex_targets`."""
+def vertex(
+    section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions, more: Wired
+) -> Targets:
+    """Makes the ground of Vertex AI's custom jobs; their targets, by name. Exports `vertex_targets`. `more` is of
+    every target besides."""
     project, region = section.project, section.region
     args = VertexJobsArgs(spec=spec.ground, project=project, region=region, tensorboard=spec.tensorboard is not None)
     ground = VertexJobs("vertex", args, on_gcp)
     reached = _reached(spec)
-    wired = {**_of(ground), **reached, **_tensorboard(section, spec, on_gcp), **_claims(section, spec, on_gcp)}
+    wired = {**more, **_of(ground), **reached, **_tensorboard(section, spec, on_gcp), **_claims(section, spec, on_gcp)}
     kept = {
         key: PersistentResource(
             key, PersistentResourceArgs(spec=one, project=project, region=region, **reached), on_gcp
@@ -106,7 +115,7 @@ def vertex(section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi
             "region": region,
             "labels": dict(labels),
         }
-        own: dict[str, pulumi.Input[str]] = {}
+        own: dict[str, pulumi.Input[Any]] = {}
         if one.persistent_resource:
             own = {"persistent_resource": kept[one.persistent_resource]}
             pools = spec.persistent_resources[one.persistent_resource].pools.values()

@@ -51,15 +51,18 @@ def export_accounts(emails: Mapping[str, pulumi.Output[str]]) -> None:
 
 
 def targets(
-    cluster: pulumi.Output[GkeCluster], queues: Mapping[str, GkeQueue]
+    cluster: pulumi.Output[GkeCluster], queues: Mapping[str, GkeQueue], more: Mapping[str, pulumi.Output[Any]]
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Each queue as a target of the contract, by its name; known once everything that it names exists."""
-    return {name: _target(name, cluster, queue) for name, queue in queues.items()}
+    """Each queue as a target of the contract, by its name; known once everything that it names exists. `more` is wired
+    into every one."""
+    return {name: _target(name, cluster, queue, more) for name, queue in queues.items()}
 
 
-def _target(name: str, cluster: pulumi.Output[GkeCluster], queue: GkeQueue) -> pulumi.Output[dict[str, Any]]:
+def _target(
+    name: str, cluster: pulumi.Output[GkeCluster], queue: GkeQueue, more: Mapping[str, pulumi.Output[Any]]
+) -> pulumi.Output[dict[str, Any]]:
     known = pulumi.Output.all(
-        cluster=cluster, namespace=queue.namespace, queue=queue.queue, service_account=queue.service_account
+        cluster=cluster, namespace=queue.namespace, queue=queue.queue, service_account=queue.service_account, **more
     )
     return promised(
         known, lambda wired: write({name: _gke(queue, wired)})[name], optional=() if queue.queue else ("queue",)
@@ -81,4 +84,6 @@ def _gke(queue: GkeQueue, wired: Mapping[str, Any]) -> GkeTarget:
         jobset=queue.jobset,
         pools={key: cluster.pools[key] for key in queue.pools},
         volumes=dict(queue.volumes),
+        allowances=wired.get("allowances"),
+        stop=wired.get("stop"),
     )

@@ -8,6 +8,7 @@ import pulumi
 
 from accel.contract import google_vms as contract
 from accel.contract.targets import write
+from components.base import joined
 from components.gcp.gpu_vm import GpuVm, GpuVmArgs
 from components.gcp.gpu_vm_group import GpuVmGroup, GpuVmGroupArgs
 from components.gcp.tpu_queue import TpuQueue, TpuQueueArgs
@@ -15,6 +16,8 @@ from components.gcp.tpu_vm import TpuVm, TpuVmArgs
 from components.gcp.vm_account import VmAccount, VmAccountArgs
 from components.gcp.vm_jobs import TAG, BucketTargets, BucketTargetsArgs, BucketTargetsSpec, VmJobs, VmJobsArgs
 
+from .allowances import Wired
+from .gcp_budgets import Stopping
 from .gcp_capacity import Made, deploy_capacity
 from .gcp_config import Gcp
 from .gcp_network import Place
@@ -29,16 +32,23 @@ def deploy(
     labels: Mapping[str, str],
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
+    wired: Wired,
+    stop: Stopping | None = None,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make."""
+    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make, and
+    `wired` into every target."""
     capacity = deploy_capacity(section.project, vms, on_gcp)
-    _machines(section, vms, place, capacity, hooks, on_gcp)
+    queued = _machines(section, vms, place, capacity, hooks, on_gcp)
+    if stop:
+        stop.tpu_queues.extend(queued)
     if vms.jobs is None:
         return {}
     args = VmJobsArgs(spec=vms.jobs, project=section.project, region=section.region, network=place.network)
     ground = VmJobs("jobs", args, on_gcp)
+    if stop:
+        stop.buckets["jobs"] = ground.bucket
     targets = {
-        key: _target(section, key, spec, place, ground, labels, capacity.of_target(spec))
+        key: _target(section, key, spec, place, ground, labels, {**capacity.of_target(spec), **wired})
         for key, spec in vms.targets.items()
     }
     published = BucketTargets(
@@ -63,8 +73,10 @@ def _machines(
     capacity: Made,
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
-) -> None:
-    """Exports `vms`: by kind and key, what a person needs to reach each."""
+) -> list[pulumi.Output[str]]:
+    """Exports `vms`: by kind and key, what a person needs to reach each. Returns the TPU requests, by their whole
+    names."""
+    queued: list[pulumi.Output[str]] = []
     told: dict[str, dict[str, Any]] = {}
     account = _account(section, vms, on_gcp) if vms.own else ""
 
@@ -83,6 +95,8 @@ def _machines(
         }
     for key, spec in vms.tpu_queues.items():
         queue = TpuQueue(key, TpuQueueArgs(spec=spec, hooks=hooks, **common(spec.zone)), on_gcp)
+        place_of = f"projects/{section.project}/locations/{spec.zone}/queuedResources/"
+        queued.append(joined(place_of, queue.name))
         told.setdefault("tpu_queues", {})[key] = {"name": queue.name, "zone": queue.zone, "node": queue.node}
     for key, spec in vms.gpus.items():
         placement = capacity.placement(spec.placement)
@@ -107,6 +121,7 @@ def _machines(
         told.setdefault("gpu_groups", {})[key] = {"name": group.name, "zone": group.zone, "size": group.size}
     if told:
         pulumi.export("vms", told)
+    return queued
 
 
 def _account(section: Gcp, vms: Vms, on_gcp: pulumi.ResourceOptions) -> pulumi.Input[str]:
@@ -122,7 +137,7 @@ def _target(
     place: Place,
     ground: VmJobs,
     labels: Mapping[str, str],
-    own: Mapping[str, pulumi.Output[str]],
+    own: Wired,
 ) -> pulumi.Output[dict[str, Any]]:
     """Known once everything that it names exists."""
     regions = dict.fromkeys(zone.rpartition("-")[0] for zone in spec.zones)

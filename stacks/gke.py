@@ -16,7 +16,15 @@ from components.kubernetes.pools import Pool
 from components.kubernetes.probe import DriverProbe, DriverProbeArgs
 from components.kubernetes.provisioning_watchdog import ProvisioningWatchdog, ProvisioningWatchdogArgs
 from components.kubernetes.published import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
-from components.kubernetes.queueing import LocalQueues, LocalQueuesSpec, Queueing, QueueingArgs, check_name
+from components.kubernetes.queueing import (
+    LocalQueues,
+    LocalQueuesSpec,
+    Queueing,
+    QueueingArgs,
+    QueueingSpec,
+    check_name,
+)
+from components.kubernetes.stop_access import StopAccess, StopAccessArgs, StopAccessSpec
 from components.kubernetes.storage import (
     BUCKET_ANNOTATIONS,
     BucketVolume,
@@ -71,6 +79,12 @@ def deploy(
     if section.verify:
         _verify(section, pools, namespaces, own_drivers, in_cluster)
     return {key: _target(section, target, pools, namespaces) for key, target in section.targets.items()}
+
+
+def admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pulumi.ResourceOptions) -> None:
+    """Lets the function that stops the stack hold its queues."""
+    args = StopAccessArgs(spec=StopAccessSpec(queues=sorted(queueing.queues)), email=email)
+    StopAccess("budget-stop", args, in_cluster)
 
 
 def _after(opts: pulumi.ResourceOptions, before: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:

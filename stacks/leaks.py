@@ -1,21 +1,26 @@
 """`stacks leaks`: what costs money or quota and serves nobody."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from jobs.cli.settings import Settings
 
 from .cli import StackVerb
+from .leaks_found import COLUMNS, WIDE, Lost, Stacks, Unread
 
 if TYPE_CHECKING:
-    from jobs.google_api import Google
+    from .commands import ReadStack
 
-    from .leaks_google import Leak
-
-COLUMNS = ("project", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
+ORDER = (
+    # Groups before their machines, which they would make again, and both before what they use.
+    *("queued resource", "group", "tpu", "instance", "disk", "volume", "interface", "address"),
+    *("template", "launch template"),
+)
+"""In which they are deleted."""
 
 
 class LeaksVerb(StackVerb):
@@ -27,73 +32,145 @@ class LeaksVerb(StackVerb):
 @click.command(cls=LeaksVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @click.option("--project", "projects", metavar="PROJECT", multiple=True, help="A project of Google Cloud instead.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="HOURS",
+    help="Younger resources are left out: an update may be making what uses them.",
+)
+@click.option("--expect-none", is_flag=True, help="Exit with 7 where something is found.")
 @click.option("--yes", "-y", is_flag=True, help="Delete them; without it, only show.")
 @click.pass_obj
-def leaks(settings: Settings, names: tuple[str, ...], projects: tuple[str, ...], yes: bool) -> None:
-    """Show what serves nobody in the projects of each STACK: machines of jobs that have ended or whose time is over,
-    queued resources that hold quota and come to nothing, disks of jobs without a machine.
+def leaks(
+    settings: Settings,
+    names: tuple[str, ...],
+    projects: tuple[str, ...],
+    older_than: float,
+    expect_none: bool,
+    yes: bool,
+) -> None:
+    """Show what serves nobody in the regions and projects of each STACK: machines of jobs that have ended, instances
+    of environments that are gone, disks and addresses of nothing, requests that hold quota and come to nothing,
+    environments and pools that are stuck.
 
-    Nothing is deleted without --yes. Exit code 0 with or without findings.
+    Nothing is deleted without --yes, and never what a stack's state has. What has a command of its own is only shown.
     """
     from jobs.cli.output import show
     from jobs.cli.report import say
-    from jobs.google_api import Google
+    from jobs.errors import BadInput, ChangesFound
 
-    from .leaks_google import ended_by_record, look
-    from .leaks_google import leaks as judge
-
-    google, now = Google(), datetime.now(UTC)
-    found = {
-        project: judge(look(google, project), ended_by_record(google), now)
-        for project in projects or _projects(settings, names)
-    }
-    rows = [_row(project, leak, now) for project, each in found.items() for leak in each]
-    show(rows, settings.output, COLUMNS, COLUMNS, "name")
-    if not rows:
-        say(f"nothing serves nobody in {', '.join(found)}")
-    elif yes:
-        _delete(google, [leak for each in found.values() for leak in each])
-    else:
+    if names and projects:
+        raise BadInput("stacks leaks: STACK and --project exclude each other")
+    now = datetime.now(UTC)
+    every = list(_of_projects(settings, projects, now)) if projects else list(_of_stacks(settings, names, now))
+    found = [each for each in every if not each.younger(now, older_than)]
+    found.sort(key=lambda each: -(each.usd_a_day or 0))
+    show([each.row(now) for each in found], settings.output, COLUMNS, WIDE, "name")
+    _sum_up(found)
+    if yes:
+        _delete(found)
+    elif any(each.delete for each in found):
         say("nothing was changed; --yes deletes them")
+    if found and expect_none:
+        raise ChangesFound(f"{len(found)} resources serve nobody", "stacks leaks --yes deletes what it can")
 
 
-def _projects(settings: Settings, names: tuple[str, ...]) -> list[str]:
-    """The projects of the stacks, each once. Raises BadInput where none has any."""
-    from jobs.errors import BadInput
-
-    from .commands import read_stacks, stack_files
-
-    stacks = read_stacks(stack_files(list(names), Path()), settings.strict)
-    found = [stack.environment.gcp.project for stack in stacks if stack.environment.gcp]
-    if not found:
-        raise BadInput("stacks leaks: no STACK has a gcp section", "name one that has, or --project")
-    return list(dict.fromkeys(found))
-
-
-def _row(project: str, leak: "Leak", now: datetime) -> dict[str, Any]:
-    from .leaks_google import owner
-
-    each = leak.found
-    age = f"{(now - each.created).total_seconds() / 3600:.1f} h" if each.created else None
-    dollars = None if leak.dollars_a_day is None else round(leak.dollars_a_day, 2)
-    return {
-        "project": project,
-        "what": each.kind,
-        "name": each.name,
-        "zone": each.zone,
-        "state": each.state,
-        "age": age,
-        "usd_a_day": dollars,
-        "owner": owner(each),
-        "why": leak.why,
-    }
-
-
-def _delete(google: "Google", found: "list[Leak]") -> None:
+def _sum_up(found: list[Lost]) -> None:
     from jobs.cli.report import say
 
-    # Groups before their machines, which they would make again, and both before the templates.
-    order = ("queued resource", "group", "tpu", "instance", "disk", "template")
-    for leak in sorted(found, key=lambda each: order.index(each.found.kind)):
-        google.delete(leak.found.api, leak.found.path, **leak.found.query)
-        say(f"deleting {leak.found.kind} {leak.found.name}")
+    if not found:
+        say("nothing serves nobody")
+        return
+    priced = [each.usd_a_day for each in found if each.usd_a_day is not None]
+    unknown = len(found) - len(priced)
+    least = f"; of {unknown} no price is known" if unknown else ""
+    say(f"{len(found)} resources, {'at least ' if unknown else ''}${sum(priced):.2f} a day{least}")
+    for each in found:
+        if each.delete is None:
+            say(f"{each.what} {each.name}: {each.fix}")
+
+
+def _of_projects(settings: Settings, projects: tuple[str, ...], now: datetime) -> Iterator[Lost]:
+    from jobs.google_api import Google
+
+    from .leaks_google_stacks import of_project
+
+    for project in dict.fromkeys(projects):
+        yield from of_project(Google(), project, Stacks(), frozenset(), now, _unread(settings))
+
+
+def _unread(settings: Settings) -> Unread:
+    from jobs.cli.report import warn
+
+    return lambda text: warn(f"not looked at: {text}", settings)
+
+
+def _of_stacks(settings: Settings, names: tuple[str, ...], now: datetime) -> Iterator[Lost]:
+    """Region by region, and project by project, which several stacks may share."""
+    from jobs.google_api import Google
+
+    from .commands import read_stacks, stack_files
+    from .leaks_aws import Region, look
+    from .leaks_google_stacks import of_project
+
+    by_project: dict[str, list[ReadStack]] = {}
+    states: dict[Path, Stacks] = {}
+    for each in read_stacks(stack_files(list(names), Path()), settings.strict):
+        states[each.path] = _state(each)
+        if each.environment.aws:
+            yield from look(Region(each.environment.aws.region, states[each.path]), _unread(settings))
+        if each.environment.gcp:
+            by_project.setdefault(each.environment.gcp.project, []).append(each)
+    for project, stacks in by_project.items():
+        regions = frozenset(each.environment.gcp.region for each in stacks if each.environment.gcp)
+        own = _together([states[each.path] for each in stacks])
+        yield from of_project(Google(), project, own, regions, now, _unread(settings))
+
+
+def _state(stack: "ReadStack") -> Stacks:
+    """Whose resources those of a stack are, and which it still has."""
+    from jobs.cli.report import say
+    from jobs.errors import JobsError
+
+    from .drift_state import read_state
+    from .quota import project_of
+
+    project, names = project_of(stack.path), frozenset({stack.name})
+    try:
+        state = read_state(stack.path.parent, stack.name)
+    except JobsError as unread:
+        say(f"{stack.name}: {unread.message}: only what no stack can have is looked for")
+        return Stacks(project, names)
+    targets = tuple(dict(state.outputs.get("targets") or {}).values())
+    if state.pending:
+        say(f"{stack.name}: an update is under way, or was cut off: only what no stack can have is looked for")
+    return Stacks(project, names, None if state.pending else state.ids, targets)
+
+
+def _together(stacks: list[Stacks]) -> Stacks:
+    """Several stacks of one Pulumi project; unread where one of them is."""
+    read = [each.held for each in stacks if each.held is not None]
+    whole = frozenset[str]().union(*read) if len(read) == len(stacks) else None
+    return Stacks(stacks[0].project, frozenset[str]().union(*(each.names for each in stacks)), whole)
+
+
+def _delete(found: list[Lost]) -> None:
+    """One that cannot be deleted does not keep the others. Raises CloudRefused for all such together."""
+    from jobs.cli.report import say
+    from jobs.errors import CloudRefused, NotFound
+
+    refusals: list[str] = []
+    for each in sorted((one for one in found if one.delete), key=lambda one: ORDER.index(one.what)):
+        if each.delete:
+            try:
+                each.delete()
+            except NotFound:
+                say(f"{each.what} {each.name} is gone already")
+            except CloudRefused as refused:
+                refusals.append(f"{each.what} {each.name}: {refused.message}")
+            else:
+                say(f"deleting {each.what} {each.name}")
+    if refusals:
+        raise CloudRefused("; ".join(refusals), "the others were deleted; run it again once nothing uses these")

@@ -14,6 +14,8 @@ from jobs.errors import NotFound
 from jobs.google import entries, mapping, part
 from jobs.google_api import Google, object_path
 
+from .leaks_found import Unread, asked
+
 DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
 https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
@@ -42,6 +44,8 @@ class Found:
     used: bool = True
     gpus: tuple[str, int] | None = None
     """Attached to an N1 machine: their type and number."""
+    by_group: bool = False
+    """A managed instance group made it, and would make it again."""
 
     @property
     def of_jobs(self) -> bool:
@@ -97,15 +101,22 @@ def dollars_a_day(each: Found) -> float | None:
     return None if hour is None else hour * 24
 
 
-def look(google: Google, project: str) -> Iterator[Found]:
+def look(google: Google, project: str, unread: Unread) -> Iterator[Found]:
     """Everything of the kinds that jobs make, in every zone of a project."""
-    yield from _queued(google, project)
-    yield from _nodes(google, project)
-    for kind, collection in (("instance", "instances"), ("group", "instanceGroupManagers"), ("disk", "disks")):
-        for place, item in _aggregated(google, project, collection):
+
+    def everywhere(kind: str, collection: str) -> Iterator[Found]:
+        for place, item in aggregated(google, project, collection):
             yield _compute(kind, collection, project, place, item)
-    for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
-        yield _template(project, item)
+
+    parts = {
+        "queued resources": lambda: _queued(google, project),
+        "TPUs": lambda: _nodes(google, project),
+        "instances": lambda: everywhere("instance", "instances"),
+        "groups": lambda: everywhere("group", "instanceGroupManagers"),
+        "disks": lambda: everywhere("disk", "disks"),
+        "templates": lambda: _templates(google, project),
+    }
+    yield from asked({f"{name} of {project}": part for name, part in parts.items()}, unread)
 
 
 def _queued(google: Google, project: str) -> Iterator[Found]:
@@ -118,8 +129,8 @@ def _queued(google: Google, project: str) -> Iterator[Found]:
             name=name.rpartition("/")[2],
             zone=_zone(name),
             state=str((mapping(item.get("state")) or {}).get("state")),
-            labels=_labels(node),
-            created=_moment(item.get("createTime")),
+            labels=labels_of(node),
+            created=moment(item.get("createTime")),
             machine=None,  # its nodes are listed, and billed, by themselves
             spot="spot" in item,
             api="tpu",
@@ -137,8 +148,8 @@ def _nodes(google: Google, project: str) -> Iterator[Found]:
             name=name.rpartition("/")[2],
             zone=_zone(name),
             state=str(item.get("state")),
-            labels=_labels(item),
-            created=_moment(item.get("createTime")),
+            labels=labels_of(item),
+            created=moment(item.get("createTime")),
             machine=str(item.get("acceleratorType") or "") or None,
             spot=bool((mapping(item.get("schedulingConfig")) or {}).get("spot")),
             api="tpu",
@@ -150,14 +161,14 @@ def _nodes(google: Google, project: str) -> Iterator[Found]:
 
 def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> Found:
     scheduling = mapping(item.get("scheduling")) or {}
-    labels = _labels(item) or _labels(mapping(item.get("allInstancesConfig")) or {})
+    labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
     return Found(
         kind=kind,
         name=str(item.get("name")),
         zone=place.rpartition("/")[2],
         state=str(item.get("status") or ""),
         labels=labels,
-        created=_moment(item.get("creationTimestamp")),
+        created=moment(item.get("creationTimestamp")),
         machine=_machine(item) if kind == "instance" else None,
         spot=scheduling.get("provisioningModel") == "SPOT",
         api="compute",
@@ -166,28 +177,30 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
         job=_job(_pairs(item)),
         used=kind != "disk" or bool(item.get("users")),
         gpus=_attached(item),
+        by_group="created-by" in _pairs(item),
     )
 
 
-def _template(project: str, item: dict[str, Any]) -> Found:
-    properties = mapping(item.get("properties")) or {}
-    return Found(
-        kind="template",
-        name=str(item.get("name")),
-        zone="global",
-        state="",
-        labels=_labels(properties),
-        created=_moment(item.get("creationTimestamp")),
-        machine=None,
-        spot=False,
-        api="compute",
-        path=f"projects/{project}/global/instanceTemplates/{part(str(item.get('name')))}",
-        query={},
-        job=_job(_pairs(properties)),
-    )
+def _templates(google: Google, project: str) -> Iterator[Found]:
+    for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
+        properties = mapping(item.get("properties")) or {}
+        yield Found(
+            kind="template",
+            name=str(item.get("name")),
+            zone="global",
+            state="",
+            labels=labels_of(properties),
+            created=moment(item.get("creationTimestamp")),
+            machine=None,
+            spot=False,
+            api="compute",
+            path=f"projects/{project}/global/instanceTemplates/{part(str(item.get('name')))}",
+            query={},
+            job=_job(_pairs(properties)),
+        )
 
 
-def _aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The items of a collection with the places that they are in: zones/us-central1-a."""
     token: object = None
     while True:
@@ -223,11 +236,13 @@ def _zone(name: str) -> str:
     return found[1] if found else ""
 
 
-def _labels(item: Mapping[str, Any]) -> dict[str, str]:
+def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a resource."""
     return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
 
 
-def _moment(text: object) -> datetime | None:
+def moment(text: object) -> datetime | None:
+    """A time as Google writes it."""
     return datetime.fromisoformat(str(text)) if text else None
 
 

@@ -40,6 +40,8 @@ class AwsParts:
     log: JobLog
     claims: ClaimTable | None
     repositories: Mapping[str, ImageRepository]
+    paid: Mapping[str, pulumi.Output[Any]]
+    """Of every target: `allowances`, or nothing."""
 
 
 def export_aws(
@@ -106,6 +108,7 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
         job_role=parts.roles.job_role_arn,
         execution_role=parts.roles.execution_role_arn,
         claim_table=parts.claims.name if parts.claims else None,
+        **parts.paid,
     )
     return promised(
         wired,
@@ -128,6 +131,8 @@ def _aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -
         execution_role_arn=arns["execution_role"],
         claim_table=arns["claim_table"],
         shares=section.queues[queue].shares,
+        allowances=arns.get("allowances"),
+        budget_stops=any(budget.stop for budget in section.budgets.values()),
     )
 
 

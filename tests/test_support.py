@@ -23,7 +23,7 @@ def test_units_that_take_long_come_first_and_stay_whole() -> None:
     items: list[Any] = [Item(order.TESTS / module, number) for module in modules for number in (1, 2)]
     order.pytest_collection_modifyitems(items)
     found = [(str(item.path.relative_to(order.TESTS)), item.number) for item in items]
-    expected = ["e2e/test_jobs.py", "e2e/test_queues.py", "e2e/test_gke.py", "engine/test_life.py", "accel/test_a.py"]
+    expected = ["e2e/test_gke.py", "e2e/test_jobs.py", "e2e/test_queues.py", "engine/test_life.py", "accel/test_a.py"]
     assert found == [(module, number) for module in expected for number in (1, 2)]
 
 

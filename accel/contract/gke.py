@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .allowances import Allowances
 from .model import SCHEMA, Contract
 
 POOL_LABEL = "accel.dev/pool"
@@ -97,3 +98,7 @@ class GkeTarget(Contract):
     jobset: bool = Field(default=False, description="the JobSet controller is installed")
     pools: dict[str, GkePool] = Field(description="pools that this queue may use, by the author's key")
     volumes: dict[str, GkeVolume] = Field(default_factory=dict[str, GkeVolume], description="by the author's key")
+    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    stop: str | None = Field(
+        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+    )

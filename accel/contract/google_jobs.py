@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .allowances import Allowances
 from .model import SCHEMA, Contract
 
 
@@ -21,6 +22,10 @@ class GoogleJobsGround(Contract):
     )
     reservation: str | None = Field(
         default=None, description="projects/<p>/zones/<z>/reservations/<r>, for jobs that are not Spot"
+    )
+    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    stop: str | None = Field(
+        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
     )
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .allowances import Allowances
 from .model import SCHEMA, Contract
 
 
@@ -21,6 +22,10 @@ class VmGround(Contract):
     tags: list[str] = Field(default_factory=list, description="network tags of machines, by which firewalls know them")
     labels: dict[str, str] = Field(default_factory=dict, description="of everything that jobs make")
     reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
+    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    stop: str | None = Field(
+        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+    )
 
 
 class TpuVmTarget(VmGround):

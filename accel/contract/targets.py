@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from .allowances import Allowances
 from .gke import GkeTarget
 from .google_jobs import GoogleBatchTarget, VertexTarget
 from .google_vms import GceTarget, TpuVmTarget
@@ -67,6 +68,10 @@ class AwsBatchTarget(Contract):
         default=None,
         description="of a fair-share queue: weight by share identifier, or by prefix*; absent: first in, first out",
     )
+    budget_stops: bool = Field(
+        default=False, description="a budget may stop new submissions: the claim table has a row that says so"
+    )
+    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
 
 
 class LocalTarget(Contract):

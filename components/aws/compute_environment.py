@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -158,6 +158,8 @@ class ComputeEnvironmentArgs:
     boot_scripts: Sequence[str] = ()
     """Run at first boot, after the user data of the spec."""
     tags: dict[str, str] = field(default_factory=dict[str, str])
+    stop_tags: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
+    """Of the environment itself: where the hooks see that a budget has stopped it."""
 
 
 class ComputeEnvironment(Component):
@@ -187,7 +189,7 @@ class ComputeEnvironment(Component):
             service_role=spec.service_role,
             compute_resources=_resources(spec, args, template, groups, close),
             update_policy=_update_policy(spec),
-            tags={**(adopted.tags if adopted else {}), **tag_of(spec.drain)},
+            tags={**(adopted.tags if adopted else {}), **tag_of(spec.drain), **args.stop_tags},
             region=args.region,  # for the hooks: of one whose creation failed, the state has no ARN
             # Batch moves desired vCPUs as jobs come and go; a value of ours would be drift after the first job
             # (https://github.com/hashicorp/terraform-provider-aws/issues/4788).

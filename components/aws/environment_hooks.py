@@ -35,7 +35,7 @@ def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBin
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         inputs = args.old_inputs or {}
-        spec = drains.get(args.name) or _tagged(inputs)
+        spec = drains.get(args.name) or drain_of(inputs)
         if pulumi.runtime.is_dry_run():
             pulumi.log.info(
                 f"{args.name}: once no queue names {args.id}, "
@@ -50,7 +50,7 @@ def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBin
         Draining(batch_of(inputs["region"]), args.id, spec, pulumi.log.info).run()
 
     def before_update(args: pulumi.ResourceHookArgs) -> None:
-        if pulumi.runtime.is_dry_run() and (said := _in_place(args.old_inputs or {}, args.new_inputs or {})):
+        if pulumi.runtime.is_dry_run() and (said := in_place(args.old_inputs or {}, args.new_inputs or {})):
             pulumi.log.info(f"{args.name}: {said}")
 
     def on_error(args: pulumi.ErrorHookArgs) -> bool:
@@ -67,7 +67,7 @@ def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBin
     )
 
 
-def _in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+def in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """What an update does to running jobs; None where it replaces no instance."""
     before: dict[str, Any] = old.get("computeResources") or {}
     after: dict[str, Any] = new.get("computeResources") or {}
@@ -83,7 +83,8 @@ def _in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     return f"AWS replaces its instances in place ({', '.join(changed)} changes); running jobs {jobs}"
 
 
-def _tagged(inputs: Mapping[str, Any]) -> DrainSpec:
+def drain_of(inputs: Mapping[str, Any]) -> DrainSpec:
+    """What the tag of an environment says, from its inputs; the default without one."""
     tags: dict[str, str] = inputs.get("tags") or {}
     jobs, _, minutes = tags.get(TAG, "").partition(" ")
     return DrainSpec.model_validate({"jobs": jobs, "timeout_min": minutes}) if minutes else DrainSpec()

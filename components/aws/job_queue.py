@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import pulumi
@@ -89,10 +89,13 @@ class JobQueueSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobQueueArgs:
-    """The spec, and the ARN of each environment that it names."""
+    """The spec, the ARN of each environment that it names, and tags and hooks of `stop_hooks()` where a budget stops
+    it."""
 
     spec: JobQueueSpec
     environment_arns: Mapping[str, pulumi.Input[str]]
+    stop_tags: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
+    hooks: pulumi.ResourceHookBinding | None = None
 
 
 class JobQueue(Component):
@@ -123,10 +126,12 @@ class JobQueue(Component):
                 for limit in spec.time_limits
             ],
             scheduling_policy_arn=self._policy(name, spec.fair_share) if spec.fair_share else None,
-            tags=(spec.adopted.tags or None) if spec.adopted else None,
+            tags={**(spec.adopted.tags if spec.adopted else {}), **args.stop_tags} or None,
             # AWS refuses to add a policy to a queue, and the provider's update leaves one that it shall remove.
             # https://docs.aws.amazon.com/batch/latest/APIReference/API_CreateJobQueue.html
-            opts=self.child(ignore_changes=kept(spec.adopted), replace_on_changes=["schedulingPolicyArn"]),
+            opts=self.child(
+                ignore_changes=kept(spec.adopted), replace_on_changes=["schedulingPolicyArn"], hooks=args.hooks
+            ),
         )
         self.arn = queue.arn
         self.finish()

@@ -26,6 +26,12 @@ READS = (
 )
 """Those of Batch have no resource level; limits of the account are no secret of a stack."""
 
+LEDGER = (
+    *("dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"),
+    *("dynamodb:Query", "dynamodb:UpdateItem"),
+)
+"""A transaction needs the actions of its parts, and none of its own. Source:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html"""
 ROWS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 
 PER_POLICY = 30
@@ -52,6 +58,8 @@ class SubmitPolicyArgs:
     """Of jobs, which their own definitions name."""
     log_group_arn: pulumi.Input[str]
     claim_table_arn: pulumi.Input[str] | None
+    ledger_arn: pulumi.Input[str] | None = None
+    """Of the table of allowances."""
 
 
 class SubmitPolicy(Component):
@@ -126,4 +134,6 @@ def _rest(args: SubmitPolicyArgs, batch: pulumi.Output[str], published: pulumi.O
     ]
     if args.claim_table_arn is not None:
         statements.append(policies.allow(list(ROWS), args.claim_table_arn))
+    if args.ledger_arn is not None:
+        statements.append(policies.allow(list(LEDGER), args.ledger_arn))
     return statements

@@ -51,7 +51,7 @@ def delete(name: str) -> None:
     for what Google refuses, and where it takes too long."""
     requests: Any = import_module("requests")
     url = f"{(os.environ.get(OVERRIDE) or ROOT).rstrip('/')}/v2/{name}"
-    headers = {"Authorization": f"Bearer {_token()}"}
+    headers = {"Authorization": f"Bearer {token()}"}
     end, asked, last = time.monotonic() + PATIENCE_S, False, ""
     while time.monotonic() < end:
         verb, query = ("GET", None) if asked else ("DELETE", {"force": "true"})
@@ -70,7 +70,7 @@ def delete(name: str) -> None:
     raise pulumi.RunError(f"{name} is still there after {PATIENCE_S} s: {last}")
 
 
-def _token() -> str:
+def token() -> str:
     """Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
     if given := os.environ.get(GIVEN):
         return given

@@ -20,6 +20,7 @@ VERBS = {
     "submit": ("submit", "Submit the job of a file."),
     "offers": ("offers", "Show what could run a job where, at what price."),
     "cost": ("cost", "Show what a job costs at most."),
+    "spend": ("spend", "Show what teams may spend, and what jobs hold of it."),
     "ls": ("look", "List jobs."),
     "get": ("look", "Show jobs."),
     "explain": ("explain", "Say why a job waits or failed."),

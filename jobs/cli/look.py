@@ -10,6 +10,7 @@ from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
 from .progress import Progress
 from .report import say, warn
 from .settings import Settings, program
+from .spending import settle_ended
 from .verb import Verb
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     from .waiting import seen
 
     statuses = seen([job(text) for text in jobs])
+    settle_ended(statuses)
     rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:
         click.echo(json.dumps({field: value for field, value in rows[0].items() if field != "age"}, indent=2))
@@ -79,6 +81,7 @@ def ls(settings: Settings, to: str | None, ended: bool, limit: int) -> None:
             warn(f"target {name}: its jobs are missing here: {error.message}", settings)
     if faults and len(faults) == len(names):
         raise faults[0]
+    settle_ended(seen.values())
     newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
     show([status_row(status) for status in newest[:limit]], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
     if not newest and settings.output in ("table", "wide"):

@@ -19,6 +19,7 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None) -> None
     from .finding import reference, with_target
     from .report import warn
     from .sending import submitted
+    from .spending import held_again
 
     ref = reference(job)
     backend = with_target(ref, to, settings)
@@ -26,6 +27,9 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None) -> None
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
     caller = key if key is not None else keys.drawn()
     request = backend.again(ref, keys.submission_key(str(ref), caller))
+    if to is None:  # the job itself may say what this machine's history does not: whether its stack is stopped
+        backend = with_target(ref, request.target, settings)
     for warning in request.warnings:
         warn(warning, settings)
-    submitted(backend, request, caller, settings)
+    with held_again(ref, request, settings) as sender:
+        submitted(backend, request, caller, settings, sender=sender)

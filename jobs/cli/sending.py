@@ -8,6 +8,7 @@ import click
 from .quota import check
 from .report import say
 from .settings import Settings, program
+from .spending import Sender
 
 if TYPE_CHECKING:
     from ..backend import Backend, JobRef, Request
@@ -16,19 +17,25 @@ if TYPE_CHECKING:
 
 
 def submitted(
-    backend: "Backend", request: "Request", caller: str, settings: Settings, unknown: "tuple[str, ...] | list[str]" = ()
+    backend: "Backend",
+    request: "Request",
+    caller: str,
+    settings: Settings,
+    unknown: "tuple[str, ...] | list[str]" = (),
+    sender: Sender | None = None,
 ) -> "JobRef":
     """Submits, notes it in the history, and prints the reference in the form that was asked for."""
     from ..errors import CloudSilent, Interrupted
 
     again = f"the same command with --key {caller} finds the job if it was made, and makes it if not"
+    sender = sender or Sender()
     try:
-        ref = backend.submit(request)
+        ref = sender.send(backend, request)
     except KeyboardInterrupt:
         raise Interrupted("interrupted while submitting; the job may have been made", again) from None
     except CloudSilent as silent:
         raise CloudSilent(silent.message, again) from silent
-    _noted(ref, request, caller)
+    _noted(ref, request, caller, sender)
     if settings.output in ("json", "jsonl"):
         click.echo(json.dumps(_row(ref, request, caller), indent=2 if settings.output == "json" else None))
     else:
@@ -42,7 +49,7 @@ def submitted(
 
 
 def send_all(
-    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str]
+    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str], sender: Sender
 ) -> "list[JobRef]":
     """Submits many, and prints the references in the order of the files as they are made.
 
@@ -55,7 +62,7 @@ def send_all(
 
     def made(number: int, ref: "JobRef") -> None:
         request = items[number][1]
-        _noted(ref, request, caller)
+        _noted(ref, request, caller, sender)
         rows.append(_row(ref, request, caller))
         if settings.output == "jsonl":
             click.echo(json.dumps(rows[-1]))
@@ -69,7 +76,7 @@ def send_all(
     if settings.output in ("table", "wide"):
         say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
     with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
-        sent = submit_all(items, submits_per_s=rate, made=made, stopping=stopping)
+        sent = submit_all(items, submits_per_s=rate, made=made, stopping=stopping, send=sender.send)
     if settings.output == "json":
         click.echo(json.dumps(rows, indent=2))
     _checked(sent, len(items), caller)
@@ -133,10 +140,10 @@ def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
     return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
 
 
-def _noted(ref: "JobRef", request: "Request", caller: str) -> None:
+def _noted(ref: "JobRef", request: "Request", caller: str, sender: Sender) -> None:
     from . import history
 
     try:
-        history.append(str(ref), request.name, request.target, caller)
+        history.append(str(ref), request.name, request.target, caller, sender.note(request))
     except OSError as error:
         say(f"the job is not in the history of this machine: {error}")

@@ -75,6 +75,7 @@ def submit(
     from ..errors import BadInput
     from .finding import targets
     from .sending import check_quotas, send_all, submitted, to_the_end
+    from .spending import held
 
     documents = [document for file in files for document in read_all(file)]
     for document in documents:
@@ -95,11 +96,13 @@ def submit(
         shown = [_hidden(_request(request)) for _, request in items]
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    unknown = [] if no_quota else check_quotas(list(zip(jobs, items, strict=True)), settings)
-    if len(items) > 1:
-        refs = send_all(items, caller, rate, settings, unknown)
-    else:
-        refs = [submitted(*items[0], caller, settings, unknown)]
+    pairs = list(zip(jobs, items, strict=True))
+    unknown = [] if no_quota else check_quotas(pairs, settings)
+    with held(pairs, known, settings) as sender:
+        if len(items) > 1:
+            refs = send_all(items, caller, rate, settings, unknown, sender)
+        else:
+            refs = [submitted(*items[0], caller, settings, unknown, sender)]
     if then_to:
         from .then import run
 

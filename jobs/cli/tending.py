@@ -8,6 +8,7 @@ from ..registry import of_target
 from . import finding
 from .report import say, warn
 from .settings import Settings
+from .spending import settle_ended
 
 LIMIT = 1000
 """Jobs of a target that are tended in one round."""
@@ -26,6 +27,7 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None) -> list[St
             statuses.append(backend.tend(ref, say))
         except (CloudSilent, NotFound) as error:
             warn(f"{ref}: {error.message}", settings)
+    settle_ended(statuses)
     return statuses
 
 

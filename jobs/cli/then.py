@@ -46,6 +46,7 @@ def run(
     from ..errors import Interrupted, WaitedTooLong
     from .logs import stream
     from .sending import submitted, to_the_end
+    from .spending import held
     from .waiting import described, end, wait_for
 
     try:
@@ -62,7 +63,8 @@ def run(
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
     for warning in request.warnings:
         warn(warning, settings)
-    again = submitted(elsewhere, request, caller, settings)
+    with held([(job, (elsewhere, request))], known, settings) as sender:
+        again = submitted(elsewhere, request, caller, settings, sender=sender)
     to_the_end([(again, elsewhere)], follow, timeout)
 
 

@@ -7,6 +7,7 @@ from ..backend import Backend, JobRef, Many, Phase, Status, Tended
 from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
 from .report import say
 from .settings import program
+from .spending import settle_ended
 
 FIRST_S = 0.1
 GROWTH = 1.5
@@ -45,6 +46,7 @@ def wait_for(
                 if status.phase.ended:
                     waiting.remove((ref, backend))
             if not waiting:
+                settle_ended(last.values())
                 return [last[ref] for ref, _ in jobs]
             left = None if give_up is None else give_up - clock()
             if left is not None and left <= 0:

@@ -15,6 +15,11 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
                                 job of Vertex AI, which starts anew, or KEY/replicas/workerpool1-0, a worker that does.
     POST   /sandbox-api/batch   {"agent": false}, {"end": TASK, "exitCode": 50002} and others: batch.py.
     GET    /sandbox-api/faults  the plans, how often each fired, and what is out of stock; DELETE ends them.
+    POST   /sandbox-api/spend   {"budget": NAME, "actual": 950}: what the budget's topic is told; billing.py.
+    GET    /sandbox-api/functions  the calls of Cloud Run functions; functions.py.
+    POST   /sandbox-api/sizes   {"projects/P/zones/Z/instanceGroupManagers/N": 2}: what the sandbox's autoscaler has
+                                made of groups of node pools.
+    GET    /computeMetadata/v1/...  the metadata server of a function.
     POST   /oauth2.googleapis.com/token  a token, for whatever grant.
     GET    /openidconnect.googleapis.com/v1/userinfo  whose token it is.
     GET    /cloudquotas.googleapis.com/v1/...  what the project may use: quotas.py.
@@ -31,7 +36,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from . import USER, batch, quotas, token
+from . import USER, batch, billing, functions, node_pools, quotas, token
 from .api import PREEMPT, Found, answer, authorized
 from .errors import Refused
 from .faults import Plan
@@ -106,6 +111,16 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
                 elif parts.path == "/sandbox-api/batch":
                     with world.lock:
                         made = batch.control(world, json.loads(body or b"{}"))
+                elif parts.path == "/sandbox-api/spend":
+                    with world.lock:
+                        made = billing.spend(world, json.loads(body or b"{}"))
+                elif parts.path == "/sandbox-api/functions":
+                    with world.lock:
+                        made = {"calls": json.loads(json.dumps(functions.calls(world)))}
+                elif parts.path == "/sandbox-api/sizes":
+                    made = node_pools.resized(world, json.loads(body))
+                elif parts.path.startswith(functions.METADATA):
+                    made = functions.metadata(world, parts.path, self.headers.get("Metadata-Flavor"))
                 elif parts.path == "/sandbox-api/faults":
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":

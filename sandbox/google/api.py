@@ -11,11 +11,13 @@ from . import (
     PROJECT_NUMBER,
     accounts,
     batch,
+    billing,
     capacity,
     compute,
     container,
     firestore,
     firestore_documents,
+    functions,
     group_methods,
     images,
     instance_life,
@@ -43,11 +45,13 @@ DOCUMENTS = (
     *("serviceusage.v1", "storage.v1", "file.v1", "artifactregistry.v1", "secretmanager.v1"),
     *("tpu.v2", "logging.v2", "oslogin.v1", "batch.v1", "pubsub.v1"),
     *("aiplatform.v1", "firestore.v1"),
+    *("billingbudgets.v1", "cloudbilling.v1", "monitoring.v3", "cloudfunctions.v2", "run.v2"),
 )
 _MODULES = (
     *(accounts, compute, container, node_pools, tpu, logging, oslogin),
     *(instances, templates, group_methods, images, capacity, quotas),
     *(batch, pubsub, secret_versions, vertex, firestore),
+    *(billing, functions),
 )
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
@@ -254,6 +258,7 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **vertex.OWN,
     **firestore.OWN,
     **firestore_documents.OWN,
+    **billing.OWN,
 }
 
 

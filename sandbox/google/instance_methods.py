@@ -275,6 +275,6 @@ OWN: dict[str, Callable[[Call, Collection], Any]] = {
     f"{_AT}.update": unserved,
     **{
         f"compute.{kind}.aggregatedList": aggregated
-        for kind in ("instances", "disks", "instanceGroupManagers", "reservations", "futureReservations")
+        for kind in ("addresses", "disks", "futureReservations", "instanceGroupManagers", "instances", "reservations")
     },
 }

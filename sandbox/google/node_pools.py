@@ -4,7 +4,7 @@ import secrets
 
 from .compute import offered
 from .errors import Refused
-from .world import Call, Collection, Json
+from .world import Call, Collection, Json, World
 
 VERSIONS = ("1.36.4-gke.1082000", "1.35.7-gke.1222000", "1.34.9-gke.1655001")
 """The defaults of the channels rapid, regular and stable, as
@@ -148,10 +148,30 @@ def _updated(call: Call, item: Json) -> Json:
     return made
 
 
+def _autoscaled(call: Call, item: Json) -> Json:
+    """Source of the wording: https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554"""
+    asked = call.body["autoscaling"]
+    if asked.get("enabled") and not (asked.get("maxNodeCount") or asked.get("totalMaxNodeCount")):
+        said = (
+            "Node_pool_autoscaling.max_node_count and node_pool_autoscaling.total_max_node_count cannot be both set to"
+        )
+        raise Refused(400, f"{said} zero.")
+    return {"autoscaling": asked}
+
+
 def _sized(call: Call, item: Json) -> Json:
     """The size of each zone's group: a pool's own `initialNodeCount` stays."""
     for url in item["instanceGroupUrls"]:
         call.world.items[f"compute/{url.partition('/compute/v1/')[2]}"]["targetSize"] = int(call.body["nodeCount"])
+    return {}
+
+
+def resized(world: World, sizes: dict[str, int]) -> Json:
+    """What /sandbox-api/sizes answers; groups that are gone meanwhile are passed over."""
+    with world.lock:
+        for path, size in sizes.items():
+            if group := world.items.get(f"compute/{path}"):
+                group["targetSize"] = size
     return {}
 
 
@@ -176,7 +196,7 @@ COLLECTIONS = (
 )  # fmt: skip
 CHANGES = {
     f"{_POOLS}.update": _updated,
-    f"{_POOLS}.setAutoscaling": lambda call, item: {"autoscaling": call.body["autoscaling"]},
+    f"{_POOLS}.setAutoscaling": _autoscaled,
     f"{_POOLS}.setManagement": lambda call, item: {"management": call.body["management"]},
     f"{_POOLS}.setSize": _sized,
 }

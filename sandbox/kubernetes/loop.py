@@ -62,6 +62,7 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
         machines.tick(pools, now)
         provisioning.tick(now)
         autoscaler.tick(now)
+        google.resize(machines.sizes())
         drivers.tick(pools, now)
 
     threads = [

@@ -74,6 +74,11 @@ class Machines:
     def coming(self, group: Group) -> int:
         return sum(growth.count for growth in self._growths if growth.group == group)
 
+    def sizes(self) -> dict[str, int]:
+        """Nodes that are there or on their way, by the path of the group: of pools that are autoscaled."""
+        groups = [group for pool in self.pools if pool.autoscaling for group in pool.groups]
+        return {group.manager: len(self.members(group)) + self.coming(group) for group in groups}
+
     def grow(self, group: Group, count: int, settings: Settings, request: str = "") -> Growth:
         """Order nodes; they are there after a while, unless the pool is out of stock then."""
         growth = Growth(group, count, settings.now() + settings.scale_up_s, request=request)

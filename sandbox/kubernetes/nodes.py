@@ -58,6 +58,11 @@ class Group:
         project = f"https://www.googleapis.com/compute/v1/projects/{self.pool.project}"
         return f"{project}/zones/{self.zone}/instanceGroups/{self.name}-grp"
 
+    @property
+    def manager(self) -> str:
+        """The group's path below an API's version."""
+        return f"projects/{self.pool.project}/zones/{self.zone}/instanceGroupManagers/{self.name}-grp"
+
     def holds(self, node: Object) -> bool:
         labels = node["metadata"].get("labels", {})
         return labels.get(POOL_LABEL) == self.pool.name and labels.get(ZONE_LABEL) == self.zone

@@ -17,6 +17,7 @@ class Google:
         self._url, self._token = url.rstrip("/"), home / "google-token"
         self._http = requests.Session()
         self._http.trust_env = False
+        self._sizes: dict[str, int] = {}
 
     def pools(self) -> list[Pool]:
         """All node pools that are there or nearly; one that is not autoscaled with the size it was given last."""
@@ -31,6 +32,12 @@ class Google:
     def out_of_stock(self) -> set[str]:
         """Machine types, alone or as ZONE/TYPE, that cannot be had."""
         return set(self._get("sandbox-api/faults").get("stockout") or [])
+
+    def resize(self, sizes: dict[str, int]) -> None:
+        """Tells it what its autoscaler has made of groups, by their paths; those that are as before are left out."""
+        if changed := {path: size for path, size in sizes.items() if self._sizes.get(path) != size}:
+            self._http.post(f"{self._url}/sandbox-api/sizes", json=changed, timeout=_TIMEOUT_S).raise_for_status()
+        self._sizes = sizes
 
     def _sized(self, body: dict[str, Any]) -> dict[str, Any]:
         """A pool's initialNodeCount stays what it was; its groups have what it was set to."""

@@ -70,6 +70,7 @@ class Kind:
     moving: frozenset[str] = frozenset()  # outputs that an update changes, unless only of tags
     texts: frozenset[str] = frozenset()  # JSON to Pulumi, structures to the API
     unknown: frozenset[str] = frozenset()  # properties of the API alone
+    tagged: str = ""  # the resource type under which EC2's create call takes tags
     taggable: bool = True
     regional: bool = True
 

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pulumi
 
+from accel.budget.spending import Limit
 from components.aws.adopted import AdoptedEnvironment
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
+from components.aws.budget import Budget, BudgetSpec
+from components.aws.budget_stop import BudgetStop, BudgetStopArgs, BudgetStopSpec
 from components.aws.claim_table import ClaimTable, ClaimTableSpec
 from components.aws.compute_environment import (
     ComputeEnvironment,
@@ -21,11 +24,13 @@ from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, L
 from components.aws.monitoring import Monitoring, MonitoringArgs, MonitoringSpec
 from components.aws.network import Network, NetworkArgs, NetworkSpec
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
+from components.aws.spend_ledger import SpendLedger, SpendLedgerSpec
 from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 from components.base import Component
 from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
 from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
 from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
+from tests.components.gcp import budget_makers as google_budgets
 from tests.components.gcp import capacity_makers as google_capacity
 from tests.components.gcp import job_makers as google_jobs
 from tests.components.gcp import makers as google
@@ -98,6 +103,28 @@ def monitoring(name: str, spec: MonitoringSpec) -> Monitoring:
     return Monitoring(name, args)
 
 
+def budget(name: str, **changed: object) -> Budget:
+    values = {"amount": 1000, "recipients": {"emails": ["ml@company.com"]}, **changed}
+    return Budget(name, BudgetSpec.model_validate(values))
+
+
+def budget_stop(name: str) -> BudgetStop:
+    args = BudgetStopArgs(
+        spec=BudgetStopSpec(),
+        region="us-east-1",
+        limits={"gpus": Limit("gpus", 1.0, "actual", 3600)},
+        budget_names={"gpus": out("gpus-1a2b3c4")},
+        budget_topic_arns={"gpus": out("arn:aws:sns:us-east-1:111122223333:gpus")},
+        queue_arns={"gpu": out(QUEUE)},
+        environment_arns={"spot": out("arn:aws:batch:us-east-1:111122223333:compute-environment/spot")},
+        claim_table=out("claims"),
+        claim_table_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/claims"),
+        emails=["ml@company.com"],
+        topic_arns=["arn:aws:sns:us-east-1:111122223333:mine"],
+    )
+    return BudgetStop(name, args)
+
+
 def published(name: str) -> PublishedTargets:
     spec = PublishedTargetsSpec(path=f"/accel/{name}/targets")
     return PublishedTargets(name, PublishedTargetsArgs(spec=spec, targets={"gpu": out("{}")}))
@@ -146,9 +173,16 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     **google_vms.MAKERS,
     **google_capacity.MAKERS,
     **google_jobs.MAKERS,
+    **google_budgets.MAKERS,
     **{f"in-cluster-{key}": maker for key, maker in IN_CLUSTERS.items()},
     "batch-roles": roles,
+    "budget": budget,
+    "budget-that-stops": lambda name: budget(
+        name, stop={"at": 1.2}, credits=False, filters={"tags": {"accel:stack": ["prod"]}}
+    ),
+    "budget-stop": budget_stop,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
+    "spend-ledger": lambda name: SpendLedger(name, SpendLedgerSpec()),
     "compute-environment": lambda name: environment(name, OnDemandSpec(instance_types=["g5"], max_vcpus=64)),
     "compute-environment-cluster": lambda name: environment(
         name, OnDemandSpec(instance_types=["p4d.24xlarge"], max_vcpus=192, placement="cluster", efa=True)

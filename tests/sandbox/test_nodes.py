@@ -33,6 +33,8 @@ class Google(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.pools: list[dict[str, Any]] = []
         self.sizes: dict[str, int] = {}
+        self.made: dict[str, int] = {}
+        """What the autoscaler has told of groups, by their paths."""
         self.stockout: list[str] = []
         self.broken = False
         super().__init__(("127.0.0.1", 0), _handler(self))
@@ -67,6 +69,10 @@ def _handler(google: Google) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            google.made |= json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
@@ -250,6 +256,8 @@ def test_pods_share_the_node_that_they_bring(sandbox: Sandbox) -> None:
         f"https://www.googleapis.com/compute/v1/projects/accel-sandbox/zones/{ZONE}/instanceGroups/gke-ml-shared-grp"
     )
     assert f"pod triggered scale-up: [{{{group} 0->1 (max: 2)}}]" in sandbox.events("TriggeredScaleUp", job)
+    manager = f"projects/accel-sandbox/zones/{ZONE}/instanceGroupManagers/gke-ml-shared-grp"
+    assert sandbox.google.made[manager] == 1, "Google's side knows what the autoscaler has made"
 
 
 def test_what_no_node_can_hold_brings_none(sandbox: Sandbox) -> None:

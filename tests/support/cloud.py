@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from sandbox.cloud import ACCOUNT_ID
+
 from .engine import Sandbox
 
 OWN = [{"Key": "Path", "Option": "Recursive", "Values": ["/accel"]}]
@@ -45,6 +47,7 @@ def listing(sandbox: Sandbox, region: str) -> dict[str, list[str]]:
         "log groups": ids(logs.describe_log_groups(), "logGroups", "logGroupName"),
         "log policies": ids(logs.describe_resource_policies(), "resourcePolicies", "policyName"),
         "metric filters": ids(logs.describe_metric_filters(), "metricFilters", "filterName"),
+        "budgets": ids(sandbox.client("budgets").describe_budgets(AccountId=ACCOUNT_ID), "Budgets", "BudgetName"),
         "rules": ids(events.list_rules(), "Rules", "Name"),
         "topics": ids(sns.list_topics(), "Topics", "TopicArn"),
         "subscriptions": ids(sns.list_subscriptions(), "Subscriptions", "SubscriptionArn"),

@@ -16,6 +16,8 @@ CALLS: dict[str, dict[str, Any]] = {
         "arn": "arn:aws:iam::111122223333:root",
     },
     "aws:index/getPartition:getPartition": {"partition": "aws"},
+    "gcp:organizations/getBillingAccount:getBillingAccount": {"currencyCode": "USD", "open": True},
+    "gcp:organizations/getProject:getProject": {"number": "210020003000", "projectId": "ml-dev-1234"},
 }
 """What functions answer, by token."""
 

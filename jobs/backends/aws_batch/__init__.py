@@ -45,6 +45,10 @@ class AwsBatchBackend:
         from .submit import submit
 
         table = self._target.claim_table if self._target else None
+        if table and self._target and self._target.budget_stops:
+            from .stopped import refuse
+
+            refuse(self._clients, table)
         if table is None:
             return submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
         return submit(request, self._clients, TableClaims(self._clients.dynamodb, table))

@@ -50,6 +50,8 @@ class Clients:
         self.registering = threading.Lock()
         self.registered: dict[str, float] = {}
         """When which definition was last known to be there, by now() of patience."""
+        self.looked: dict[str, float] = {}
+        """When which claim table last had no stop, by now() of patience."""
 
     @cached_property
     def batch(self) -> Client:

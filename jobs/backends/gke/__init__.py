@@ -54,6 +54,11 @@ class GkeBackend:
         """The one job of request.key. See submit.py."""
         from .submit import submit
 
+        if self._target and self._target.stop:
+            from ...google_api import Google
+            from ..google_stop import refuse
+
+            refuse(Google(self._clusters.timing), self._target)
         if self._rate is not None:
             self._rate.turn()
         return submit(request, self._clusters.api)

@@ -53,8 +53,10 @@ class GoogleBatchBackend:
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
+        from ..google_stop import refuse
         from .submit import submit
 
+        refuse(self._google, self._target)
         return submit(request, self._google, self._rate.turn if self._rate is not None else lambda: None)
 
     def threads(self, submits_per_s: int | None = None) -> int:

@@ -53,8 +53,10 @@ class VertexBackend:
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
+        from ..google_stop import refuse
         from .submit import submit
 
+        refuse(self._google, self._target)
         return submit(request, self._google, self._claims(request), self._timing, self._rate.turn)
 
     def _claims(self, request: Request) -> "Claims":

@@ -17,6 +17,7 @@ from ...google_api import Google
 from ...job import Job
 from ...keys import content_hash, platform_name
 from ...timing import Timing, pause
+from ..google_stop import refuse
 from . import marks
 from .advance import advance, ask, look, take_back
 from .control import NoCapacity, Seen
@@ -76,6 +77,7 @@ class VmBackend:
         Raises BadInput where the key is another job's; CloudRefused where nothing was made; CloudSilent where that is
         not known: submit the same key again.
         """
+        refuse(self.google, self.target)
         wanted = new_record(request)
         refused, generation = self._submitted(wanted)
         if refused and generation is None:

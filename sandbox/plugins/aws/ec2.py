@@ -112,6 +112,9 @@ def create_flow_log(cloud: Cloud, state: State, old: State) -> State:
     }
     source = next(name for name in kinds if state.get(name))
     sent = {name: value for name, value in state.items() if cloud.spelling("create_flow_logs", name)}
+    if state.get("tagsAll"):
+        pairs = [{"key": key, "value": value} for key, value in state["tagsAll"].items()]
+        sent["tagSpecifications"] = [{"resourceType": "vpc-flow-log", "tags": pairs}]
     return cloud.call("create_flow_logs", ResourceIds=[state[source]], ResourceType=kinds[source], **sent)
 
 

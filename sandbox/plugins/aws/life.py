@@ -49,6 +49,9 @@ def _run(step: Step, cloud: Cloud, kind: Kind, state: State, old: State, found: 
                 raise Unmapped(f"property {name} is not mapped to {step.op}")
         if step is kind.create and state.get("tagsAll") and cloud.spelling(step.op, "tags"):
             sent["tags"] = state["tagsAll"]
+    if step is kind.create and kind.tagged and state.get("tagsAll"):
+        pairs = [{"key": key, "value": value} for key, value in state["tagsAll"].items()]
+        sent["tagSpecifications"] = [{"resourceType": kind.tagged, "tags": pairs}]
     return cloud.call(step.op, **{**sent, **(filled(dict(step.params), state, found) or {})})
 
 
@@ -113,7 +116,7 @@ def create(account: Account, kind: Kind, inputs: State) -> tuple[str, State]:
         for step in kind.sets:
             if not step.on or any(state.get(name) is not None for name in step.on):
                 _run(step, cloud, kind, state, {}, found)
-        tagged = kind.create.spread and cloud.spelling(kind.create.op, "tags")
+        tagged = kind.tagged or (kind.create.spread and cloud.spelling(kind.create.op, "tags"))
         if kind.tag and state.get("tagsAll") and not tagged:
             _run(kind.tag, cloud, kind, _retagged({}, state), {}, found)
         if kind.sets:

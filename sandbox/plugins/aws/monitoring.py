@@ -115,7 +115,7 @@ def raw_delivery(cloud: Cloud, new: State, old: State) -> None:
     cloud.call("set_subscription_attributes", **call)
 
 
-_FUNCTION = ("description", "handler", "role", "runtime", "timeout", "memorySize", "environment")
+_FUNCTION = ("description", "handler", "role", "runtime", "timeout", "memorySize", "environment", "loggingConfig")
 
 
 def _zipped(code: State) -> bytes:

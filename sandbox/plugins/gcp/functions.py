@@ -72,9 +72,17 @@ def _zones(google: Google, args: State, config: State) -> State:
     return {"id": f"projects/{project}/regions/{region}", "project": project, "region": region, "names": sorted(names)}
 
 
+def _billing_account(google: Google, args: State, config: State) -> State:
+    account = str(args.get("billingAccount")).rpartition("/")[2]
+    found = google.call("GET", "cloudbilling", f"billingAccounts/{account}")
+    shown = {"billingAccount": account, "displayName": found["displayName"], "open": found["open"]}
+    return {"id": account, **shown, "name": found["name"], "currencyCode": found["currencyCode"], "projectIds": []}
+
+
 FUNCTIONS: dict[str, Callable[[Google, State, State], State]] = {
     "gcp:organizations/getProject:getProject": _project,
     "gcp:organizations/getClientConfig:getClientConfig": _client,
+    "gcp:organizations/getBillingAccount:getBillingAccount": _billing_account,
     "gcp:compute/getImage:getImage": _image,
     "gcp:compute/getZones:getZones": _zones,
     "gcp:container/getEngineVersions:getEngineVersions": _versions,

@@ -23,6 +23,11 @@ BASES = {
     "pubsub": "pubsub.googleapis.com/v1",
     "firestore": "firestore.googleapis.com/v1",
     "aiplatform": "aiplatform.googleapis.com/v1",
+    "billingbudgets": "billingbudgets.googleapis.com/v1",
+    "monitoring": "monitoring.googleapis.com/v3",
+    "cloudfunctions": "cloudfunctions.googleapis.com/v2",
+    "run": "run.googleapis.com/v2",
+    "cloudbilling": "cloudbilling.googleapis.com/v1",
 }
 _PASSING = {429, 500, 502, 503}
 _ATTEMPTS = 4
@@ -66,7 +71,8 @@ class Google:
         return answer.json() if answer.content else {}
 
     def _send(self, http: str, api: str, path: str, body: Any, query: Json) -> requests.Response:
-        data, sent = (body.encode(), None) if isinstance(body, str) else (None, body)
+        data, sent = (body, None) if isinstance(body, (str, bytes)) else (None, body)
+        data = data.encode() if isinstance(data, str) else data
         where, headers = f"{self.url}/{BASES[api]}/{path}", {"Authorization": f"Bearer {self.token}"}
         return requests.request(http, where, params=query, json=sent, data=data, headers=headers, timeout=60)
 

@@ -1,11 +1,13 @@
 """The types that are more, or less, than one resource of a collection."""
 
+import io
+import zipfile
 from typing import Any
 from urllib.parse import quote
 
 from ..mapping import Unmapped
 from ..resource import State
-from . import gke, groups, machines, managed, members
+from . import billing, gke, groups, machines, managed, members
 from .life import Kind, Own, address, body, finished, formatted, outputs, seen
 from .rest import Google, GoogleError, Json
 
@@ -145,12 +147,22 @@ def _quoted(name: str) -> str:
 
 
 def create_object(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    if "source" in inputs or "content" not in inputs:
-        raise Unmapped("property source is not mapped: the sandbox takes an object's content only")
-    google.call("POST", "upload", f"b/{inputs['bucket']}/o", inputs["content"], uploadType="media", name=inputs["name"])
+    data = inputs["content"] if "content" in inputs else _packed(inputs["source"])
+    google.call("POST", "upload", f"b/{inputs['bucket']}/o", data, uploadType="media", name=inputs["name"])
     if patch := body(kind, {n: v for n, v in inputs.items() if n != "name"}):
         google.call("PATCH", "storage", f"b/{inputs['bucket']}/o/{_quoted(inputs['name'])}", patch)
     return finish_object(google, kind, inputs)
+
+
+def _packed(source: Json) -> bytes:
+    """An archive of text assets, as the engine hands it on."""
+    if "assets" not in source:
+        raise Unmapped("property source is not mapped: the sandbox takes content, and archives of text assets")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path, asset in sorted(source["assets"].items()):
+            archive.writestr(zipfile.ZipInfo(path), asset["text"])
+    return packed.getvalue()
 
 
 def finish_object(google: Google, kind: Kind, state: State) -> tuple[str, State]:
@@ -180,6 +192,13 @@ def delete_object(google: Google, kind: Kind, id: str, outs: State) -> None:
         google.call("DELETE", "storage", at)
 
 
+_NAMED = Own(
+    create=billing.create_named,
+    read=billing.read_named,
+    update=billing.update_named,
+    delete=billing.delete_named,
+    finish=billing.finish_named,
+)
 ACTS = {
     "cluster": Own(create=gke.create_cluster, update=gke.update_cluster, delete=gke.delete_cluster),
     "pool": Own(create=gke.create_pool, read=gke.read_pool, update=gke.update_pool, finish=gke.finish_pool),
@@ -211,6 +230,9 @@ ACTS = {
     "topic": Own(create=managed.create_topic),
     "field": Own(create=managed.create_field, read=managed.read_field, delete=managed.delete_field),
     "tensorboard": Own(create=managed.create_tensorboard),
+    "budget": _NAMED,
+    "channel": _NAMED,
+    "function": Own(create=billing.create_function),
     "reservation": Own(update=resize_reservation),
     "bucket": Own(delete=delete_bucket),
     "object": Own(

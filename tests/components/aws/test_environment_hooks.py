@@ -102,8 +102,8 @@ def test_says_what_is_left(batch: Batch, said: str, monkeypatch: pytest.MonkeyPa
 
 def test_the_spec_is_found_again_in_the_tag() -> None:
     spec = DrainSpec(jobs="terminate", timeout_min=7)
-    assert environment_hooks._tagged({"tags": environment_hooks.tag_of(spec)}) == spec
-    assert environment_hooks._tagged({}) == DrainSpec()
+    assert environment_hooks.drain_of({"tags": environment_hooks.tag_of(spec)}) == spec
+    assert environment_hooks.drain_of({}) == DrainSpec()
 
 
 def test_only_a_refused_delete_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from components.gcp.claim_database import ClaimDatabase, ClaimDatabaseArgs, Clai
 from components.gcp.image_repository import GcpImageRepositorySpec, ImageRepository, ImageRepositoryArgs
 from components.gcp.job_notifications import JobNotifications, JobNotificationsArgs, JobNotificationsSpec
 from components.gcp.persistent_resource import PersistentResource, PersistentResourceArgs, PersistentResourceSpec
+from components.gcp.spend_ledger import GcpSpendLedgerSpec, SpendLedger, SpendLedgerArgs
 from components.gcp.tensorboard import Tensorboard, TensorboardArgs, TensorboardSpec
 from components.gcp.vertex_jobs import VertexJobs, VertexJobsArgs, VertexJobsSpec
 from tests.support.gcp import PROJECT
@@ -46,6 +47,10 @@ def vertex_jobs(name: str, tensorboard: bool = False, **values: object) -> Verte
     return VertexJobs(name, VertexJobsArgs(spec=spec, tensorboard=tensorboard, **HERE))
 
 
+def spend_ledger(name: str, **values: object) -> SpendLedger:
+    return SpendLedger(name, SpendLedgerArgs(spec=GcpSpendLedgerSpec.model_validate(values), **HERE))
+
+
 def claim_database(name: str, **values: object) -> ClaimDatabase:
     return ClaimDatabase(name, ClaimDatabaseArgs(spec=ClaimDatabaseSpec.model_validate(values), **HERE))
 
@@ -77,6 +82,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
         name, account={"repositories": ["projects/other/locations/us/repositories/images"]}
     ),
     "vertex-claims": claim_database,
+    "google-spend-ledger": spend_ledger,
     "vertex-tensorboard": tensorboard,
     "vertex-persistent-resource": persistent_resource,
     "vertex-persistent-resource-growing": lambda name: persistent_resource(

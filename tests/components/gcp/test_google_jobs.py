@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from accel.contract import claims
+from accel.contract import allowances, claims
 from components.gcp.batch_jobs import TAG
 from components.gcp.image_repository import repository_id
 from components.gcp.persistent_resource import PersistentPoolSpec
@@ -103,6 +103,16 @@ def test_claims_expire() -> None:
     field = seen.one("firestore/field:Field").inputs
     assert (field["collection"], field["field"], field["ttlConfig"]) == (claims.COLLECTION, claims.EXPIRES, {})
     kept = gcp.run(lambda: makers.claim_database("claims", protect=True)).one("firestore/database:Database")
+    assert (kept.protect, kept.inputs["deleteProtectionState"]) == (True, "DELETE_PROTECTION_ENABLED")
+
+
+def test_what_is_settled_expires_and_the_ledger_stays() -> None:
+    seen = gcp.run(lambda: makers.spend_ledger("ledger", location="nam5"))
+    database = seen.one("firestore/database:Database").inputs
+    assert (database["locationId"], database["type"]) == ("nam5", "FIRESTORE_NATIVE")
+    field = seen.one("firestore/field:Field").inputs
+    assert (field["collection"], field["field"], field["ttlConfig"]) == (allowances.HOLDS, allowances.EXPIRES, {})
+    kept = gcp.run(lambda: makers.spend_ledger("ledger", protect=True)).one("firestore/database:Database")
     assert (kept.protect, kept.inputs["deleteProtectionState"]) == (True, "DELETE_PROTECTION_ENABLED")
 
 

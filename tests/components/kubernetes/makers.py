@@ -30,6 +30,7 @@ from components.kubernetes.queueing import (
     QueueingSpec,
     check_name,
 )
+from components.kubernetes.stop_access import StopAccess, StopAccessArgs, StopAccessSpec
 from components.kubernetes.storage import (
     BucketVolume,
     DiskVolume,
@@ -169,6 +170,9 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "queueing": queueing,
     "provisioning-watchdog": watchdog,
     "local-queues": local_queues,
+    "stop-access": lambda name: StopAccess(
+        name, StopAccessArgs(spec=StopAccessSpec(queues=["training"]), email=out("stop@p.iam.gserviceaccount.com"))
+    ),
     "volume-disk": lambda name: volume(name, DiskVolume(size_gib=500, iops=6000)),
     "volume-disk-readers": lambda name: volume(
         name, DiskVolume(type="hyperdisk-ml", size_gib=500, access="many-readers", existing=DISK)

@@ -2,9 +2,11 @@
 
 from . import (
     ai_platform,
+    budgets,
     definitions,
     environments,
     gce_jobs,
+    gcp_budgets,
     gcp_capacity,
     gcp_gpus,
     gcp_jobs_ground,
@@ -39,6 +41,8 @@ CASES = (
     + gcp_tpu_jobs.CASES
     + gcp_vms.CASES
     + gcp_jobs_ground.CASES
+    + budgets.CASES
+    + gcp_budgets.CASES
     + gcp_capacity.CASES
     + gce_jobs.CASES
     + gke_clusters.CASES

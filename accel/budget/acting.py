@@ -1,0 +1,159 @@
+"""Stops a stack whose budget is crossed, step by step, and takes it back.
+
+Each step may be made twice: `look` is called for every notification, for those that are delivered twice, and on a
+schedule, which goes on with what is unfinished. What was there is saved before anything is changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accel.budget.levers import RUNNING, SUBMISSIONS, Change, Lever, LeverFailed, ordered
+from accel.budget.spending import Crossing, Limit, Reading, crossing
+from accel.budget.state import State, Store
+
+LEASE_S = 360
+"""Longer than a function may run: one that is killed keeps others out for so long."""
+
+
+class Busy(Exception):
+    """Somebody else is at work on this stack's stop."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did: one line each; `failures` are left for the next call."""
+
+    state: State
+    done: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    news: tuple[str, ...] = ()
+    """Of the failures, those that the call before did not have: people are told once, not at every attempt."""
+
+
+def look(
+    limits: Sequence[Limit], readings: Sequence[Reading], levers: Sequence[Lever], store: Store, now: float
+) -> Outcome:
+    """Stops the stack where a budget is over its line, or goes on with a stop that is unfinished. `now`: Unix seconds.
+
+    Raises Busy, and Moved where somebody else has changed the state meanwhile; call it again.
+    """
+    state, seen = store.load()
+    over = _over(limits, readings, state)
+    fresh = [each for each in over if not any(known.covers(each) for known in state.crossings)]
+    state = _with(state, fresh, now)
+    left = _left(state, levers, now)
+    if state.stopped is None or not (fresh or left):
+        return Outcome(state)
+    _free(state, now)
+    begun = fresh and SUBMISSIONS not in state.changes
+    known = state.failures
+    state = replace(state, changes=state.recorded([SUBMISSIONS]), failures=(), busy_until=now + LEASE_S)
+    seen = store.save(state, seen)
+    done = [SUBMISSIONS.text] if begun else []
+    for lever in left:
+        state, seen = _pulled(lever, state, store, seen, done)
+    state = replace(state, busy_until=None)
+    store.save(state, seen)
+    return Outcome(state, tuple(done), state.failures, tuple(each for each in state.failures if each not in known))
+
+
+def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
+    """Puts back what the stop changed, in the opposite order, submissions last. What is over its line now stops the
+    stack again only in the next period, or at a higher line.
+
+    With failures the stack stays stopped, and the next call goes on. Raises Busy and Moved.
+    """
+    state, seen = store.load()
+    if state.stopped is None:
+        return Outcome(state)
+    _free(state, now)
+    seen = store.save(replace(state, busy_until=now + LEASE_S), seen)
+    done: list[str] = []
+    failures: list[str] = []
+    left: list[Change] = []
+    by_kind = {lever.kind: lever for lever in levers}
+    for change in reversed(state.changes):
+        if change == SUBMISSIONS or not change.reversible:
+            continue
+        try:
+            if change.kind not in by_kind:
+                raise LeverFailed(f"{change.name}: there is no lever {change.kind} here")
+            other = by_kind[change.kind].restore(change)
+        except LeverFailed as failed:
+            failures.append(str(failed))
+            left.insert(0, change)
+        else:
+            done.append(f"left as it is: {other}" if other else f"restored: {change.text}")
+    if failures:
+        kept = (*(each for each in state.changes if each in left or each == SUBMISSIONS),)
+        state = replace(state, changes=kept, failures=tuple(failures))
+    else:
+        done.append("new submissions: taken again")
+        state = State(resumed=_remembered(state))
+    store.save(state, seen)
+    return Outcome(state, tuple(done), tuple(failures))
+
+
+def _over(limits: Sequence[Limit], readings: Sequence[Reading], state: State) -> list[Crossing]:
+    by_name = {reading.budget: reading for reading in readings}
+    found = [crossing(limit, by_name[limit.budget]) for limit in limits if limit.budget in by_name]
+    return [each for each in found if each and not any(known.covers(each) for known in state.resumed)]
+
+
+def _with(state: State, fresh: list[Crossing], now: float) -> State:
+    """The state, stopped by these too. Running work is stopped by the first that wants it."""
+    if not fresh:
+        return state
+    ends = [now + each.running_after_s for each in fresh if each.running_after_s is not None]
+    ends += [state.running_at] if state.running_at is not None else []
+    return replace(
+        state,
+        stopped=state.stopped or fresh[0].text,
+        since=state.since if state.since is not None else now,
+        crossings=(*state.crossings, *fresh),
+        running_at=min(ends, default=None),
+    )
+
+
+def _left(state: State, levers: Sequence[Lever], now: float) -> list[Lever]:
+    """The levers to be pulled now."""
+    running = state.running_at is not None and now >= state.running_at
+    return [
+        lever for lever in ordered(levers) if lever.kind not in state.finished and (running or lever.stage != RUNNING)
+    ]
+
+
+def _free(state: State, now: float) -> None:
+    if state.busy_until is not None and now < state.busy_until:
+        raise Busy(f"somebody is at work on it; at the latest in {state.busy_until - now:.0f} s it is free")
+
+
+def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]) -> tuple[State, Any]:
+    """Pulls one lever; the state as it is saved after that."""
+    failures: list[str] = []
+    try:
+        changes = lever.plan()
+    except LeverFailed as failed:
+        return replace(state, failures=(*state.failures, str(failed))), seen
+    known = {(change.kind, change.name): change.after for change in state.changes}
+    fresh = [change for change in changes if known.get((change.kind, change.name)) != change.after]
+    state = replace(state, changes=state.recorded(changes))
+    # Saved before it is done: a function that is killed in between must not lose what was there.
+    seen = store.save(state, seen) if fresh else seen
+    for change in changes:
+        try:
+            lever.pull(change)
+        except LeverFailed as failed:
+            failures.append(str(failed))
+        else:
+            done += [change.text] if change in fresh else []
+    through = not failures and not any(change.later for change in changes)
+    finished = (*state.finished, lever.kind) if through else state.finished
+    return replace(state, finished=finished, failures=(*state.failures, *failures)), seen
+
+
+def _remembered(state: State) -> tuple[Crossing, ...]:
+    """Of each budget the last that was waved through."""
+    latest = {each.budget: each for each in (*state.resumed, *state.crossings)}
+    return tuple(latest.values())

@@ -1,0 +1,127 @@
+"""The contract as JSON Schema: what other languages and older versions can hold an output against.
+
+docs/contract.schema.json is `document()`: `python -m accel.contract.schema > docs/contract.schema.json`.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from .access import AwsAccess
+from .allowances import Allowances
+from .budgets import Budget
+from .gke import GkeCluster
+from .model import SCHEMA
+from .monitoring import AwsMonitoring
+from .network import AwsNetwork, GcpNetwork
+from .targets import Targets
+
+MINOR = 1
+"""Goes up with every field that is added; the major number is the outputs' own `schema`, and goes up when one is taken
+away."""
+
+OUTPUTS: Mapping[str, Any] = {
+    "targets": Targets,
+    "network": AwsNetwork,
+    "gcp_network": GcpNetwork,
+    "clusters": dict[str, GkeCluster],
+    "monitoring": AwsMonitoring,
+    "access": AwsAccess,
+    "allowances": Allowances,
+    "budgets": dict[str, Budget],
+    "gcp_budgets": dict[str, Budget],
+}
+"""The type of each output that others may build on."""
+
+
+def document() -> dict[str, Any]:
+    """The schema of a stack's outputs. Unknown fields are allowed: a newer stack may say more."""
+    adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [
+        (name, "validation", TypeAdapter(of)) for name, of in OUTPUTS.items()
+    ]
+    schemas, definitions = TypeAdapter.json_schemas(adapters, by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:accel:contract:{SCHEMA}.{MINOR}",
+        "title": "Outputs of an accel stack",
+        "type": "object",
+        "properties": {name: _open(schemas[name, "validation"]) for name in OUTPUTS},
+        "$defs": _open(definitions.get("$defs", {})),
+    }
+
+
+def version(of: Mapping[str, Any]) -> tuple[int, int]:
+    """Major and minor number of a document."""
+    major, _, minor = str(of["$id"]).rpartition(":")[2].partition(".")
+    return int(major), int(minor)
+
+
+def fields(of: Any, here: str = "") -> dict[str, Any]:
+    """Every field of a document by its path, with its type; the words around it may change."""
+    found: dict[str, Any] = {}
+    if isinstance(of, dict):
+        given = cast("dict[str, Any]", of)
+        for name, inner in cast("dict[str, Any]", given.get("properties", {})).items():
+            found[f"{here}.{name}"] = {
+                key: value for key, value in inner.items() if key not in ("description", "title", "default")
+            }
+        for name, inner in given.items():
+            if name != "properties":
+                found |= fields(inner, f"{here}/{name}")
+    return found
+
+
+def required(of: Any, here: str = "") -> set[str]:
+    """The paths of the fields that a document demands."""
+    found: set[str] = set()
+    if isinstance(of, dict):
+        given = cast("dict[str, Any]", of)
+        found |= {f"{here}.{name}" for name in given.get("required", ())}
+        for name, inner in given.items():
+            if name != "properties":
+                found |= required(inner, f"{here}/{name}")
+    return found
+
+
+def taken(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What somebody relies on and no longer finds, a line each; none where the contract only grew."""
+    old, new = fields(before), fields(now)
+    lines = [f"{path}: is gone" for path in old if path not in new]
+    lines += [f"{path}: is of another type" for path in old if path in new and _narrower(old[path], new[path])]
+    demanded = required(now) - required(before)
+    lines += [f"{path}: was not demanded before" for path in sorted(demanded) if path in old]
+    objects = {path.rpartition(".")[0] for path in old}
+    return lines + [
+        f"{path}: is new, and demanded of stacks that do not have it"
+        for path in sorted(demanded)
+        if path not in old and path.rpartition(".")[0] in objects
+    ]
+
+
+def _narrower(old: Any, new: Any) -> bool:
+    """Whether a type is another one, but for members that were added to a union and names to the list of allowed."""
+    if old == new:
+        return False
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return True
+    before, now = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+    grown = {"anyOf", "oneOf", "enum"}
+    same = all(before.get(key) == now.get(key) for key in (before.keys() | now.keys()) - grown - {"discriminator"})
+    return not same or any(value not in now.get(key, ()) for key in grown for value in before.get(key, ()))
+
+
+def _open(schema: Any) -> Any:
+    """Without the strictness of whoever writes it."""
+    if isinstance(schema, dict):
+        given = cast("dict[str, Any]", schema)
+        return {key: _open(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}
+    if isinstance(schema, list):
+        return [_open(each) for each in cast("list[Any]", schema)]
+    return schema
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(document(), indent=2, sort_keys=True) + "\n")

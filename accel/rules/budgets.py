@@ -1,0 +1,86 @@
+"""Budgets of both clouds: thresholds, who is told, and what only AWS refuses."""
+
+import re
+from collections.abc import Sequence
+
+from accel.rules.finding import Finding, Rule
+
+_NOTIFICATION = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html"
+_SUBSCRIBERS = (
+    "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_NotificationWithSubscribers.html"
+)
+_GOOGLE = "https://docs.cloud.google.com/billing/docs/how-to/budgets"
+
+THRESHOLD = Rule(
+    "budgets.threshold",
+    "reject",
+    "A threshold is a share of the amount: 0.9, not 90; AWS's own percents are written by the component",
+    _GOOGLE,
+)
+TWICE = Rule("budgets.threshold-twice", "reject", "A threshold is there once", _NOTIFICATION)
+NOBODY = Rule("budgets.recipients", "reject", "Somebody is told of a budget", _SUBSCRIBERS)
+CURRENCY = Rule(
+    "aws.budgets.currency",
+    "reject",
+    "AWS Budgets counts in USD, whatever the currency of the invoice",
+    "https://github.com/awslabs/landing-zone-accelerator-on-aws/issues/682",
+)
+MANY = Rule("aws.budgets.notifications", "reject", "A budget has at most ten notifications", _NOTIFICATION)
+MAILS = Rule("aws.budgets.emails", "reject", "A notification goes to at most ten addresses", _SUBSCRIBERS)
+TOPIC = Rule("aws.budgets.topic", "reject", "A topic is named by its ARN, and is no FIFO topic", _SUBSCRIBERS)
+RULES = (THRESHOLD, TWICE, NOBODY, CURRENCY, MANY, MAILS, TOPIC)
+
+MOST_SHARE = 3.0
+"""Of the amount. More is taken for percents: the clouds would take 90 for 9,000 %, and never tell anybody."""
+MOST_NOTIFICATIONS = 10
+MOST_EMAILS = 10
+
+_TOPIC = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}")
+
+
+def thresholds(field: str, shares: Sequence[float]) -> list[Finding]:
+    """Shares of the amount at which somebody is told, of one basis."""
+    found: list[Finding] = []
+    for index, value in enumerate(shares):
+        found += threshold(f"{field}[{index}]", value)
+        if value in shares[:index]:
+            found.append(TWICE.finding(f"{field}[{index}]", f"is {value:g} again", "leave it out"))
+    return found
+
+
+def threshold(field: str, value: float) -> list[Finding]:
+    """One share of the amount."""
+    if 0 < value <= MOST_SHARE:
+        return []
+    fix = f"write {value / 100:g} for {value:g} %" if value > MOST_SHARE else f"write a share from 0 to {MOST_SHARE:g}"
+    return [THRESHOLD.finding(field, f"is {value:g}, which is {100 * value:,.0f} % of the amount", fix)]
+
+
+def recipients(field: str, **ways: Sequence[str] | str | None) -> list[Finding]:
+    """Who is told, by the fields in which they may stand."""
+    if any(ways.values()):
+        return []
+    return [NOBODY.finding(field, "is empty, so nobody is told", f"give one of {', '.join(ways)}")]
+
+
+def aws_currency(currency: str) -> list[Finding]:
+    """The unit of an amount."""
+    if currency == "USD":
+        return []
+    fix = "write USD, and the amount in dollars"
+    return [CURRENCY.finding("currency", f'is "{currency}", and AWS Budgets takes USD alone', fix)]
+
+
+def aws_notifications(count: int, emails: Sequence[str], topic: str | None) -> list[Finding]:
+    """How many thresholds there are, and who is told of each."""
+    found: list[Finding] = []
+    if count > MOST_NOTIFICATIONS:
+        message = f"are {count}, with the one that stops the stack"
+        found.append(MANY.finding("thresholds", message, f"leave at most {MOST_NOTIFICATIONS}"))
+    if len(emails) > MOST_EMAILS:
+        fix = "write to a list of your own, or to a topic"
+        found.append(MAILS.finding("recipients.emails", f"has {len(emails)} addresses", fix))
+    if topic is not None and not _TOPIC.fullmatch(topic):
+        fix = "write arn:aws:sns:<region>:<account>:<name>"
+        found.append(TOPIC.finding("recipients.sns_topic_arn", f'is "{topic}", not the ARN of a topic', fix))
+    return found

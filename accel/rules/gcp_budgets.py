@@ -1,0 +1,112 @@
+"""What Google's budgets take besides what is said of both clouds in budgets.py."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from accel.rules.finding import GKE, Finding, Rule
+
+_API = "https://docs.cloud.google.com/billing/docs/reference/budget/rest/v1/billingAccounts.budgets"
+_NOTIFY = "https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications"
+
+ACCOUNT = Rule(
+    "gcp.budgets.account", "reject", "A billing account is three groups of six characters, 012345-567890-ABCDEF",
+    "https://docs.cloud.google.com/billing/docs/how-to/budget-api",
+)  # fmt: skip
+CODE = Rule("gcp.budgets.currency-code", "reject", "A currency is three capital letters, and the account's own", _API)
+CURRENCY = Rule("gcp.budgets.currency", "reject", "A budget counts in the currency of its billing account", _API)
+MAIL = Rule(
+    "gcp.budgets.mail", "reject", "Google takes thresholds only where somebody gets mail of them",
+    "https://github.com/hashicorp/terraform-provider-google/issues/17808",
+)  # fmt: skip
+MAILS = Rule("gcp.budgets.emails", "reject", "A budget writes to at most five addresses", f"{_API}#NotificationsRule")
+LABEL = Rule("gcp.budgets.label", "reject", "A budget counts by one label with one value", f"{_API}#Filter")
+SERVICE = Rule(
+    "gcp.budgets.service", "reject", "A service is named by its id, such as services/6F81-5844-456A of Compute Engine",
+    "https://docs.cloud.google.com/billing/v1/how-tos/catalog-api",
+)  # fmt: skip
+TOPIC = Rule("gcp.budgets.topic", "reject", "A budget has one topic, projects/<p>/topics/<t>", _NOTIFY)
+SECRET = Rule(
+    "gcp.budgets.chat-secret", "reject", "A chat is named by the id of the secret that has its webhook",
+    "https://developers.google.com/workspace/chat/quickstart/webhooks",
+)  # fmt: skip
+UNREACHED = Rule(
+    "gcp.budgets.unreached",
+    "warn",
+    "A function does not reach an API server that has no public address, or that admits few addresses",
+    f"{GKE}concepts/network-isolation",
+)
+RULES = (ACCOUNT, CODE, CURRENCY, MAIL, MAILS, LABEL, SERVICE, TOPIC, SECRET, UNREACHED)
+
+MOST_EMAILS = 5
+_ACCOUNT = re.compile(r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}")
+_SERVICE = re.compile(r"services/[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}")
+_TOPIC = re.compile(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~%+-]{2,254}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,255}")
+
+
+def account(value: str, field: str = "billing_account") -> list[Finding]:
+    """The id of a billing account."""
+    if _ACCOUNT.fullmatch(value):
+        return []
+    return [ACCOUNT.finding(field, f'is "{value}"', "`gcloud billing accounts list` shows its id")]
+
+
+def code(currency: str, field: str = "currency") -> list[Finding]:
+    """A currency's code, whatever the account's may be."""
+    if re.fullmatch(r"[A-Z]{3}", currency):
+        return []
+    return [CODE.finding(field, f'is "{currency}"', "write its code, such as USD or EUR")]
+
+
+def currency(wanted: str, of_account: str, field: str = "currency") -> list[Finding]:
+    """The currency of a budget against that of its billing account: Google says of another no more than "Request
+    contains an invalid argument"."""
+    if wanted == of_account:
+        return []
+    fix = f"write {of_account}, and the amount in it"
+    return [CURRENCY.finding(field, f"is {wanted}, and the billing account's is {of_account}", fix)]
+
+
+def recipients(
+    thresholds: int, emails: Sequence[str], topic: str | None, chat: str | None, *, admins: bool, stops: bool
+) -> list[Finding]:
+    """Who is told of how many thresholds; fields are relative to the budget."""
+    found: list[Finding] = []
+    if thresholds and not emails and not admins:
+        fix = "add emails or billing_admins: true, or write thresholds: {actual: [], forecast: []}"
+        found.append(MAIL.finding("recipients", "has nobody who gets mail, and there are thresholds", fix))
+    if len(emails) > MOST_EMAILS:
+        message, fix = f"has {len(emails)} addresses", f"leave at most {MOST_EMAILS}, one of them a list of your own"
+        found.append(MAILS.finding("recipients.emails", message, fix))
+    if topic is not None and not _TOPIC.fullmatch(topic):
+        found.append(TOPIC.finding("recipients.pubsub_topic", f'is "{topic}"', "write projects/<p>/topics/<t>"))
+    elif topic is not None and (stops or chat):
+        fix = "leave it out, and subscribe to the topic that the output gcp_budgets names"
+        found.append(TOPIC.finding("recipients.pubsub_topic", f"is beside {'stop' if stops else 'chat_secret'}", fix))
+    if chat is not None and not _SECRET.fullmatch(chat):
+        # What is wrong may be the address itself, which must not be shown.
+        fix = "write the id of a secret of Secret Manager in the section's project"
+        found.append(SECRET.finding("recipients.chat_secret", "is no id of a secret", fix))
+    return found
+
+
+def filters(services: Sequence[str], labels: Mapping[str, str]) -> list[Finding]:
+    """What counts; fields are relative to the filters."""
+    found = [
+        SERVICE.finding(f"services[{index}]", f'is "{one}"', "the list of SKUs of Cloud Billing has the ids")
+        for index, one in enumerate(services)
+        if not _SERVICE.fullmatch(one)
+    ]
+    if len(labels) > 1:
+        fix = "make a budget for each, or one label that says both"
+        found.append(LABEL.finding("labels", f"has {len(labels)}: {', '.join(sorted(labels))}", fix))
+    return found
+
+
+def unreached(*, private_endpoint: bool, authorized: bool, field: str = "cluster") -> list[Finding]:
+    """Whether the function that stops the stack can ask a cluster's API server, of a cluster that is made here."""
+    if not private_endpoint and not authorized:
+        return []
+    why = "has no public address" if private_endpoint else "admits the authorized networks alone"
+    fix = "queues of Kueue are not held by the function then; pools, jobs and submissions are"
+    return [UNREACHED.finding(field, f"its API server {why}", fix)]

@@ -1,0 +1,49 @@
+"""What a hold takes in the ledger of one machine, in a month with many jobs: as a submit sees it, from its first look
+at the ledger to the hold that was read back."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+from accel.contract.allowances import Allowances
+from jobs.backend import Request
+from jobs.spend.hold import AT_ONCE, Hold
+from jobs.spend.holding import Holding, Wanted
+from jobs.spend.ledgers import address, ledger_at
+from jobs.spend.price import Price
+
+from .measure import Line
+
+TEAM, JOBS, RUNS = "research", 5_000, 50
+LIMITS_MS = {1: 50, AT_ONCE: 200}
+"""By how many jobs a command has."""
+_OTHER = Hold("", TEAM, "2026-11", 1, 1, 1, 1, 1, 3600, "job", "gpu", "me", 0, 0, ref="local:/job")
+
+
+def measure(scratch: Path) -> Iterator[Line]:
+    """Limit: 50 ms for a job."""
+    allowances = Allowances.model_validate({"stack": "bench/bench", "teams": {TEAM: {"usd": 1000}}})
+    with patch.dict(os.environ, {"XDG_STATE_HOME": str(scratch)}):
+        ledger = ledger_at(address(allowances))
+        for start in range(0, JOBS, AT_ONCE):
+            ledger.add([replace(_OTHER, key=f"other-{start}-{number}") for number in range(AT_ONCE)], None)
+        for jobs, limit_ms in LIMITS_MS.items():
+            took_ms = [_hold_ms(allowances, f"{jobs}-{turn}", jobs) for turn in range(RUNS)]
+            name = f"{jobs} held at submit, on this machine beside {JOBS} others"
+            yield Line(f"{name}: median", statistics.median(took_ms), "ms", limit=limit_ms)
+            yield Line(f"{name}: slowest of {RUNS}", max(took_ms), "ms")
+
+
+def _hold_ms(allowances: Allowances, key: str, jobs: int) -> float:
+    """By a client that has opened nothing yet; what is held is taken back afterwards."""
+    price = Price(1, 1, 1, 1, 1, 3600)
+    wanted = [Wanted(Request("local", "gpu", "job", f"{key}-{number}", {}), TEAM, price) for number in range(jobs)]
+    started = time.perf_counter()
+    with Holding(ledger_at(address(allowances)), allowances, wanted):
+        return 1000 * (time.perf_counter() - started)

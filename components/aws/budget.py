@@ -1,0 +1,145 @@
+"""A monthly budget of AWS Budgets: who is told at which share of it, and the topic that stops the stack."""
+
+from __future__ import annotations
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import budgets as rules
+from accel.rules.aws_monitoring import subscriptions
+from accel.rules.finding import Finding, under
+
+from ..base import Component, Spec, joined
+from ..budgets import Stop, Thresholds
+from ..sdk import aws
+from . import policies
+
+
+class BudgetFilters(Spec):
+    """What counts; absent: all that the account spends, and of a payer's account, all of its members."""
+
+    tags: dict[str, list[str]] = Field(
+        default_factory=dict[str, list[str]],
+        max_length=1,
+        description="values of one tag; counts once the payer's account has activated it for cost allocation",
+    )
+    services: list[str] = Field(
+        default_factory=list, description="as the bill names them: Amazon Elastic Compute Cloud - Compute"
+    )
+    accounts: list[str] = Field(default_factory=list, description="12 digits; members of the payer's account")
+
+
+class Recipients(Spec):
+    """Who is told."""
+
+    emails: list[str] = Field(default_factory=list, description="each is told of every threshold; at most ten")
+    sns_topic_arn: str | None = Field(
+        default=None, description="a topic of this account whose policy admits budgets.amazonaws.com"
+    )
+
+
+class BudgetSpec(Spec):
+    """How much may be spent in a month, and what happens on the way there."""
+
+    amount: float = Field(gt=0, description="of a month")
+    currency: str = "USD"
+    thresholds: Thresholds = Thresholds()
+    filters: BudgetFilters = BudgetFilters()
+    credits: bool = Field(default=True, description="credits and refunds lower what counts; false: what is used counts")
+    recipients: Recipients = Recipients()
+    stop: Stop | None = Field(default=None, description="absent: people are told, and nothing else happens")
+
+    def findings(self) -> list[Finding]:
+        told = self.recipients
+        return (
+            rules.aws_currency(self.currency)
+            + rules.recipients("recipients", emails=told.emails, sns_topic_arn=told.sns_topic_arn)
+            + under("recipients", subscriptions(told.emails, []))
+            + rules.aws_notifications(len(lines(self)), told.emails, told.sns_topic_arn)
+        )
+
+
+class Budget(Component):
+    """A cost budget of a month. AWS looks at it several times a day, hours after the money is spent."""
+
+    TYPE = "accel:aws:Budget"
+
+    name: pulumi.Output[str]
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, spec: BudgetSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, spec, opts)
+        topic = self._topic(name) if spec.stop else None
+        self.stop_topic_arn = topic
+        """That the function listens to; None where nothing stops."""
+        budget = aws.budgets.Budget(
+            name,
+            budget_type="COST",
+            time_unit="MONTHLY",
+            limit_amount=f"{spec.amount:f}".rstrip("0").rstrip("."),
+            limit_unit=spec.currency,
+            cost_filters=_filters(spec.filters) or None,
+            cost_types=None
+            if spec.credits
+            else aws.budgets.BudgetCostTypesArgs(include_credit=False, include_refund=False),
+            notifications=_notifications(spec, topic),
+            opts=self.child(),
+        )
+        self.name = budget.name
+        self.arn = budget.arn
+        self.finish()
+
+    def _topic(self, name: str) -> pulumi.Output[str]:
+        """The topic that the function listens to, once AWS Budgets may publish to it: until then it takes no budget
+        that names it.
+
+        Source: https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
+        """
+        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        topic = aws.sns.Topic(name, opts=self.child())
+        statement = policies.allow(
+            ["sns:Publish"],
+            topic.arn,
+            Principal={"Service": "budgets.amazonaws.com"},
+            Condition={
+                "StringEquals": {"aws:SourceAccount": account},
+                "ArnLike": {"aws:SourceArn": joined("arn:aws:budgets::", account, ":*")},
+            },
+        )
+        policy = aws.sns.TopicPolicy(name, arn=topic.arn, policy=policies.document(statement), opts=self.child())
+        return pulumi.Output.all(topic.arn, policy.id).apply(lambda known: known[0])
+
+
+def lines(spec: BudgetSpec) -> list[tuple[str, float]]:
+    """Basis and share of every notification: AWS knows each once, and the one that stops may be among them."""
+    wanted = [("actual", share) for share in spec.thresholds.actual]
+    wanted += [("forecast", share) for share in spec.thresholds.forecast]
+    wanted += [(spec.stop.basis, spec.stop.at)] if spec.stop else []
+    return list(dict.fromkeys(wanted))
+
+
+def _filters(filters: BudgetFilters) -> list[aws.budgets.BudgetCostFilterArgs]:
+    # How AWS spells a tag that users made: user:<key>$<value>.
+    # https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_CreateBudget.html
+    tags = [f"user:{name}${value}" for name, values in filters.tags.items() for value in values]
+    found = {"TagKeyValue": tags, "Service": filters.services, "LinkedAccount": filters.accounts}
+    return [aws.budgets.BudgetCostFilterArgs(name=name, values=values) for name, values in found.items() if values]
+
+
+def _notifications(spec: BudgetSpec, stop_topic: pulumi.Output[str] | None) -> list[aws.budgets.BudgetNotificationArgs]:
+    told = spec.recipients
+    stops = (spec.stop.basis, spec.stop.at) if spec.stop else None
+
+    def notification(basis: str, share: float) -> aws.budgets.BudgetNotificationArgs:
+        # A notification has room for one topic: at this one the function passes it on, with what it did.
+        topic = stop_topic if (basis, share) == stops else told.sns_topic_arn
+        return aws.budgets.BudgetNotificationArgs(
+            comparison_operator="GREATER_THAN",
+            notification_type="ACTUAL" if basis == "actual" else "FORECASTED",
+            threshold=round(100 * share, 6),
+            threshold_type="PERCENTAGE",
+            subscriber_email_addresses=told.emails or None,
+            subscriber_sns_topic_arns=[topic] if topic else None,
+        )
+
+    return [notification(basis, share) for basis, share in lines(spec)]

@@ -1,0 +1,204 @@
+"""What stops an AWS section whose budget is crossed: a function that the topics of its budgets call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pulumi
+from pydantic import Field
+
+from accel.budget import levers
+from accel.budget.spending import Limit
+from accel.contract import stop
+from accel.rules import aws_monitoring as rules
+from accel.rules.finding import Finding
+
+from ..base import Component, Spec, joined
+from ..sdk import aws
+from . import notifications, policies
+from .budget_function import SETTINGS
+
+RUNTIME = "python3.13"
+"""Until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+TIMEOUT_S = 300
+MEMORY_MIB = 256
+PACKAGE = "stack_budget"
+"""Folder of the function's own files in its archive."""
+
+
+class BudgetStopSpec(Spec):
+    """How the function is kept."""
+
+    every_min: int = Field(default=5, ge=1, le=60, description="how often it goes on with a stop that is unfinished")
+    retention_days: int = Field(default=90, description="of its log")
+
+    def findings(self) -> list[Finding]:
+        return rules.retention("retention_days", self.retention_days)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetStopArgs:
+    """The spec, the budgets, and what the function may stop, each by the author's keys."""
+
+    spec: BudgetStopSpec
+    region: str
+    limits: Mapping[str, Limit]
+    """Where each budget stops the stack."""
+    budget_names: Mapping[str, pulumi.Input[str]]
+    """As AWS Budgets knows them."""
+    budget_topic_arns: Mapping[str, pulumi.Input[str]]
+    """That they publish to."""
+    queue_arns: Mapping[str, pulumi.Input[str]]
+    environment_arns: Mapping[str, pulumi.Input[str]]
+    claim_table: pulumi.Input[str]
+    claim_table_arn: pulumi.Input[str]
+    emails: Sequence[str] = ()
+    """Told what was done."""
+    topic_arns: Sequence[str] = ()
+    """Likewise."""
+    permissions_boundary: str | None = None
+
+
+class BudgetStop(Component):
+    """The function, its role and log, and what calls it."""
+
+    TYPE = "accel:aws:BudgetStop"
+
+    function: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BudgetStopArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        told: list[pulumi.Input[str]] = list(args.topic_arns)
+        if args.emails:
+            told.append(notifications.topic(self, f"{name}-done", args.emails, (), None).arn)
+        log = aws.cloudwatch.LogGroup(name, retention_in_days=args.spec.retention_days, opts=self.child())
+        role = aws.iam.Role(
+            name,
+            assume_role_policy=policies.assumed_by("lambda.amazonaws.com"),
+            description="Lambda: stops the stack when its budget is crossed",
+            permissions_boundary=args.permissions_boundary,
+            opts=self.child(),
+        )
+        allowed = aws.iam.RolePolicy(name, role=role.id, policy=_policy(args, account, log, told), opts=self.child())
+        function = aws.lambda_.Function(
+            name,
+            description="Stops the stack when its budget is crossed",
+            runtime=RUNTIME,
+            handler=f"{PACKAGE}.budget_function.handler",
+            code=pulumi.AssetArchive({path: pulumi.StringAsset(text) for path, text in archive().items()}),
+            role=role.arn,
+            timeout=TIMEOUT_S,
+            memory_size=MEMORY_MIB,
+            logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
+            environment=aws.lambda_.FunctionEnvironmentArgs(variables={SETTINGS: _settings(args, account, told)}),
+            # Lambda tries the role when the function is made, and a run before the policy is there fails.
+            opts=self.child(depends_on=[allowed]),
+        )
+        self._wake(name, args, function)
+        self.function = function.name
+        self.finish()
+
+    def _wake(self, name: str, args: BudgetStopArgs, function: aws.lambda_.Function) -> None:
+        """By the topics, and on a schedule: what a run leaves unfinished, the next goes on with."""
+        every = args.spec.every_min
+        rule = aws.cloudwatch.EventRule(
+            name,
+            description="When to go on with a stop",
+            schedule_expression=f"rate({every} minute{'s' if every > 1 else ''})",
+            opts=self.child(),
+        )
+        sources: dict[str, tuple[str, pulumi.Input[Any]]] = {name: ("events.amazonaws.com", rule.arn)}
+        sources |= {f"{name}-{key}": ("sns.amazonaws.com", arn) for key, arn in args.budget_topic_arns.items()}
+        admitted = {
+            key: aws.lambda_.Permission(
+                key,
+                action="lambda:InvokeFunction",
+                function=function.name,
+                principal=principal,
+                source_arn=arn,
+                opts=self.child(),
+            )
+            for key, (principal, arn) in sources.items()
+        }
+        aws.cloudwatch.EventTarget(name, rule=rule.name, target_id="function", arn=function.arn, opts=self.child())
+        for key, topic in args.budget_topic_arns.items():
+            aws.sns.TopicSubscription(
+                f"{name}-{key}",
+                topic=cast(Any, topic),
+                protocol="lambda",
+                endpoint=function.arn,
+                opts=self.child(depends_on=[admitted[f"{name}-{key}"]]),
+            )
+
+
+def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulumi.Input[str]]) -> pulumi.Output[str]:
+    """budget_function.Settings as JSON."""
+    limits = {key: asdict(limit) for key, limit in args.limits.items()}
+    return pulumi.Output.all(
+        account=account,
+        table=args.claim_table,
+        queues=list(args.queue_arns.values()),
+        environments=list(args.environment_arns.values()),
+        told=told,
+        names=dict(args.budget_names),
+        topics=dict(args.budget_topic_arns),
+    ).apply(
+        lambda known: json.dumps(
+            {
+                "region": args.region,
+                "account": known["account"],
+                "table": known["table"],
+                "budgets": {name: limits[key] for key, name in known["names"].items()},
+                "topics": {topic: known["names"][key] for key, topic in known["topics"].items()},
+                "queues": sorted(known["queues"]),
+                "environments": sorted(known["environments"]),
+                "told": sorted(known["told"]),
+            },
+            sort_keys=True,
+        )
+    )
+
+
+def _policy(
+    args: BudgetStopArgs, account: pulumi.Output[str], log: aws.cloudwatch.LogGroup, told: list[pulumi.Input[str]]
+) -> pulumi.Output[str]:
+    # Describing and listing has no resource level.
+    # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
+    looks = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs"]
+    row = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [stop.KEY]}}
+    names = [joined("arn:aws:budgets::", account, ":budget/", name) for name in args.budget_names.values()]
+    statements = [
+        policies.allow(looks, "*"),
+        policies.allow(["batch:UpdateJobQueue"], list(args.queue_arns.values())),
+        policies.allow(["batch:UpdateComputeEnvironment"], list(args.environment_arns.values())),
+        policies.allow(["dynamodb:GetItem", "dynamodb:PutItem"], args.claim_table_arn, Condition=row),
+        policies.allow(["budgets:ViewBudget"], names),
+        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], joined(log.arn, ":*")),
+    ]
+    if told:
+        statements.append(policies.allow(["sns:Publish"], told))
+    if any(limit.running_after_s is not None for limit in args.limits.values()):
+        # A job's ARN is its id's: nobody knows it before.
+        jobs = joined(f"arn:aws:batch:{args.region}:", account, ":job/*")
+        statements.append(policies.allow(["batch:TerminateJob"], jobs))
+    return policies.document(*statements)
+
+
+def archive() -> dict[str, str]:
+    """The function's files by their paths in its archive: its own in a package, what it shares as in this project."""
+    here, contract = Path(__file__).parent, Path(stop.__file__)
+    own = [here / "budget_function.py", here / "budget_levers.py"]
+    shared = sorted(Path(levers.__file__).parent.glob("*.py"))
+    # Not empty: the engine drops an asset's text that is.
+    package = '"""What stops this stack when its budget is crossed."""\n'
+    return {
+        **{f"{folder}/__init__.py": package for folder in (PACKAGE, "accel", "accel/contract")},
+        **{f"{PACKAGE}/{path.name}": path.read_text() for path in own},
+        **{f"accel/budget/{path.name}": path.read_text() for path in shared},
+        f"accel/contract/{contract.name}": contract.read_text(),
+    }

@@ -1,0 +1,68 @@
+"""Keeps an update from undoing the stop of a budget: what the function has disabled, an update would enable again.
+
+An update without changes touches nothing and passes. As with environment_hooks, a state names its hooks, so every run
+registers them.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import pulumi
+
+from accel.contract import stop
+
+TAG = "accel:budget-stop"
+"""On what a budget stops: <region>/<claim table>, where the stop is told."""
+
+
+class Stopped(Exception):
+    """The stack is stopped, and the change would undo it."""
+
+
+def tag_of(region: str, table: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
+    """The tag under which the hook finds the table."""
+    return {TAG: pulumi.Output.concat(region, "/", table)}
+
+
+def stop_hooks() -> pulumi.ResourceHookBinding:
+    """Registers the hooks, and returns them for what a budget stops."""
+
+    def before(args: pulumi.ResourceHookArgs) -> None:
+        # The old ones too: a change that takes the budget away would leave what it has stopped.
+        for inputs in (args.new_inputs, args.old_inputs):
+            tags: Mapping[str, str] = (inputs or {}).get("tags") or {}
+            region, _, table = tags.get(TAG, "").partition("/")
+            if why := table and reason(region, table):
+                raise Stopped(
+                    f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
+                    "`stacks budget resume` takes the stop back, then deploy again"
+                )
+
+    prefix = "accel:aws:BudgetStop"
+    return pulumi.ResourceHookBinding(
+        before_create=[pulumi.ResourceHook(f"{prefix}:create", before)],
+        before_update=[pulumi.ResourceHook(f"{prefix}:update", before)],
+    )
+
+
+def reason(region: str, table: str) -> str | None:
+    """Why the stack is stopped, from its claim table; None where it is not, or the table is gone. Raises RunError where
+    that cannot be read."""
+    errors: Any = import_module("botocore.exceptions")
+    client: Any = import_module("boto3").client("dynamodb", region_name=region)
+    key = {stop.TABLE_KEY: {"S": stop.KEY}}
+    try:
+        item: dict[str, Any] = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item") or {}
+    except client.exceptions.ResourceNotFoundException:
+        return None
+    except (errors.BotoCoreError, errors.ClientError) as error:
+        raise pulumi.RunError(f"claim table {table}, which tells whether the stack is stopped: {error}") from error
+    return item[stop.STOPPED]["S"] if stop.STOPPED in item else None
+
+
+def joined_hooks(first: pulumi.ResourceHookBinding, second: pulumi.ResourceHookBinding) -> pulumi.ResourceHookBinding:
+    """Both, the first one's before the second one's."""
+    kinds = ("before_create", "after_create", "before_update", "after_update", "before_delete", "after_delete")
+    both = {kind: [*(getattr(first, kind) or ()), *(getattr(second, kind) or ())] for kind in (*kinds, "on_error")}
+    return pulumi.ResourceHookBinding(**{kind: hooks for kind, hooks in both.items() if hooks})

@@ -1,0 +1,43 @@
+"""What budgets of both clouds have in common: at which shares of the amount somebody is told, and where the stack
+stops."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from accel.rules import budgets as rules
+from accel.rules.finding import Finding
+
+from .base import Spec
+
+
+class Thresholds(Spec):
+    """Shares of the amount at which the recipients are told."""
+
+    actual: list[float] = Field(default=[0.5, 0.9, 1.0], description="of what is spent: 0.9 is 90 %")
+    forecast: list[float] = Field(default=[1.0], description="of what the cloud expects for the whole period")
+
+    def findings(self) -> list[Finding]:
+        return rules.thresholds("actual", self.actual) + rules.thresholds("forecast", self.forecast)
+
+
+class StopRunning(Spec):
+    """Running work is stopped too, after a grace period in which it goes on."""
+
+    after_min: int = Field(default=60, ge=0, le=10_080, description="minutes after the stop; then SIGTERM, SIGKILL")
+
+
+class Stop(Spec):
+    """The stack stops itself: no new submissions, queues off, maximum 0 for pools and environments."""
+
+    at: float = Field(default=1.0, description="share of the amount")
+    basis: Literal["actual", "forecast"] = "actual"
+    running: StopRunning | None = Field(default=None, description="absent: what runs goes on to its end")
+
+    def findings(self) -> list[Finding]:
+        return rules.threshold("at", self.at)
+
+    @property
+    def running_after_s(self) -> int | None:
+        """As accel.budget.spending.Limit has it."""
+        return self.running.after_min * 60 if self.running else None

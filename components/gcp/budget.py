@@ -1,0 +1,223 @@
+"""A budget of Google Cloud Billing: who is told at which share of it, and the topic that stops the stack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.rules import aws_monitoring, budgets
+from accel.rules import gcp_budgets as rules
+from accel.rules.finding import Finding, under
+
+from ..base import Component, Spec
+from ..budgets import Stop, Thresholds
+from ..sdk import gcp
+from .services import enabled
+
+PUBLISHER = "serviceAccount:billing-budget-alert@system.gserviceaccount.com"
+"""Who publishes what budgets say. Source: https://docs.cloud.google.com/organization-policy/restrict-domains"""
+
+_ACCOUNT = "gcp:organizations/getBillingAccount:getBillingAccount"
+_NAME_MOST = 60
+_NANOS = 1_000_000_000
+
+
+class GcpBudgetFilters(Spec):
+    """What counts."""
+
+    projects: list[str] | None = Field(
+        default=None, description="ids; absent: the section's own; [] counts all that the billing account pays for"
+    )
+    services: list[str] = Field(default_factory=list, description="services/6F81-5844-456A; none: every one")
+    labels: dict[str, str] = Field(default_factory=dict, description="one, such as accel-stack: of what is counted")
+
+    def findings(self) -> list[Finding]:
+        return rules.filters(self.services, self.labels)
+
+
+class GcpRecipients(Spec):
+    """Who is told. Mail goes out at the thresholds; a topic gets a message several times a day, whatever is spent."""
+
+    emails: list[str] = Field(default_factory=list, description="at most five")
+    billing_admins: bool = Field(default=False, description="administrators and users of the billing account get mail")
+    pubsub_topic: str | None = Field(default=None, description="projects/<p>/topics/<t>, which is there already")
+    chat_secret: str | None = Field(
+        default=None, description="id of the secret that has the address of a webhook of Google Chat"
+    )
+
+
+class GcpBudgetSpec(Spec):
+    """How much may be spent in a period, and what happens on the way there."""
+
+    billing_account: str = Field(description="012345-567890-ABCDEF")
+    amount: float = Field(gt=0)
+    currency: str = Field(default="USD", description="that of the billing account; another is refused")
+    period: Literal["month", "quarter", "year"] = "month"
+    thresholds: Thresholds = Thresholds()
+    filters: GcpBudgetFilters = GcpBudgetFilters()
+    credits: bool = Field(default=True, description="credits lower what counts; false: what is used counts")
+    recipients: GcpRecipients = GcpRecipients()
+    stop: Stop | None = Field(default=None, description="absent: people are told, and nothing else happens")
+
+    @property
+    def watched(self) -> bool:
+        """Whether the stack's function has to hear of it."""
+        return self.stop is not None or self.recipients.chat_secret is not None
+
+    def findings(self) -> list[Finding]:
+        told = self.recipients
+        found = rules.account(self.billing_account) + rules.code(self.currency)
+        ways = {
+            "emails": told.emails,
+            "billing_admins": "yes" if told.billing_admins else "",
+            "pubsub_topic": told.pubsub_topic,
+            "chat_secret": told.chat_secret,
+        }
+        nobody = budgets.recipients("recipients", **ways)
+        found += nobody or rules.recipients(
+            len(_shares(self)),
+            told.emails,
+            told.pubsub_topic,
+            told.chat_secret,
+            admins=told.billing_admins,
+            stops=self.stop is not None,
+        )
+        return found + under("recipients", aws_monitoring.subscriptions(told.emails, []))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GcpBudgetArgs:
+    """The spec, the section's project, and the topic of the function, for a budget that it has to hear of."""
+
+    spec: GcpBudgetSpec
+    project: str
+    topic: pulumi.Input[str] | None = None
+
+
+class GcpBudget(Component):
+    """A budget, and a channel of Cloud Monitoring for each address. Google counts hours late: what a budget says is
+    past, and what is spent until it says so is not held back by it.
+
+    Whoever deploys it needs roles/billing.costsManager on the billing account.
+    """
+
+    TYPE = "accel:gcp:Budget"
+
+    name: pulumi.Output[str]
+    id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: GcpBudgetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec
+        services = enabled(
+            self, name, args.project, ["billingbudgets", *(["monitoring"] if spec.recipients.emails else [])]
+        )
+        after = self.child(depends_on=services)
+        channels = [
+            gcp.monitoring.NotificationChannel(
+                f"{name}-mail-{index}",
+                project=args.project,
+                type="email",
+                display_name=f"Budget {name}",
+                labels={"email_address": address},
+                opts=after,
+            ).name
+            for index, address in enumerate(spec.recipients.emails)
+        ]
+        shown = f"{pulumi.get_project()}-{pulumi.get_stack()}-{name}"[-_NAME_MOST:]
+        made = gcp.billing.Budget(
+            name,
+            billing_account=spec.billing_account,
+            display_name=shown,
+            amount=_amount(spec, _currency(self, spec.billing_account)),
+            budget_filter=_filter(self, spec, args.project),
+            threshold_rules=[
+                gcp.billing.BudgetThresholdRuleArgs(threshold_percent=share, spend_basis=basis)
+                for basis, share in _shares(spec)
+            ],
+            all_updates_rule=_told(spec, channels, args.topic or spec.recipients.pubsub_topic),
+            opts=after,
+        )
+        self.name = pulumi.Output.from_input(shown)
+        # billingAccounts/<a>/budgets/<b>, whose last part is what its messages say.
+        self.id = made.name.apply(lambda full: full and full.rpartition("/")[2])
+        self.finish()
+
+
+def _currency(self: Component, account: str) -> pulumi.Output[str]:
+    """Of the billing account. Raises RunError for one that may not be read, in a preview too."""
+
+    async def told() -> str:
+        # Not by the SDK's own function, whose failure would be told twice, once with a trace.
+        asked = pulumi.runtime.invoke_async(_ACCOUNT, {"billingAccount": account}, pulumi.InvokeOptions(parent=self))
+        found = asyncio.ensure_future(asked)
+        await asyncio.wait([found])
+        if error := found.exception():
+            # The SDK's error has no type of its own.
+            why = f"{error}".strip().rpartition("\n")[2]
+            needed = "roles/billing.costsManager on the account, and cloudbilling.googleapis.com in the project"
+            raise pulumi.RunError(f"billing_account: {account} cannot be read ({why}); it takes {needed}")
+        answer: dict[str, Any] = found.result() or {}
+        return str(answer.get("currencyCode") or "")
+
+    return pulumi.Output.from_input(told())
+
+
+def _amount(spec: GcpBudgetSpec, of_account: pulumi.Output[str]) -> gcp.billing.BudgetAmountArgs:
+    units, nanos = divmod(round(spec.amount * _NANOS), _NANOS)
+
+    def checked(currency: str | None) -> str:
+        # In a preview too: Google would only say that an argument is invalid.
+        for finding in rules.currency(spec.currency, currency or spec.currency):
+            raise pulumi.RunError(f"{finding.field}: {finding.text}")
+        return spec.currency
+
+    return gcp.billing.BudgetAmountArgs(
+        specified_amount=gcp.billing.BudgetAmountSpecifiedAmountArgs(
+            currency_code=of_account.apply(checked), units=str(units), nanos=nanos or None
+        )
+    )
+
+
+def _filter(self: Component, spec: GcpBudgetSpec, own: str) -> gcp.billing.BudgetBudgetFilterArgs:
+    kept = spec.filters
+    found = [_numbered(self, project) for project in ([own] if kept.projects is None else kept.projects)]
+    return gcp.billing.BudgetBudgetFilterArgs(
+        calendar_period=spec.period.upper(),
+        # By number, as Google answers: by id each update would find a difference.
+        projects=found or None,
+        services=kept.services or None,
+        labels=kept.labels or None,
+        credit_types_treatment="INCLUDE_ALL_CREDITS" if spec.credits else "EXCLUDE_ALL_CREDITS",
+    )
+
+
+def _numbered(self: Component, project: str) -> pulumi.Output[str]:
+    found = gcp.organizations.get_project_output(project_id=project, opts=pulumi.InvokeOptions(parent=self))
+    return found.number.apply(lambda number: f"projects/{number}")
+
+
+def _shares(spec: GcpBudgetSpec) -> list[tuple[str, float]]:
+    """By basis, as Google calls it."""
+    by_basis = {"CURRENT_SPEND": spec.thresholds.actual, "FORECASTED_SPEND": spec.thresholds.forecast}
+    wanted = [(basis, share) for basis, shares in by_basis.items() for share in shares]
+    if spec.stop and spec.stop.basis == "forecast":
+        # A message says of a forecast no more than which threshold it is over.
+        wanted.append(("FORECASTED_SPEND", spec.stop.at))
+    return list(dict.fromkeys(wanted))
+
+
+def _told(
+    spec: GcpBudgetSpec, channels: Sequence[pulumi.Output[str]], topic: pulumi.Input[str] | None
+) -> gcp.billing.BudgetAllUpdatesRuleArgs:
+    return gcp.billing.BudgetAllUpdatesRuleArgs(
+        monitoring_notification_channels=list(channels) or None,
+        disable_default_iam_recipients=not spec.recipients.billing_admins,
+        pubsub_topic=topic,
+        schema_version="1.0",
+    )

@@ -1,0 +1,59 @@
+"""The state of a stop as an object of a bucket, replaced only as it was read.
+
+Its fields are those of accel.contract.stop; clients that submit read it. Source of the precondition:
+https://docs.cloud.google.com/storage/docs/request-preconditions
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from accel.budget import state as states
+from accel.budget.state import Moved, State
+
+from . import plan as plans
+from .cloud import GENERATION, Cloud, Gone, Unmet, part
+
+STOPPED, STATE = "stopped", "state"
+
+
+class BucketStore:
+    """Of one bucket."""
+
+    def __init__(self, cloud: Cloud, bucket: str) -> None:
+        self._cloud, self.bucket = cloud, bucket
+
+    def plan(self) -> plans.Plan:
+        """What the stack has. Raises Refused."""
+        return plans.of_json(self._read(plans.PLAN)[0])
+
+    def load(self) -> tuple[State, str]:
+        """The state, and the object's generation; 0: there is none."""
+        try:
+            data, generation = self._read(plans.STOP)
+        except Gone:
+            return State(), "0"
+        return states.of_json(json.loads(data)[STATE]), generation
+
+    def save(self, state: State, seen: str) -> str:
+        """Replaces what was seen; the new generation. Raises Moved."""
+        document = {STATE: states.to_json(state)} | ({STOPPED: state.stopped} if state.stopped else {})
+        data = json.dumps(document, sort_keys=True).encode()
+        query = {"uploadType": "media", "name": plans.STOP, "ifGenerationMatch": seen}
+        at = f"b/{part(self.bucket)}/o"
+        try:
+            answer, _ = self._cloud.send("POST", "storage-upload", at, data, **query)
+            return str(json.loads(answer)["generation"])
+        except Unmet as unmet:
+            # Perhaps it was our own attempt before, whose answer was lost.
+            with suppress(Gone):
+                there, generation = self._read(plans.STOP)
+                if there == data:
+                    return generation
+            raise Moved(f"gs://{self.bucket}/{plans.STOP}: somebody else has changed it") from unmet
+
+    def _read(self, name: str) -> tuple[bytes, str]:
+        at = f"b/{part(self.bucket)}/o/{part(name)}"
+        data, headers = self._cloud.send("GET", "storage", at, alt="media")
+        return data, headers[GENERATION]

@@ -1,0 +1,71 @@
+"""What Google last said of each budget, and what a chat was told: Google itself cannot be asked what is spent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from accel.budget.acting import Outcome
+from accel.budget.levers import LeverFailed
+from accel.budget.spending import Reading
+
+from .cloud import Cloud, Gone, part
+from .plan import FOLDER, PlannedBudget
+
+TOLD = f"{FOLDER}/told.json"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of one budget: the last reading, and the highest thresholds that its chat was told of in that period."""
+
+    reading: Reading
+    actual: float = 0.0
+    forecast: float = 0.0
+
+
+def load(cloud: Cloud, bucket: str) -> dict[str, Told]:
+    """By the author's keys; none where no message has come yet."""
+    try:
+        data, _ = cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(TOLD)}", alt="media")
+    except Gone:
+        return {}
+    found: dict[str, dict[str, Any]] = json.loads(data)
+    return {key: Told(Reading(**each["reading"]), each["actual"], each["forecast"]) for key, each in found.items()}
+
+
+def save(cloud: Cloud, bucket: str, told: dict[str, Told]) -> None:
+    """Replaces it whole: messages come one at a time, and the last one counts."""
+    data = json.dumps({key: asdict(each) for key, each in told.items()}, sort_keys=True).encode()
+    cloud.send("POST", "storage-upload", f"b/{part(bucket)}/o", data, uploadType="media", name=TOLD)
+
+
+def crossed(before: Told | None, reading: Reading, data: dict[str, Any]) -> tuple[Told, list[str]]:
+    """What is to be remembered after a message, and which thresholds it is the first to say."""
+    old = before if before and before.reading.period == reading.period else Told(reading)
+    actual = max(old.actual, float(data.get("alertThresholdExceeded", 0)))
+    forecast = max(old.forecast, float(data.get("forecastThresholdExceeded", 0)))
+    lines = [f"over {actual:.0%} of the amount"] if actual > old.actual else []
+    lines += [f"expected to come over {forecast:.0%} of the amount"] if forecast > old.forecast else []
+    return Told(reading, actual, forecast), lines
+
+
+def chat(cloud: Cloud, budget: PlannedBudget, reading: Reading, lines: list[str], outcome: Outcome) -> None:
+    """Says in a chat what was crossed and what was done. That it does not get through changes nothing else."""
+    happened = [*lines, *outcome.done, *(f"failed, and tried again: {each}" for each in outcome.news)]
+    if budget.chat_secret is None or not happened:
+        return
+    spent = f"{reading.actual:,.2f} of {reading.amount:,.2f} {reading.currency} since {reading.period}"
+    text = "\n".join([f"*{budget.display_name}*: {spent}", *happened])
+    try:
+        found = cloud.call("GET", "secretmanager", f"v1/{budget.chat_secret}/versions/latest:access")
+        address = base64.b64decode(found["payload"]["data"]).decode().strip()
+        # Source: https://developers.google.com/workspace/chat/quickstart/webhooks
+        body, kind = json.dumps({"text": text}).encode(), {"Content-Type": "application/json; charset=UTF-8"}
+        urllib.request.urlopen(urllib.request.Request(address, body, kind), timeout=10).close()  # noqa: S310
+    except (LeverFailed, OSError, ValueError) as error:
+        # Its text may have the address, which is a secret.
+        print(f"accel: the chat was not told: {type(error).__name__}")  # noqa: T201

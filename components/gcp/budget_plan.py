@@ -1,0 +1,61 @@
+"""What the function of a budget may stop, as an object that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from ..base import Component, Spec, joined
+from ..sdk import gcp
+from .budget_function.plan import PLAN
+
+
+class BudgetPlanSpec(Spec):
+    """Nothing but where it lies."""
+
+    object: str = PLAN
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetPlanArgs:
+    """The spec, the bucket of the stop, and the plan as text; buckets with records of jobs, by a name for each, and
+    the function's account, which has to write there."""
+
+    spec: BudgetPlanSpec
+    bucket: pulumi.Input[str]
+    text: pulumi.Input[str]
+    buckets: Mapping[str, pulumi.Input[str]]
+    member: pulumi.Input[str]
+
+
+class BudgetPlan(Component):
+    """What the function may stop: it reads this with every message."""
+
+    TYPE = "accel:gcp:BudgetPlan"
+
+    source: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BudgetPlanArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        granted = [writes(self, f"{name}-{key}", bucket, args.member) for key, bucket in args.buckets.items()]
+        made = gcp.storage.BucketObject(
+            name,
+            bucket=args.bucket,
+            name=args.spec.object,
+            content=args.text,
+            content_type="application/json",
+            opts=self.child(depends_on=granted),
+        )
+        self.source = joined("gs://", args.bucket, "/", made.name)
+        self.finish()
+
+
+def writes(
+    self: Component, name: str, bucket: pulumi.Input[str], member: pulumi.Input[str]
+) -> gcp.storage.BucketIAMMember:
+    """Lets an account read and write objects of a bucket."""
+    return gcp.storage.BucketIAMMember(
+        name, bucket=bucket, role="roles/storage.objectUser", member=member, opts=self.child()
+    )

@@ -1,0 +1,281 @@
+"""What stops a Google section whose budget is crossed: a topic that budgets publish to, and a Cloud Run function."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pulumi
+from pydantic import Field
+
+import accel.budget
+
+from ..base import Component, Spec, joined
+from ..sdk import gcp
+from . import budget_function
+from .budget import PUBLISHER
+from .budget_function import handler
+from .budget_function.plan import STOP
+from .budget_plan import writes
+from .service_accounts import project_role
+from .services import enabled
+
+RUNTIME = "python313"
+"""Source: https://docs.cloud.google.com/functions/docs/runtime-support"""
+FRAMEWORK = "functions-framework==3.10.2"
+TIMEOUT_S = 300
+"""Less than the lease of a stop (accel.budget.acting), and than the most that Google lets it take. Source:
+https://docs.cloud.google.com/functions/quotas#time_limits"""
+PACKAGE = "stack_budget"
+"""Folder of the function's own files in its archive."""
+ENTRY = "stop"
+
+SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "eventarc", "logging", "pubsub", "run", "storage")
+"""Source: https://docs.cloud.google.com/functions/docs/calling/pubsub"""
+
+BUILD_ROLES = ("roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer")
+"""Of the account that builds the function's image, in place of the project's default one. Source:
+https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"""
+
+LOOKS = (
+    *("container.clusters.get", "container.operations.get", "compute.instanceGroupManagers.get"),
+    *("tpu.nodes.get", "tpu.nodes.list", "batch.jobs.get", "batch.jobs.list"),
+    *("aiplatform.customJobs.get", "aiplatform.customJobs.list"),
+)
+PULLS = (
+    *("container.clusters.update", "tpu.nodes.delete", "batch.jobs.cancel"),
+    *("aiplatform.customJobs.cancel", "compute.instances.delete", "compute.instanceGroupManagers.delete"),
+)
+"""Permissions of the function in the project; a person takes a stop back, with permissions of their own. A node pool
+is the cluster's, a queued resource its node's. Sources:
+https://docs.cloud.google.com/iam/docs/roles-permissions/container,
+https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
+https://docs.cloud.google.com/iam/docs/roles-permissions/batch"""
+
+_MAIN = f'''\
+"""Where Cloud Run functions begin: {PACKAGE} has what happens."""
+
+import functions_framework
+
+from {PACKAGE}.handler import handler
+
+{ENTRY} = functions_framework.cloud_event(handler)
+'''
+
+
+class GcpBudgetStopSpec(Spec):
+    """Who may see whether the stack is stopped."""
+
+    readers: list[str] = Field(
+        default_factory=list, description="group:ml@example.com and their like: whoever submits has to read the stop"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GcpBudgetStopArgs:
+    """The spec, the project and region, and the secrets of the project that have addresses of chats."""
+
+    spec: GcpBudgetStopSpec
+    project: str
+    region: str
+    secrets: Sequence[str] = ()
+
+
+class GcpBudgetStop(Component):
+    """The topic, the bucket that has plan and state, and the function.
+
+    Google builds the function's image when it is deployed, which takes minutes. A call that fails is made again for a
+    day, at the latest after ten minutes: https://docs.cloud.google.com/eventarc/docs/retry-events
+    """
+
+    TYPE = "accel:gcp:BudgetStop"
+
+    topic: pulumi.Output[str]
+    bucket: pulumi.Output[str]
+    stop: pulumi.Output[str]
+    email: pulumi.Output[str]
+    member: pulumi.Output[str]
+    function: pulumi.Output[str]
+
+    def __init__(self, name: str, args: GcpBudgetStopArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        services = enabled(self, name, args.project, SERVICES)
+        after = self.child(depends_on=services)
+        topic = gcp.pubsub.Topic(name, project=args.project, opts=after)
+        admitted = gcp.pubsub.TopicIAMMember(
+            f"{name}-publisher",
+            project=args.project,
+            topic=topic.name,
+            role="roles/pubsub.publisher",
+            member=PUBLISHER,
+            opts=self.child(),
+        )
+        bucket = gcp.storage.Bucket(
+            name,
+            project=args.project,
+            location=args.region,
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            # The stop goes with the stack.
+            force_destroy=True,
+            opts=self.child(),
+        )
+        account = gcp.serviceaccount.Account(
+            name, project=args.project, display_name="stops the stack at its budget", opts=self.child()
+        )
+        allowed = _allowed(self, name, args, account, bucket)
+        function = _function(self, name, args, bucket, topic, account, [*services, *allowed])
+        _invoker(self, name, args, function, account)
+        _read(self, name, args.spec.readers, bucket)
+        # As the budget wants it, projects/<p>/topics/<t>, once budgets may publish to it.
+        self.topic = pulumi.Output.all(topic.id, admitted.id).apply(lambda known: str(known[0]))
+        self.bucket = bucket.name
+        self.stop = joined("gs://", bucket.name, f"/{STOP}")
+        self.email = account.email
+        self.member = account.member
+        # projects/<p>/locations/<l>/functions/<f>
+        self.function = function.id
+        self.finish()
+
+
+def _allowed(
+    self: Component,
+    name: str,
+    args: GcpBudgetStopArgs,
+    account: gcp.serviceaccount.Account,
+    bucket: gcp.storage.Bucket,
+) -> list[pulumi.Resource]:
+    """What the function may do."""
+    role = gcp.projects.IAMCustomRole(
+        name,
+        project=args.project,
+        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
+        role_id=f"accelBudget_{pulumi.get_stack()}_{name}".replace("-", "_")[:64],
+        title=f"accel: stops the stack at its budget ({name})"[:100],
+        permissions=sorted((*LOOKS, *PULLS)),
+        opts=self.child(),
+    )
+    made: list[pulumi.Resource] = [
+        gcp.projects.IAMMember(
+            f"{name}-levers", project=args.project, role=role.name, member=account.member, opts=self.child()
+        )
+    ]
+    made.append(writes(self, f"{name}-state", bucket.name, account.member))
+    for secret in dict.fromkeys(args.secrets):
+        made.append(
+            gcp.secretmanager.SecretIamMember(
+                f"{name}-secret-{secret}",
+                project=args.project,
+                secret_id=secret,
+                role="roles/secretmanager.secretAccessor",
+                member=account.member,
+                opts=self.child(),
+            )
+        )
+    return made
+
+
+def _function(
+    self: Component,
+    name: str,
+    args: GcpBudgetStopArgs,
+    bucket: gcp.storage.Bucket,
+    topic: gcp.pubsub.Topic,
+    account: gcp.serviceaccount.Account,
+    before: list[pulumi.Resource],
+) -> gcp.cloudfunctionsv2.Function:
+    files = archive()
+    digest = hashlib.sha256("\0".join(part for item in sorted(files.items()) for part in item).encode()).hexdigest()
+    source = gcp.storage.BucketObject(
+        f"{name}-source",
+        bucket=bucket.name,
+        # By its content: an object that is replaced under its name would not be deployed.
+        name=f"accel-budget/function-{digest[:16]}.zip",
+        source=pulumi.AssetArchive({path: pulumi.StringAsset(text) for path, text in files.items()}),
+        opts=self.child(),
+    )
+    builder = gcp.serviceaccount.Account(
+        f"{name}-build", project=args.project, display_name="builds the function of the budget", opts=self.child()
+    )
+    builds = [project_role(self, f"{name}-build", args.project, role, builder.member) for role in BUILD_ROLES]
+    builder_name = pulumi.Output.all(builder.name, *builds).apply(lambda known: str(known[0]))
+    v2 = gcp.cloudfunctionsv2
+    return v2.Function(
+        name,
+        project=args.project,
+        location=args.region,
+        description="Stops the stack when its budget is crossed",
+        build_config=v2.FunctionBuildConfigArgs(
+            runtime=RUNTIME,
+            entry_point=ENTRY,
+            service_account=builder_name,
+            source=v2.FunctionBuildConfigSourceArgs(
+                storage_source=v2.FunctionBuildConfigSourceStorageSourceArgs(bucket=bucket.name, object=source.name)
+            ),
+        ),
+        service_config=v2.FunctionServiceConfigArgs(
+            available_memory="256M",
+            timeout_seconds=TIMEOUT_S,
+            # One at a time: two would be in each other's way.
+            max_instance_count=1,
+            max_instance_request_concurrency=1,
+            ingress_settings="ALLOW_INTERNAL_ONLY",
+            environment_variables={handler.BUCKET: bucket.name},
+            service_account_email=account.email,
+        ),
+        event_trigger=v2.FunctionEventTriggerArgs(
+            trigger_region=args.region,
+            event_type="google.cloud.pubsub.topic.v1.messagePublished",
+            pubsub_topic=topic.id,
+            retry_policy="RETRY_POLICY_RETRY",
+            service_account_email=account.email,
+        ),
+        opts=self.child(depends_on=before),
+    )
+
+
+def _invoker(
+    self: Component,
+    name: str,
+    args: GcpBudgetStopArgs,
+    function: gcp.cloudfunctionsv2.Function,
+    account: gcp.serviceaccount.Account,
+) -> None:
+    """Lets the trigger call the function, whose Cloud Run service has its name. Source:
+    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions"""
+    gcp.cloudrunv2.ServiceIamMember(
+        f"{name}-invoker",
+        project=args.project,
+        location=args.region,
+        name=function.name,
+        role="roles/run.invoker",
+        member=account.member,
+        opts=self.child(),
+    )
+
+
+def _read(self: Component, name: str, readers: Sequence[str], bucket: gcp.storage.Bucket) -> None:
+    for index, member in enumerate(readers):
+        gcp.storage.BucketIAMMember(
+            f"{name}-reader-{index}",
+            bucket=bucket.name,
+            role="roles/storage.objectViewer",
+            member=member,
+            opts=self.child(),
+        )
+
+
+def archive() -> dict[str, str]:
+    """The function's files by their paths in its archive: its own in a package, what it shares as in this project."""
+    own = sorted(Path(budget_function.__file__).parent.glob("*.py"))
+    shared = sorted(Path(accel.budget.__file__).parent.glob("*.py"))
+    return {
+        "main.py": _MAIN,
+        "requirements.txt": f"{FRAMEWORK}\n",
+        # Pulumi's SDK cannot read an empty asset back.
+        "accel/__init__.py": "# A package.\n",
+        **{f"accel/budget/{path.name}": path.read_text(encoding="utf-8") for path in shared},
+        **{f"{PACKAGE}/{path.name}": path.read_text(encoding="utf-8") for path in own},
+    }

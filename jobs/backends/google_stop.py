@@ -1,0 +1,44 @@
+"""Whether a budget has stopped a stack of Google Cloud: an object of the stack's bucket, which the target names."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from accel.contract import stop
+
+from ..errors import CloudRefused, CloudSilent, NotFound, OverLimit
+from ..google_api import Google, object_path
+
+LOOKED_S = 5
+"""A command that submits thousands of jobs looks so often."""
+_looked: dict[str, float] = {}
+
+
+def refuse(google: Google, target: Any) -> None:
+    """Raises OverLimit where the stack of a target is stopped, CloudRefused where whoever submits may not read that;
+    None is a job whose target is not known, as one that is submitted again."""
+    where: str | None = getattr(target, "stop", None)
+    if where is None or time.monotonic() - _looked.get(where, -LOOKED_S) < LOOKED_S:
+        return
+    found = _read(google, where)
+    if why := found.get(stop.STOPPED):
+        raise OverLimit(
+            f"the stack takes no new jobs: {why}",
+            "`stacks budget status` says what was stopped, `stacks budget resume` takes jobs again",
+        )
+    _looked[where] = time.monotonic()
+
+
+def _read(google: Google, where: str) -> Mapping[str, Any]:
+    bucket, _, name = where.removeprefix("gs://").partition("/")
+    try:
+        data, _ = google.read("storage", object_path(bucket, name))
+        return json.loads(data)
+    except NotFound:
+        return {}  # nobody has ever stopped it
+    except CloudRefused as refused:
+        hint = "gcp.budget_stop.readers of the stack names who may submit"
+        raise CloudRefused(f"whether the stack is stopped: {refused.message}", hint) from refused
+    except ValueError as error:
+        raise CloudSilent(f"{where}: is no JSON: {error}") from error

@@ -1,0 +1,120 @@
+"""`python -m policy`: the pack's policies over a preview or a state, without the engine."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.cli.group import Verbs, common
+from jobs.cli.settings import OneOf
+from jobs.cli.verb import Verb
+from jobs.errors import BadInput, NotFound, OverLimit
+
+VERBS = {
+    "check": ("commands", "Check a preview or a state."),
+    "page": ("commands", "Print docs/policy.md."),
+}
+
+
+class PolicyVerb(Verb):
+    """A verb without the options that are about jobs."""
+
+    COMMON = ("debug",)
+
+
+@click.command(cls=PolicyVerb)
+@click.argument("file", default="-")
+@click.option("--config", metavar="FILE", help="Levels and settings, as --policy-pack-config of pulumi takes them.")
+@click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Form of the output.")
+def check(file: str, config: str | None, output: str) -> None:
+    """Check FILE (- for standard input): what `pulumi preview --json --show-sames` or `pulumi stack export` wrote.
+
+    Exit code 5 says that a mandatory policy does not hold, or that this cannot be told of a preview that failed.
+    """
+    from jobs.cli.output import table
+
+    from .judge import ConfigFault, findings
+    from .judge import config as judged
+
+    try:
+        using = judged(_read(config) if config else {})
+    except ConfigFault as fault:
+        raise BadInput(f"{config}: {fault}") from None
+    resources, complete = _planned(file)
+    found = findings(resources, using)
+    wrong = [each for each in found if not each.unknown]
+    unseen = [each for each in found if each.unknown]
+    if output == "json":
+        shown = {
+            "findings": [each.document() for each in wrong],
+            "unknown": [{"policy": each.policy.id, "name": each.name, "path": each.message} for each in unseen],
+        }
+        click.echo(json.dumps(shown, indent=2))
+    else:
+        table([each.document() for each in wrong], ("level", "severity", "policy", "name", "message"))
+        for policy in {each.policy.id: each.policy for each in wrong}.values():
+            click.echo(f"fix of {policy.id}: {policy.fix}")
+        if unseen:
+            click.echo(f"not known before the update: {len(unseen)} (-o json names them)", err=True)
+    refused = [each for each in wrong if each.level == "mandatory"]
+    if not complete:
+        click.echo(f"warning: {file}: the preview failed: what it did not come to is not judged", err=True)
+        if not refused and "mandatory" in using.levels.values():
+            raise OverLimit("whether the mandatory policies hold cannot be told", "mend the preview first")
+    if refused:
+        raise OverLimit(f"{len(refused)} findings of mandatory policies", "each has its fix beside it")
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text()
+    except (FileNotFoundError, IsADirectoryError):
+        raise NotFound(f"{name}: no such file") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise BadInput(f"{name}: is not JSON: {fault}") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"{name}: must be a JSON object")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _planned(name: str) -> tuple[list[Any], bool]:
+    """The resources of a preview or a state, and whether they are all: a preview may have ended half-way."""
+    from .resource import from_preview, from_state
+
+    document = _read(name)
+    # A preview of nothing has no steps.
+    readers = {"steps": from_preview, "changeSummary": from_preview, "deployment": from_state}
+    reader = next((readers[key] for key in readers if key in document), None)
+    if reader:
+        try:
+            told: list[Any] = document.get("diagnostics") or []
+            failed = any(each["severity"] == "error" for each in told)
+            return reader(document), not failed
+        except (AttributeError, KeyError, TypeError):  # of another shape
+            pass
+    raise BadInput(
+        f"{name}: is neither a preview nor a state",
+        "write it with pulumi preview --json --show-sames, or pulumi stack export",
+    )
+
+
+@click.command(cls=PolicyVerb)
+def page() -> None:
+    """Print docs/policy.md."""
+    from .page import page as written
+
+    click.echo(written(), nl=False)
+
+
+policy = Verbs(
+    "policy", VERBS, __package__ or "", params=common(PolicyVerb.COMMON), help="Guards over what a stack is to be."
+)
+
+
+def main() -> None:
+    """Runs the command and exits with its code."""
+    policy.main()

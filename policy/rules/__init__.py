@@ -1,0 +1,1 @@
+"""The policies by topic."""

@@ -1,0 +1,88 @@
+"""What costs money or quota and serves nobody, whatever the cloud."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from jobs.errors import CloudRefused, NotFound
+
+COLUMNS = ("cloud", "place", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
+WIDE = (*COLUMNS, "fix")
+BY_YES = "--yes deletes it"
+NOT_HELD = "the stack's state does not have it (any more)"
+
+Item = TypeVar("Item")
+Unread = Callable[[str], object]
+"""Is told what could not be looked at, and why."""
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Whose resources may be judged: `names` are stacks of the Pulumi project, `held` the ids that their states have
+    now, by which nothing that a stack still owns is taken for lost; None where a state could not be read. `targets` are
+    those that their states promise."""
+
+    project: str | None = None
+    names: frozenset[str] = frozenset()
+    held: frozenset[str] | None = None
+    targets: tuple[Mapping[str, Any], ...] = ()
+
+    def own(self, tags: Mapping[str, str], separator: str = ":") -> bool:
+        """Whether tags or labels are of one of these stacks."""
+        project, stack = (tags.get(f"accel{separator}{key}") for key in ("project", "stack"))
+        return project is not None and project == self.project and stack in self.names
+
+    def holds(self, *ids: str) -> bool:
+        """Whether a stack has one of the ids, or may have it."""
+        return self.held is None or any(each in self.held for each in ids)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A resource that nobody needs, and why. `place` is a project of Google Cloud or a region of AWS; `usd_a_day` is
+    None where no price is known. `delete` is None for what has a command of its own, which `fix` names. `settled`: its
+    state, or the record of its job, says enough, so that its age says nothing more."""
+
+    cloud: str
+    place: str
+    what: str
+    name: str
+    zone: str
+    state: str
+    created: datetime | None
+    usd_a_day: float | None
+    owner: str
+    why: str
+    delete: Callable[[], object] | None = field(default=None, compare=False)
+    fix: str = BY_YES
+    settled: bool = False
+
+    def row(self, now: datetime) -> dict[str, Any]:
+        """For the table and for JSON."""
+        hours = self.hours(now)
+        shown = {name: value for name, value in vars(self).items() if name not in ("delete", "created", "settled")}
+        return shown | {
+            "created": self.created.isoformat() if self.created else None,
+            "age": None if hours is None else f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days",
+            "age_h": None if hours is None else round(hours, 1),
+            "usd_a_day": None if self.usd_a_day is None else round(self.usd_a_day, 2),
+        }
+
+    def hours(self, now: datetime) -> float | None:
+        """Its age; None where the cloud does not tell it."""
+        return (now - self.created).total_seconds() / 3600 if self.created else None
+
+    def younger(self, now: datetime, hours: float) -> bool:
+        """Whether somebody may only just be making what would use it. What has no date is as old as it can be."""
+        age = self.hours(now)
+        return not self.settled and age is not None and age < hours
+
+
+def asked(parts: Mapping[str, Callable[[], Iterable[Item]]], unread: Unread) -> Iterator[Item]:
+    """What every part finds. An API that is not enabled, or may not be asked, does not keep the others."""
+    for place, part in parts.items():
+        try:
+            yield from part()
+        except (CloudRefused, NotFound) as refused:
+            unread(f"{place}: {refused.message}")

@@ -1,0 +1,223 @@
+"""What a killed run left in a state, and the state with it resolved. Pure: deployments as `pulumi stack export` writes
+them.
+
+A run that is killed leaves each operation that was under way as a pending one. The next `up` warns of pending creates
+and makes the same resources again; they stay pending, beside those of its own. Sources:
+https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
+https://github.com/pulumi/pulumi/pull/9293,
+https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go
+"""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+Json = dict[str, Any]
+Doing = Literal["creating", "updating", "deleting", "reading", "importing", "adopting"]
+"""Pulumi's own words; and `adopting`: recover itself was killed between entering a resource and reading it."""
+
+NAMES = (
+    *("name", "bucket", "dashboardName", "policyName", "statementId"),
+    *("accountId", "roleId", "repositoryId"),
+)
+"""Properties that name a resource in its cloud; a resource has one of them, or none."""
+_MADE_UP = re.compile(r"[0-9a-f]{6,}$")
+"""How a name ends that Pulumi made up, unless a project says otherwise. Source:
+https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""
+_READ = ("aws:", "gcp:", "kubernetes:")
+"""Types whose provider answers more than it was asked for: an id at least."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An operation that nothing is known of but its beginning."""
+
+    doing: Doing
+    resource: Json
+    own: frozenset[str] = frozenset()
+    """The properties that come from what the state has made."""
+
+    @property
+    def urn(self) -> str:
+        return self.resource["urn"]
+
+    @property
+    def type(self) -> str:
+        return self.resource["type"]
+
+    @property
+    def name(self) -> str:
+        """The name in the program."""
+        return self.urn.rpartition("::")[2]
+
+    @property
+    def id(self) -> str:
+        """Of a create only where the state was written between the cloud's answer and the end of the operation."""
+        return self.resource.get("id") or ""
+
+    @cached_property
+    def inputs(self) -> Json:
+        return self.resource.get("inputs") or {}
+
+    @property
+    def outside(self) -> bool:
+        """Whether it is about anything outside the state: components and providers are not."""
+        return bool(self.resource.get("custom")) and not self.type.startswith("pulumi:providers:")
+
+    @property
+    def naming(self) -> str:
+        """The property that names it in its cloud; empty where none does."""
+        return next((name for name in NAMES if name in self.inputs), "")
+
+    @property
+    def made_up(self) -> bool:
+        """Whether its name was made up, with random digits: what has it was made by this operation."""
+        if self.type.startswith("kubernetes:"):
+            # The provider marks a name that it made up. Source:
+            # https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/naming.go
+            marks: Json = self._metadata.get("annotations") or {}
+            return marks.get("pulumi.com/autonamed") == "true"
+        value, filled_in = self.inputs.get(self.naming), self.inputs.get("__defaults") or ()
+        return isinstance(value, str) and self.naming in filled_in and _MADE_UP.search(value) is not None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the program names it, so that the next `up` would make the same name again."""
+        return bool(self.naming or self._metadata.get("name")) and not self.made_up
+
+    @property
+    def _metadata(self) -> Json:
+        """Of what is in a cluster."""
+        return self.inputs.get("metadata") or {} if self.type.startswith("kubernetes:") else {}
+
+
+def pending(deployment: Mapping[str, Any]) -> list[Pending]:
+    """Every operation of the deployment that was cut short: each create, and of all others one for each resource."""
+    told = [(each["type"], each["resource"]) for each in deployment.get("pending_operations") or ()]
+    told += [("adopting", each) for each in resources(deployment) if _unread(each)]
+    made = {
+        each["urn"] for each in resources(deployment) if Pending("reading", each).outside and not each.get("external")
+    }
+    known = {(each["urn"], each.get("id")) for each in resources(deployment)}
+    found: dict[object, Pending] = {}
+    for at, (doing, resource) in enumerate(told):
+        of_properties: Mapping[str, Sequence[str] | None] = resource.get("propertyDependencies") or {}
+        own = frozenset(name for name, urns in of_properties.items() if made.intersection(urns or ()))
+        # A `creating` of what the state has under the same id has been done: only its mark is left.
+        done = doing == "creating" and (resource["urn"], resource.get("id")) in known
+        each = Pending("reading" if done else doing, resource, own)
+        found.setdefault(at if each.doing == "creating" else (each.doing, each.urn), each)
+    return list(found.values())
+
+
+def resources(deployment: Mapping[str, Any]) -> list[Json]:
+    """Those of the state, in its order."""
+    return deployment.get("resources") or []
+
+
+def provider_inputs(deployment: Mapping[str, Any], resource: Mapping[str, Any]) -> Json:
+    """Of the provider that a resource names: <urn>::<id>."""
+    urn = str(resource.get("provider") or "").rpartition("::")[0]
+    found: list[Json] = [each.get("inputs") or {} for each in resources(deployment) if each["urn"] == urn]
+    return found[0] if found else {}
+
+
+def setting(inputs: Json, name: str) -> Any:
+    """A setting of a provider that is a map or a list; the engine keeps such settings as text."""
+    given: Any = inputs.get(name) or {}
+    return json.loads(given) if isinstance(given, str) else given
+
+
+def live(deployment: Mapping[str, Any], urn: str) -> Json | None:
+    """The resource that the state has of this name, which is there: not one that waits for its deletion, or that was
+    deleted to be replaced."""
+    gone = ("delete", "pendingReplacement")
+    there = (each for each in resources(deployment) if each["urn"] == urn)
+    return next((each for each in there if not any(map(each.get, gone))), None)
+
+
+def alike(one: Pending, other: Pending) -> bool:
+    """Whether two operations make the same, so that nothing tells what the one made from what the other did."""
+    return one.type == other.type and one.inputs == other.inputs
+
+
+def resolved(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
+    """The deployment without pending operations, and with what was made entered under its id, to be read.
+
+    Beside one that the state has, it is entered for deletion by the next `up`: nothing refers to it yet, whether it
+    was made a second time or to replace the other. Its outputs are its inputs until it has been read.
+    """
+    made: Json = copy.deepcopy(dict(deployment))
+    made["pending_operations"] = []
+    entries: list[Json] = made.get("resources") or []
+    for operation, id in adopted:
+        entry = {**operation.resource, "id": id, "outputs": _plain(operation.inputs)}
+        entry = {name: value for name, value in entry.items() if name not in ("created", "modified")}
+        if live({"resources": entries}, operation.urn):
+            entries.append({**entry, "delete": True, "protect": False, "retainOnDelete": False})
+        else:
+            waits = [each for each in entries if each["urn"] == operation.urn and each.get("pendingReplacement")]
+            entries = [*(each for each in entries if each not in waits), entry]
+    made["resources"] = ordered([_bound(each, {one["urn"] for one in entries}) for each in entries])
+    return made
+
+
+def _bound(entry: Json, there: set[str]) -> Json:
+    """The entry without what it names that the state has not: a state that names such is refused."""
+    lists = {name: [urn for urn in entry[name] if urn in there] for name in _LISTS if entry.get(name)}
+    ones = {name for name in ("parent", "deletedWith") if entry.get(name) and entry[name] not in there}
+    found = {name: value for name, value in {**entry, **lists}.items() if name not in ones}
+    if of_properties := entry.get("propertyDependencies"):
+        kept = {name: [urn for urn in urns or () if urn in there] for name, urns in of_properties.items()}
+        found["propertyDependencies"] = kept
+    return found
+
+
+def ordered(entries: Sequence[Json]) -> list[Json]:
+    """As they are, but each after what it names: a state in another order is refused. Source:
+    https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)"""
+    first: dict[str, int] = {}
+    for at, each in enumerate(entries):
+        first.setdefault(each["urn"], at)
+    done: dict[int, Json] = {}
+
+    def place(at: int, way: frozenset[int]) -> None:
+        if at in done or at in way:
+            return
+        for urn in _named(entries[at]):
+            if urn in first:
+                place(first[urn], way | {at})
+        done[at] = entries[at]
+
+    for at in range(len(entries)):
+        place(at, frozenset())
+    return list(done.values())
+
+
+_LISTS = ("dependencies", "replaceWith")
+
+
+def _named(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from filter(None, (entry.get("parent"), entry.get("deletedWith")))
+    yield str(entry.get("provider") or "").rpartition("::")[0]
+    for name in _LISTS:
+        yield from entry.get(name) or ()
+    of_properties: Json = entry.get("propertyDependencies") or {}
+    for urns in of_properties.values():
+        yield from urns or ()
+
+
+def _unread(entry: Mapping[str, Any]) -> bool:
+    """Entered by resolved() and not read since: it has its inputs for outputs, and no time of its own."""
+    if not entry["type"].startswith(_READ) or not entry.get("id") or entry.get("created") or entry.get("modified"):
+        return False
+    inputs = _plain(entry.get("inputs") or {})
+    return bool(inputs) and entry.get("outputs") == inputs
+
+
+def _plain(inputs: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in inputs.items() if not name.startswith("__")}

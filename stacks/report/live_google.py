@@ -1,0 +1,115 @@
+"""Jobs on machines of their own, of Google Batch and of Vertex AI that have not ended."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from math import prod
+from typing import Any, TypeVar
+
+from accel.catalog import UnknownName, machine
+from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
+from accel.contract.google_vms import GceTarget, TpuVmTarget
+from jobs.backend import Listing, Phase, Status
+from jobs.backends.google_batch import found as batch_found
+from jobs.backends.google_batch import marks as batch_marks
+from jobs.backends.vertex import found as vertex_found
+from jobs.backends.vertex import marks as vertex_marks
+from jobs.backends.vms.records import Records
+from jobs.errors import NotFound
+from jobs.google import entries, mapping
+from jobs.google_api import Google
+from jobs.registry import of_target
+
+from .live import LIMIT, Live, ground, hours
+
+T = TypeVar("T")
+AT_ONCE = 8
+
+
+def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterator[Live]:
+    """Of the target's bucket. Where nobody has seen the machines start, from when they were asked for."""
+    records = Records(Google(), target.bucket)
+    for status, (record, _) in _looked(name, target, records.read):
+        chips = int(record.body.get("chips") or 0)
+        count = chips or int(record.body.get("gpus") or 0) * record.hosts
+        asked = datetime.fromisoformat(record.last.made) if record.last.made else None
+        yield _live(name, target, status, count, now, since=asked, unit="TPU chip" if chips else "GPU")
+
+
+def on_batch(name: str, target: GoogleBatchTarget, now: datetime) -> Iterator[Live]:
+    """Tasks that run now are counted from the start of their job, which is when the first began."""
+    google, scope = Google(), batch_marks.Scope(target.project, target.region)
+    for status, job in _looked(name, target, lambda known: batch_found.look(google, scope, known)):
+        running, gpus = job.counts.get("RUNNING", 0), _gpus(job.policy)
+        each = (gpus or 0) / int(job.group.get("taskCountPerNode") or 1)
+        found = _live(name, target, status, round(running * each), now)
+        yield replace(found, hours=None) if running and gpus is None else found
+
+
+def on_vertex(name: str, target: VertexTarget, now: datetime) -> Iterator[Live]:
+    """Replicas of all pools, from the start of the job."""
+    google, scope = Google(), vertex_marks.Scope(target.project, target.region)
+    for status, job in _looked(name, target, lambda known: vertex_found.look(google, scope, known)):
+        held = [_of_pool(pool) for pool in job.pools]
+        kept = str(job.spec.get("persistentResourceId") or "")
+        own = {f"persistent:{kept}"} if kept else set[str]()
+        unit = next((unit for count, unit in held if count), "GPU")
+        yield _live(name, target, status, sum(count for count, _ in held), now, own, unit=unit)
+
+
+def _looked(name: str, target: Any, look: Callable[[str], T]) -> Iterator[tuple[Status, T]]:
+    """Each job that has not ended, and what `look` tells of its id; without those that went meanwhile."""
+    backend = of_target(name, target)
+    assert isinstance(backend, Listing)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [(each, pool.submit(look, each.ref.id)) for each in backend.list(limit=LIMIT, ended=False)]
+        for status, answer in asked:
+            with suppress(NotFound):
+                yield status, answer.result()
+
+
+def _live(
+    name: str,
+    target: TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget,
+    status: Status,
+    count: int,
+    now: datetime,
+    own: set[str] | None = None,
+    since: datetime | None = None,
+    unit: str = "GPU",
+) -> Live:
+    """`own`: what it alone stands on, in place of the target's persistent resource, which not every job uses."""
+    places = {place for place in ground(target) if not place.startswith("persistent:")} | (own or set())
+    held = count if status.phase is not Phase.QUEUED else 0
+    return Live(
+        ref=str(status.ref),
+        name=status.name,
+        phase=str(status.phase),
+        target=status.target or name,
+        accelerators=held,
+        hours=hours(held, status.started or since, now),
+        places=frozenset(places),
+        unit=unit,
+    )
+
+
+def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
+    """Of a WorkerPoolSpec: how many, and of what. TPU v2 and v3 are asked for by cores."""
+    spec, replicas = mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)
+    if topology := str(spec.get("tpuTopology") or ""):
+        return replicas * prod(int(side) for side in topology.split("x")), "TPU chip"
+    cores = str(spec.get("acceleratorType")).startswith("TPU_")
+    return replicas * int(spec.get("acceleratorCount") or 0), "TPU core" if cores else "GPU"
+
+
+def _gpus(policy: Mapping[str, Any]) -> int | None:
+    """Of one VM: attached, or built in. None for a machine that only an instance template knows, or only Google."""
+    attached = [int((mapping(each) or {}).get("count") or 0) for each in entries(policy.get("accelerators"))]
+    if attached:
+        return sum(attached)
+    try:
+        return machine("gcp", str(policy.get("machineType") or "")).whole_accelerators
+    except UnknownName:
+        return None

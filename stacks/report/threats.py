@@ -1,0 +1,177 @@
+"""What a change does to the jobs that use the resource, by its type: nothing is asked here.
+
+A place is one thing that a job stands on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
+gke:<project>/<location>/<cluster>, pool:<the same>/<pool>, namespace:<name>, localqueue:<namespace>/<name>,
+definition:jobsets.jobset.x-k8s.io;
+bucket:<name>, account:<email>, persistent:<id>. live.py gives every job its places; a change threatens those that have
+its own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from components.aws.environment_hooks import drain_of, in_place
+from jobs.google import mapping
+
+from .preview import Change
+
+Fate = Literal["ends", "waits", "loses"]
+"""ends: its machines go while it runs; waits: the deployment waits for it; loses: it goes on without the resource."""
+
+
+@dataclass(frozen=True)
+class Threat:
+    """What becomes of the jobs that have the place."""
+
+    change: Change
+    place: str
+    fate: Fate
+    how: str
+    queued: bool = False
+    """Jobs that wait are hit too."""
+    region: str | None = None
+    """Of AWS: whose queues have to be asked; jobs of other stacks may be on an environment too."""
+
+
+def threats(change: Change) -> tuple[Threat, ...]:
+    """None for a change that touches no job."""
+    rule = _RULES.get(change.type)
+    return tuple(rule(change)) if rule else ()
+
+
+def _environment(change: Change) -> Iterator[Threat]:
+    """Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html"""
+    cluster = str(change.old_outputs.get("ecsClusterArn") or "").rpartition("/")[2]
+    place, region = f"cluster:{cluster}", _region(change)
+    if not cluster:
+        return
+    if change.gone:
+        drain = drain_of(change.old_inputs)
+        if drain.jobs == "terminate":
+            yield Threat(change, place, "ends", "terminated before the environment goes", region=region)
+        else:
+            how = f"the deployment waits for it, at most {drain.timeout_min} min"
+            yield Threat(change, place, "waits", how, region=region)
+    elif change.op == "update" and (said := in_place(change.old_inputs, change.new_inputs)):
+        yield Threat(change, place, "ends", said, region=region)
+
+
+def _queue(change: Change) -> Iterator[Threat]:
+    """Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteJobQueue.html"""
+    arn = str(change.old_outputs.get("arn") or "")
+    if change.gone and arn:
+        how = "AWS terminates every job of a queue that is deleted"
+        yield Threat(change, f"queue:{arn}", "ends", how, queued=True, region=_region(change))
+
+
+IN_PLACE = (
+    "autoscaling",
+    "initialNodeCount",
+    "management",
+    "nodeConfig.labels",
+    "nodeConfig.resourceLabels",
+    "nodeConfig.tags",
+    "nodeConfig.taints",
+    "nodeCount",
+    "upgradeSettings",
+)
+"""Of a node pool: what changes no node that runs. Anything else is taken to bring new nodes. Sources:
+https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools,
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters#types-of-changes"""
+
+
+def _pool(change: Change) -> Iterator[Threat]:
+    found = {**change.old_inputs, **change.old_outputs}
+    location, cluster, name = (str(found.get(key) or "") for key in ("location", "cluster", "name"))
+    project = str(found.get("project") or "")
+    if cluster.startswith("projects/"):  # the program gives the id of the cluster
+        parts = cluster.split("/")
+        project, location, cluster = parts[1], parts[3], parts[5]
+    place = f"pool:{project}/{location}/{cluster}/{name or change.id.rpartition('/')[2]}"
+    new_nodes = [path for path in change.diffs if not path.startswith(IN_PLACE)]
+    if change.gone:
+        yield Threat(change, place, "ends", "its pods are evicted with the node pool")
+    elif change.op == "update" and new_nodes:
+        how = f"GKE makes every node anew ({', '.join(new_nodes[:3])}), and evicts its pods"
+        yield Threat(change, place, "ends", how)
+
+
+def _cluster(change: Change) -> Iterator[Threat]:
+    if change.gone:
+        found = {**change.old_inputs, **change.old_outputs}
+        place = "gke:" + "/".join(str(found.get(key) or "") for key in ("project", "location", "name"))
+        yield Threat(change, place, "ends", "it goes with the cluster", queued=True)
+
+
+def _namespace(change: Change) -> Iterator[Threat]:
+    if change.gone:
+        yield Threat(change, f"namespace:{_object(change)}", "ends", "it goes with the namespace", queued=True)
+
+
+JOBSETS = "jobsets.jobset.x-k8s.io"
+
+
+def _definition(change: Change) -> Iterator[Threat]:
+    """Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#delete-a-customresourcedefinition"""
+    if change.gone and (name := _object(change)) == JOBSETS:
+        how = "Kubernetes deletes every JobSet with their definition"
+        yield Threat(change, f"definition:{name}", "ends", how, queued=True)
+
+
+def _local_queue(change: Change) -> Iterator[Threat]:
+    if change.gone:
+        how = "what waits there is not admitted any more, and what runs keeps the queue until it ends"
+        yield Threat(change, f"localqueue:{_object(change)}", "loses", how, queued=True)
+
+
+def _bucket(change: Change) -> Iterator[Threat]:
+    if change.gone:
+        place = f"bucket:{change.old_outputs.get('name') or change.id}"
+        how = "its record, results and checkpoints go with the bucket"
+        yield Threat(change, place, "loses", how, queued=True)
+
+
+def _persistent(change: Change) -> Iterator[Threat]:
+    """Source: https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+    if change.gone:
+        name = str(change.old_outputs.get("name") or change.id).rpartition("/")[2]
+        yield Threat(change, f"persistent:{name}", "ends", "it is cancelled with the persistent resource", queued=True)
+
+
+def _account(change: Change) -> Iterator[Threat]:
+    if change.gone and (email := change.old_outputs.get("email")):
+        yield Threat(change, f"account:{email}", "loses", "the account that it runs as goes", queued=True)
+
+
+def _role(change: Change) -> Iterator[Threat]:
+    if change.gone and (arn := change.old_outputs.get("arn")):
+        yield Threat(change, f"role:{arn}", "loses", "the role that it runs as goes", queued=True)
+
+
+_RULES: Mapping[str, Callable[[Change], Iterator[Threat]]] = {
+    "aws:batch/computeEnvironment:ComputeEnvironment": _environment,
+    "aws:batch/jobQueue:JobQueue": _queue,
+    "aws:iam/role:Role": _role,
+    "gcp:container/cluster:Cluster": _cluster,
+    "gcp:container/nodePool:NodePool": _pool,
+    "gcp:serviceaccount/account:Account": _account,
+    "gcp:storage/bucket:Bucket": _bucket,
+    "gcp:vertex/aiPersistentResource:AiPersistentResource": _persistent,
+    "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition": _definition,
+    "kubernetes:core/v1:Namespace": _namespace,
+    "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue": _local_queue,
+}
+
+
+def _region(change: Change) -> str | None:
+    found = change.old_outputs.get("region") or change.old_inputs.get("region")
+    arn = str(change.old_outputs.get("arn") or "")
+    return str(found) if found else (arn.split(":")[3] if arn.count(":") > 3 else None)
+
+
+def _object(change: Change) -> str:
+    """Namespace and name of a Kubernetes object, or the name alone. Its cluster is not in its state."""
+    metadata: Mapping[str, Any] = mapping(change.old_inputs.get("metadata")) or {}
+    names = [metadata.get("namespace"), metadata.get("name") or change.id.rpartition("/")[2]]
+    return "/".join(str(name) for name in names if name)

@@ -1,0 +1,108 @@
+"""Each resource of every type that the sandbox makes is found, as if its creation were pending, under the id that it
+has, and with a proof."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.environment import environment
+from sandbox.processes import start, stop
+from stacks.recover.found import Found, MadeAgain, NotSought
+from stacks.recover.pending import pending
+from stacks.recover.recovery import Clouds
+from tests.support.engine import Engine, Sandbox
+from tests.support.soak import soak_only
+
+pytestmark = soak_only
+PROGRAMS = Path(__file__).parents[1] / "sandbox" / "programs"
+AWS = {"aws:region": "us-east-1", "aws:defaultTags": json.dumps({"tags": {"accel:stack": "test"}})}
+ASKED = {
+    "aws:ec2/route:Route": "other id",  # of table and destination, by which the provider reads it whatever its id
+    "gcp:compute/attachedDisk:AttachedDisk": "NotSought",
+    "gcp:billing/budget:Budget": "NotSought",
+    "gcp:monitoring/notificationChannel:NotificationChannel": "NotSought",
+    "gcp:vertex/aiTensorboard:AiTensorboard": "NotSought",
+    "gcp:serviceaccount/account:Account": "not proven",  # it has neither labels nor a time
+    "gcp:compute/futureReservation:FutureReservation": "not proven",
+}
+"""What a person is asked about, or is found otherwise than it is in the state."""
+PROJECT = "v1/projects/accel-sandbox"
+THERE: dict[str, dict[str, Any]] = {
+    f"secretmanager.googleapis.com/{PROJECT}/secrets?secretId=token": {"replication": {"automatic": {}}},
+    f"artifactregistry.googleapis.com/{PROJECT}/locations/us/repositories?repositoryId=images": {"format": "DOCKER"},
+}
+"""What the program for Google names and does not make."""
+GOOGLE = {
+    "gcp:project": "accel-sandbox",
+    "gcp:region": "us-central1",
+    "gcp:defaultLabels": json.dumps({"accel-stack": "test"}),
+}
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    home = tmp_path_factory.mktemp("own")
+    start(home, ("cloud", "google", "plugins"))
+    made = Sandbox(home, environment(home))
+    url = json.loads((home / "google.json").read_text())["url"]
+    signed = {"Authorization": f"Bearer {made.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+    for path, body in THERE.items():
+        answer = requests.post(f"{url}/{path}", json=body, headers=signed, timeout=30)
+        assert answer.ok, answer.text
+    yield made
+    stop(home)
+
+
+def sought(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What became of the search for each resource of the state: those that were not found as they should be."""
+    for name, value in engine.variables.items():
+        monkeypatch.setenv(name, value)
+    state = json.loads(engine.run("stack", "export", "--stack", engine.stack).stdout)["deployment"]
+    ids = {(each["type"], each.get("id")) for each in state["resources"]}
+    told: list[str] = []
+    for each in state["resources"]:
+        begun = {name: value for name, value in each.items() if name not in ("id", "outputs", "created", "modified")}
+        (operation,) = pending({**state, "pending_operations": [{"type": "creating", "resource": begun}]})
+        if not operation.outside:
+            continue
+        try:
+            verdict, found = "", list(Clouds(state).find(operation))
+        except MadeAgain:
+            continue
+        except NotSought:
+            verdict, found = "NotSought", []
+        verdict = verdict or _verdict(each, found, ids)
+        if verdict != ASKED.get(each["type"], "") and verdict:
+            told.append(f"{each['type']} {operation.name} {each['id']}: {verdict}, found {found}")
+    return told
+
+
+def _verdict(entry: dict[str, Any], found: list[Found], ids: set[tuple[str, str | None]]) -> str:
+    mine = [one for one in found if one.id == entry["id"]]
+    if not mine:
+        return "other id" if found else "not found"
+    if any(one.why and (entry["type"], one.id) not in ids for one in found):
+        return "others proven"
+    return "" if mine[0].why or mine[0].made else "not proven"
+
+
+@pytest.mark.parametrize("program", ["compute", "storage", "monitoring"])
+def test_aws(program: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(tmp_path / program, sandbox, (PROGRAMS / f"{program}.py").read_text(), config=AWS)
+    engine.up()
+    told = sought(engine, monkeypatch)
+    engine.destroy()
+    assert not told, "\n".join(told)
+
+
+@pytest.mark.parametrize("program", ["google", "google_vms"])
+def test_google(program: str, tmp_path: Path, google: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(tmp_path / program, google, (PROGRAMS / f"{program}.py").read_text(), config=GOOGLE)
+    engine.up()
+    told = sought(engine, monkeypatch)
+    engine.destroy(check=False)
+    assert not told, "\n".join(told)

@@ -1,0 +1,81 @@
+"""What recover does to a state, and when it does nothing."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.errors import CloudRefused
+from stacks.recover.engine import Engine
+from stacks.recover.plan import Said
+from stacks.recover.recovery import Recovery
+
+from .test_recover_pending import entry, made, state
+
+NOWHERE = "random:index/randomId:RandomId"
+"""A type that nothing here looks for."""
+
+
+@dataclass(frozen=True)
+class Kept(Engine):
+    """A state in a bucket; its cloud knows nothing of it."""
+
+    states: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    done: list[str] = field(default_factory=list[str])
+
+    def backend(self) -> str:
+        return "s3://states"
+
+    def export(self) -> dict[str, Any]:
+        return copy.deepcopy(self.states[-1])
+
+    def replace(self, state: dict[str, Any]) -> None:
+        self.done.append("replace")
+        self.states.append(copy.deepcopy(state))
+
+    def refresh(self, urns: Sequence[str]) -> None:
+        self.done.append("refresh")
+        after = self.export()
+        after["deployment"]["resources"] = [e for e in after["deployment"]["resources"] if e["urn"] not in urns]
+        self.states.append(after)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    monkeypatch.chdir(tmp_path)
+
+
+def recovery(deployment: dict[str, Any], said: Said | None = None) -> tuple[Recovery, Kept]:
+    found = Recovery("organization/p/dev", said or Said(), break_lock=False, settle_s=0, wait_s=1)
+    kept = Kept("dev", [{"version": 3, "deployment": deployment}])
+    found.engine = kept
+    return found, kept
+
+
+def test_what_nothing_proves_is_not_touched() -> None:
+    found, kept = recovery(state(made("a"), creating=[entry("b", NOWHERE)]))
+    with pytest.raises(CloudRefused, match=f"nothing was changed: creating {NOWHERE} b: there is no way here") as told:
+        list(found.run())
+    assert told.value.hint and "--adopt NAME=ID, or --clear NAME" in told.value.hint
+    assert (kept.done, len(kept.states)) == ([], 1)
+
+
+def test_an_id_that_the_cloud_does_not_have_is_said() -> None:
+    found, kept = recovery(state(creating=[entry("b", NOWHERE)]), Said({"b": "x-1"}))
+    with pytest.raises(CloudRefused, match=r"its cloud does not have it: b \(x-1\)"):
+        list(found.run())
+    assert kept.done == ["replace", "refresh"]
+    assert kept.states[-1]["deployment"]["pending_operations"] == []
+
+
+def test_a_look_changes_nothing() -> None:
+    component = {"urn": "urn:pulumi:dev::p::test:Ground::c", "type": "test:Ground", "custom": False}
+    found, kept = recovery(state(creating=[component]))
+    assert found.look() == ["creating test:Ground c: drop it: nothing outside the state is made of it"]
+    assert kept.done == []
+    assert len(list(found.run())) == 1 and kept.done == ["replace"]
+    assert found.look() == []

@@ -1,0 +1,149 @@
+"""Runs of the engine that are killed, with their language host and, as where a container ends, their providers."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from sandbox.environment import environment, project
+from sandbox.processes import running, start
+
+from .engine import Engine
+
+GIVE_UP_S = 120
+
+
+def run(engine: Engine, verb: str, *, after: int) -> int:
+    """Runs `pulumi <verb>` and kills it, with all that it started, at its event number `after`.
+
+    The number of events that it had written when it ended: less than `after` where it came to its own end.
+    """
+    process, log = _started(engine, verb, after)
+    process.kill()  # first, so that it does not see its language host end
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return _lines(log)
+
+
+@contextmanager
+def stopped(engine: Engine, verb: str, *, after: int) -> Generator[None]:
+    """Within it, `pulumi <verb>` stands still since its event number `after`; then it goes on to its end."""
+    process, _ = _started(engine, verb, after)
+    process.send_signal(signal.SIGSTOP)
+    while not _whole(engine):  # it was about to write its state
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(GIVE_UP_S) == 0
+
+
+def _started(engine: Engine, verb: str, after: int) -> tuple[subprocess.Popen[bytes], Path]:
+    log = engine.folder / "killed.json"
+    log.unlink(missing_ok=True)
+    command = [which(engine), verb, "--yes", "--skip-preview", "--stack", engine.stack, "--event-log", str(log)]
+    process = subprocess.Popen(
+        [*command, "--non-interactive"],
+        cwd=engine.folder,
+        env=engine.variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    give_up = time.monotonic() + GIVE_UP_S
+    while (seen := _lines(log)) < after and process.poll() is None:
+        assert time.monotonic() < give_up, f"{seen} events of {after}"
+        time.sleep(0.002)
+    return process, log
+
+
+def forget(engine: Engine, *types: str) -> None:
+    """Makes the state that of a run that was killed just after its cloud had made these: creates that are pending."""
+    path = state_of(engine)
+    state = json.loads(path.read_text())
+    latest = state["checkpoint"]["latest"]
+    made = [each for each in latest["resources"] if each["type"] in types]
+    assert {each["type"] for each in made} == set(types)
+    latest["resources"] = [each for each in latest["resources"] if each not in made]
+    unknown = ("id", "outputs", "created", "modified")
+    begun = [{name: value for name, value in each.items() if name not in unknown} for each in made]
+    kept = latest.get("pending_operations") or []
+    latest["pending_operations"] = [*({"resource": each, "type": "creating"} for each in begun), *kept]
+    path.write_text(json.dumps(state))
+
+
+def state_of(engine: Engine) -> Path:
+    """The file of its state."""
+    return engine.sandbox.home / "backend" / ".pulumi" / "stacks" / engine.project / f"{engine.stack}.json"
+
+
+def pending(engine: Engine) -> list[str]:
+    """What the state says is under way."""
+    state = json.loads(engine.run("stack", "export", "--stack", engine.stack).stdout)["deployment"]
+    return [f"{each['type']} {each['resource']['urn']}" for each in state.get("pending_operations") or ()]
+
+
+def restart_providers(engine: Engine) -> None:
+    """Kills the provider plugins in the middle of what they do, and starts others."""
+    home = engine.sandbox.home
+    plugins = running(home)["plugins"].process
+    plugins.kill()
+    psutil.wait_procs([plugins], timeout=GIVE_UP_S)
+    for name in ("cloud", "google"):
+        if part := running(home).get(name):
+            _quiet(part.process)
+    start(home)
+    engine.variables.update(environment(home))
+
+
+def recover(engine: Engine, *options: str) -> subprocess.CompletedProcess[str]:
+    """`stacks recover` in the program's folder. What is not found is not looked for again: nothing runs any more."""
+    return subprocess.run(
+        [sys.executable, "-m", "stacks", "recover", engine.stack, "--settle", "0", *options],
+        cwd=engine.folder,
+        env={**engine.variables, "PYTHONPATH": str(project())},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def which(engine: Engine) -> str:
+    """The engine's command."""
+    found = shutil.which("pulumi", path=engine.variables["PATH"])
+    assert found
+    return found
+
+
+def _quiet(cloud: psutil.Process) -> None:
+    """Waits until a cloud has carried out what it was asked by somebody who is dead: it then closes the connection."""
+    give_up = time.monotonic() + GIVE_UP_S
+    while any(each.status == psutil.CONN_CLOSE_WAIT for each in cloud.net_connections("tcp")):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def _whole(engine: Engine) -> bool:
+    try:
+        json.loads(state_of(engine).read_text())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _lines(log: Path) -> int:
+    """Its events, but for what the program says."""
+    whole = log.read_bytes() if log.exists() else b""
+    return sum(line.endswith(b"\n") and b'"diagnosticEvent"' not in line for line in whole.splitlines(keepends=True))
