@@ -208,7 +208,8 @@ print("from", step, flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 while step < 30:
     step += 1
-    kept.write_text(str(step))
+    kept.with_suffix(".new").write_text(str(step))
+    kept.with_suffix(".new").replace(kept)
     time.sleep(0.1)
 """
     ref = submit("resumes", code, accelerator={"type": "l4"}, spot=True)

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from jobs.cli.group import jobs
+from tests.jobs.backends.gke_cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,3 +64,12 @@ def command(*arguments: str, text: str | None = None) -> subprocess.CompletedPro
     out, err = process.communicate(text, timeout=60)
     assert "Traceback" not in err, err
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
+    """For tests of GKE that have no other."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = Cluster()
+    yield made
+    made.stop()

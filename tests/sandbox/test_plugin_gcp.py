@@ -20,6 +20,7 @@ ELSEWHERE = (
     *("gcp:tpu/", "gcp:compute/instance", "gcp:compute/regionInstance", "gcp:compute/attachedDisk"),
     *("gcp:compute/futureReservation", "gcp:compute/regionCommitment"),
     *("gcp:pubsub/", "gcp:firestore/", "gcp:vertex/", "gcp:artifactregistry/repository:"),
+    *("gcp:billing/", "gcp:cloudfunctionsv2/", "gcp:cloudrunv2/", "gcp:monitoring/notificationChannel"),
 )  # types with a test of their own
 HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
 

@@ -186,7 +186,7 @@ def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
 
 
 def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
-    events, sns, watch, logs = map(sandbox.client, ("events", "sns", "cloudwatch", "logs"))
+    events, sns, watch, logs, budgets = map(sandbox.client, ("events", "sns", "cloudwatch", "logs", "budgets"))
 
     def left() -> list[Any]:
         return [
@@ -198,6 +198,7 @@ def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
             *logs.describe_metric_filters()["metricFilters"],
             *logs.describe_resource_policies()["resourcePolicies"],
             *sandbox.client("lambda").list_functions()["Functions"],
+            *budgets.describe_budgets(AccountId="210020003000")["Budgets"],
         ]
 
     life = Life(engine, "monitoring")

@@ -201,6 +201,6 @@ def test_the_environment_leads_to_a_google_that_runs(home: Path, monkeypatch: py
     assert values["PATH"].split(os.pathsep)[:2] == [str(home / "bin"), "/engine"]
     roots = {name: value for name, value in values.items() if name.startswith("CLOUDSDK_API")}
     assert roots["CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"] == "http://127.0.0.1:3/compute.googleapis.com/compute/v1/"
-    assert len(roots) == 18
+    assert len(roots) == 21
     assert values["ACCEL_IAP_URL"] == "ws://127.0.0.1:3/v4"
     require_sandbox(values)

@@ -171,7 +171,7 @@ def test_a_queue_becomes_a_target() -> None:
 
     def program() -> None:
         known = pulumi.Output.from_input(cluster.name).apply(lambda _: cluster)
-        targets(known, {"gpu": queue})["gpu"].apply(seen.append)
+        targets(known, {"gpu": queue}, {})["gpu"].apply(seen.append)
 
     gcp.run(program)
     target = read_one(seen[0])

@@ -270,8 +270,8 @@ def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:
 
 def test_a_rejected_call_is_waited_for(cloud: Cloud) -> None:
     """Somebody else uses the region's submissions up."""
-    cloud.fake.fault(minute_s=2)
-    patient = cloud.changed(lease_s=30)
+    cloud.fake.fault(minute_s=8)
+    patient = cloud.changed(lease_s=90)
     body = cloud.request("others").body["customJob"]
     for i in itertools.count():
         while cloud.fake.ask("POST", JOBS, body).status_code != 429:

@@ -35,7 +35,6 @@ pytest_plugins = [
     "tests.jobs.backends.google_batch_cloud",
     "tests.jobs.backends.vertex_cloud",
     "tests.jobs.backends.gce_cloud",
-    "tests.jobs.backends.conftest",
 ]
 Of = Callable[[float], tuple[Allowances, Ledger]]
 Invoke = Callable[..., Result]

@@ -54,6 +54,22 @@ alarm = aws.cloudwatch.MetricAlarm(
     alarm_actions=[topic.arn],
     tags={"stage": pick("a", "b")},
 )
+aws.budgets.Budget(
+    "month",
+    budget_type="COST",
+    time_unit="MONTHLY",
+    limit_amount=pick("100", "250"),
+    limit_unit="USD",
+    notifications=[
+        aws.budgets.BudgetNotificationArgs(
+            comparison_operator="GREATER_THAN",
+            notification_type=pick("ACTUAL", "FORECASTED"),
+            threshold=80,
+            threshold_type="PERCENTAGE",
+            subscriber_email_addresses=["ml@company.com"],
+        )
+    ],
+)
 aws.sns.TopicPolicy(
     "told",
     arn=topic.arn,
