@@ -8,7 +8,7 @@ from pydantic import Field
 from accel.contract import claims
 
 from ..base import Component, Spec
-from ..sdk import aws
+from . import dynamodb
 
 
 class ClaimTableSpec(Spec):
@@ -27,16 +27,7 @@ class ClaimTable(Component):
 
     def __init__(self, name: str, spec: ClaimTableSpec, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, spec, opts)
-        table = aws.dynamodb.Table(
-            name,
-            billing_mode="PAY_PER_REQUEST",
-            hash_key=claims.KEY,
-            attributes=[aws.dynamodb.TableAttributeArgs(name=claims.KEY, type="S")],
-            ttl=aws.dynamodb.TableTtlArgs(attribute_name=claims.EXPIRES, enabled=True),
-            point_in_time_recovery=aws.dynamodb.TablePointInTimeRecoveryArgs(enabled=spec.protect),
-            deletion_protection_enabled=spec.protect,
-            opts=self.child(protect=spec.protect),
-        )
+        table = dynamodb.expiring(self, name, protect=spec.protect, expires=claims.EXPIRES, key=claims.KEY)
         self.name = table.name
         self.arn = table.arn
         self.finish()

@@ -10,7 +10,7 @@ from pydantic import Field
 from accel.contract import allowances
 
 from ..base import Component, Spec
-from ..sdk import aws
+from . import dynamodb
 
 
 class SpendLedgerSpec(Spec):
@@ -34,18 +34,8 @@ class SpendLedger(Component):
 
     def __init__(self, name: str, spec: SpendLedgerSpec, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, spec, opts)
-        table = aws.dynamodb.Table(
-            name,
-            billing_mode="PAY_PER_REQUEST",
-            hash_key=allowances.TEAM,
-            range_key=allowances.ENTRY,
-            attributes=[
-                aws.dynamodb.TableAttributeArgs(name=column, type="S") for column in (allowances.TEAM, allowances.ENTRY)
-            ],
-            ttl=aws.dynamodb.TableTtlArgs(attribute_name=allowances.EXPIRES, enabled=True),
-            point_in_time_recovery=aws.dynamodb.TablePointInTimeRecoveryArgs(enabled=spec.protect),
-            deletion_protection_enabled=spec.protect,
-            opts=self.child(protect=spec.protect),
+        table = dynamodb.expiring(
+            self, name, protect=spec.protect, expires=allowances.EXPIRES, key=allowances.TEAM, sort=allowances.ENTRY
         )
         self.name = table.name
         self.arn = table.arn

@@ -11,8 +11,7 @@ from pydantic import Field
 from accel.contract import allowances
 
 from ..base import Component, Spec
-from ..sdk import gcp
-from .services import enabled
+from . import firestore
 
 
 class GcpSpendLedgerSpec(Spec):
@@ -42,29 +41,13 @@ class SpendLedger(Component):
 
     def __init__(self, name: str, args: SpendLedgerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        spec = args.spec
-        services = enabled(self, name, args.project, ["firestore"])
-        made = gcp.firestore.Database(
+        self.database = firestore.expiring(
+            self,
             name,
             project=args.project,
-            location_id=spec.location or args.region,
-            type="FIRESTORE_NATIVE",
-            delete_protection_state=f"DELETE_PROTECTION_{'ENABLED' if spec.protect else 'DISABLED'}",
-            # The provider's own default leaves it behind.
-            deletion_policy="DELETE",
-            opts=self.child(protect=spec.protect, depends_on=services),
-        )
-        gcp.firestore.Field(
-            f"{name}-expiry",
-            project=args.project,
-            database=made.name,
+            location=args.spec.location or args.region,
+            protect=args.spec.protect,
             collection=allowances.HOLDS,
             field=allowances.EXPIRES,
-            ttl_config=gcp.firestore.FieldTtlConfigArgs(),
-            # It goes with its database.
-            deletion_policy="ABANDON",
-            opts=self.child(),
         )
-        # projects/<p>/databases/<d>
-        self.database = made.id
         self.finish()
