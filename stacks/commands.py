@@ -1,8 +1,6 @@
 """What `stacks validate` and `stacks export` do."""
 
 import json
-import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from accel.catalog.nearest import nearest
 from accel.faults import Fault, dotted, parsed
 from jobs import yaml_tree
-from jobs.errors import BadInputs, CloudRefused, JobsError, NotFound
+from jobs.errors import BadInputs, CloudRefused, NotFound
+
+from .pulumi_command import ran
 
 if TYPE_CHECKING:
     from .config import Environment
@@ -129,13 +129,7 @@ def stack_outputs(stack: str | None) -> dict[str, Any]:
 
 
 def _output(names: list[str], stack: str | None, failed: str) -> Any:
-    pulumi = shutil.which("pulumi")
-    if not pulumi:
-        raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
-    command = [pulumi, "stack", "output", *names, "--json", "--non-interactive"]
-    done = subprocess.run(
-        [*command, *(["--stack", stack] if stack else [])], capture_output=True, text=True, check=False
-    )
+    done = ran("stack", "output", *names, "--json", *(["--stack", stack] if stack else []))
     if done.returncode:
         why = done.stderr.strip().splitlines() or [f"pulumi ended with {done.returncode}"]
         said = f"stack {stack}" if stack else "the selected stack"

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import CloudRefused, JobsError, NotFound
+from jobs.errors import CloudRefused, NotFound
 
 from .drift_found import Drift
+from .pulumi_command import ran
 
 NOISE: Mapping[str, tuple[str, ...]] = {
     # Batch moves it as jobs come and go: https://github.com/hashicorp/terraform-provider-aws/issues/4788.
@@ -131,11 +130,7 @@ def _resource(each: Mapping[str, Any]) -> Resource:
 
 
 def _pulumi(folder: Path, *arguments: str) -> str:
-    pulumi = shutil.which("pulumi")
-    if not pulumi:
-        raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
-    command = [pulumi, *arguments, "--cwd", str(folder), "--non-interactive", "--color", "never"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(*arguments, folder=folder)
     if done.returncode:
         lines = [line.strip() for line in f"{done.stderr}\n{_errors(done.stdout)}".splitlines() if line.strip()]
         why = next((line for line in lines if line.startswith("error:")), lines[0] if lines else "no reason given")

@@ -1,8 +1,6 @@
 """The pulumi command, as recover uses it on one stack, and what its file backend keeps beside the state."""
 
 import json
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from jobs.errors import CloudRefused, JobsError, NotFound
+from jobs.errors import CloudRefused, NotFound
 from jobs.google import mapping
+
+from ..pulumi_command import ran
 
 Json = dict[str, Any]
 ATTRIBUTES = ".attrs"
@@ -61,13 +61,7 @@ class Engine:
 
     def run(self, *arguments: str, named: bool = True) -> str:
         """What it writes to stdout. Raises NotFound or CloudRefused with its own first error."""
-        pulumi = shutil.which("pulumi")
-        if not pulumi:
-            raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
-        command = [pulumi, *arguments, *(["--stack", self.stack] if named else [])]
-        done = subprocess.run(
-            [*command, "--non-interactive", "--color", "never"], capture_output=True, text=True, check=False
-        )
+        done = ran(*arguments, *(["--stack", self.stack] if named else []))
         if done.returncode:
             # Errors of the engine come on stdout, among what it shows; those of the command on stderr.
             said = (done.stderr + "\n" + done.stdout).strip().splitlines()

@@ -6,8 +6,6 @@ https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/p
 """
 
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +16,7 @@ from jobs.errors import BadInput, JobsError, NotFound
 from jobs.google import entries, mapping
 
 from ..commands import KEY
+from ..pulumi_command import ran
 from .plain import told
 
 STACK = "pulumi:pulumi:Stack"
@@ -112,13 +111,9 @@ def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
     """Runs `pulumi preview`. A preview that failed is a preview too; raises NotFound for a stack that is not there."""
     if config_file and not Path(config_file).is_file():
         raise NotFound(f"{config_file}: no such file")  # Pulumi would take it for an empty one
-    pulumi = shutil.which("pulumi")
-    if not pulumi:
-        raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
-    command = [pulumi, "preview", "--json", "--non-interactive", "--color", "never", "--stack", stack]
-    command += ["--refresh"] if refresh else []
-    command += ["--config-file", config_file] if config_file else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    more = ["--refresh"] if refresh else []
+    more += ["--config-file", config_file] if config_file else []
+    done = ran("preview", "--json", "--stack", stack, *more)
     if not done.stdout.strip():
         said = _last(done.stderr) or f"pulumi ended with {done.returncode}"
         if "no stack named" in said:
