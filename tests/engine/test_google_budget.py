@@ -22,9 +22,9 @@ from jobs.job import Job
 from jobs.registry import of_target
 from sandbox.google.billing import ACCOUNT
 from stacks.budget_google import part as part_of
-from tests.support.engine import Engine, Sandbox
+from tests.support.engine import Engine
 from tests.support.google_batch import JOBS, body, create, shell
-from tests.support.google_fake import Fake, P
+from tests.support.google_fake import Fake, P, engine_on
 from tests.support.google_tpus import until
 from tests.support.soak import soak_only
 
@@ -61,10 +61,7 @@ def program(section: dict[str, Any]) -> str:
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy("--run-program", check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG, "--run-program")
 
 
 def spend(fake: Fake, budget: str, actual: float, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from accel.contract import claims
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.targets import read_one
-from tests.support.engine import Engine, Result, Sandbox, Step
-from tests.support.google_fake import COMPUTE, Fake, P
+from tests.support.engine import Engine, Result, Step
+from tests.support.google_fake import COMPUTE, Fake, P, engine_on
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -75,10 +75,7 @@ def program(text: str, **values: object) -> str:
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy("--run-program", check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG, "--run-program")
 
 
 def still(engine: Engine) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.engine import Engine, Result, Sandbox, Step
-from tests.support.google_fake import COMPUTE, Fake, P
+from tests.support.engine import Engine, Result, Step
+from tests.support.google_fake import COMPUTE, Fake, P, engine_on
 from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
@@ -65,10 +65,7 @@ def program(kind: str, **values: object) -> str:
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy("--run-program", check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG, "--run-program")
 
 
 def until(true: Callable[[], Any]) -> Any:

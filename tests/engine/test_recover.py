@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sandbox.environment import environment
-from sandbox.processes import start, stop
 from tests.support import killed
 from tests.support.cloud import listing
 from tests.support.engine import Engine, Sandbox
@@ -65,11 +64,7 @@ SAMPLE = [("up", 14), ("destroy", 11)]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox whose providers may be killed."""
-    home = tmp_path_factory.mktemp("own")
-    start(home)
-    yield Sandbox(home, environment(home))
-    stop(home)
+    yield from killed.sandbox(tmp_path_factory)
 
 
 @pytest.mark.parametrize(("verb", "point"), POINTS if SOAK else SAMPLE)

@@ -10,7 +10,6 @@ import requests
 
 from sandbox.environment import environment
 from sandbox.google import PROJECT
-from sandbox.processes import start, stop
 from tests.support import killed
 from tests.support.engine import Engine, Sandbox
 from tests.support.soak import SOAK
@@ -69,11 +68,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox whose providers may be killed."""
-    home = tmp_path_factory.mktemp("own")
-    start(home, ("cloud", "google", "plugins"))
-    yield Sandbox(home, environment(home))
-    stop(home)
+    yield from killed.sandbox(tmp_path_factory, "cloud", "google", "plugins")
 
 
 def listing(own: Sandbox) -> dict[str, list[str]]:

@@ -9,8 +9,8 @@ import pytest
 
 from sandbox.plugins.gcp.plugin import KINDS, GcpPlugin
 from sandbox.plugins.server import Refused
-from tests.support.engine import Engine, Sandbox
-from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P
+from tests.support.engine import Engine
+from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P, engine_on
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -27,10 +27,7 @@ HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy(check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG)
 
 
 def left(fake: Fake) -> list[str]:

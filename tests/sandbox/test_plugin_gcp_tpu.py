@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.engine import Engine, Sandbox
-from tests.support.google_fake import Fake, P
+from tests.support.engine import Engine
+from tests.support.google_fake import Fake, P, engine_on
 from tests.support.google_tpus import TPU, ZONE, reach, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
@@ -25,10 +25,7 @@ QUEUED = """gcp.tpu.V2QueuedResource("q", name="q", tpu=gcp.tpu.V2QueuedResource
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str], tpus: Fake) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy(check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG)
 
 
 def still(engine: Engine) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engine import Engine, Sandbox
-from tests.support.google_fake import COMPUTE, Fake
+from tests.support.engine import Engine
+from tests.support.google_fake import COMPUTE, Fake, engine_on
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -35,10 +35,7 @@ def vm(name, **more):
 
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
-    engine = Engine(tmp_path, Sandbox(fake.home, provider), config=CONFIG)
-    yield engine
-    fake.well()
-    engine.destroy(check=False)
+    yield from engine_on(tmp_path, fake, provider, CONFIG)
 
 
 def left(fake: Fake) -> list[str]:

@@ -15,6 +15,8 @@ import requests
 
 from sandbox.environment import environment, project
 
+from .engine import Engine, Sandbox
+
 P = "projects/accel-sandbox"
 COMPUTE = f"compute.googleapis.com/compute/v1/{P}"
 CONTAINER = f"container.googleapis.com/v1/{P}/locations"
@@ -97,3 +99,13 @@ def provider(fake: Fake) -> Iterator[dict[str, str]]:
         (fake.home / folder).mkdir()
     yield environment(fake.home)
     server.stop(grace=None).wait()
+
+
+def engine_on(
+    folder: Path, fake: Fake, provider: dict[str, str], config: dict[str, str], *destroying: str
+) -> Iterator[Engine]:
+    """For a fixture: the engine on the stand-in; what a test leaves is destroyed, with these options."""
+    engine = Engine(folder, Sandbox(fake.home, provider), config=config)
+    yield engine
+    fake.well()
+    engine.destroy(*destroying, check=False)

@@ -7,18 +7,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
 from sandbox.environment import environment, project
-from sandbox.processes import running, start
+from sandbox.processes import running, start, stop
 
-from .engine import Engine
+from .engine import Engine, Sandbox
 
 GIVE_UP_S = 120
+
+
+def sandbox(factory: pytest.TempPathFactory, *parts: str) -> Iterator[Sandbox]:
+    """For a fixture: a sandbox whose providers may be killed."""
+    home = factory.mktemp("own")
+    start(home, *([parts] if parts else []))
+    yield Sandbox(home, environment(home))
+    stop(home)
 
 
 def run(engine: Engine, verb: str, *, after: int) -> int:
