@@ -7,6 +7,9 @@ from typing import Any
 from .errors import Failure
 from .world import Call, Json, Pending, stamp
 
+KEPT = 2000
+"""Operations that have ended and can still be seen. Google's are kept for days; here every list looks through them."""
+
 Ended = Callable[[], str | Failure]
 """What happens when an operation ends; answers why it failed, or ""."""
 
@@ -35,6 +38,9 @@ def begin(
             failed()
         why = failure or end()
         operation.update(_ENDED[style](call, target, why))
+        world.ended.append(f"{call.api}/{key}")
+        if len(world.ended) > KEPT:
+            world.items.pop(world.ended.popleft(), None)
 
     delay = plan.delay_s if plan else 0
     world.pending.append(Pending(key, time.monotonic() + world.settle_s + delay, ended, ready))

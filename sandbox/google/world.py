@@ -47,6 +47,8 @@ class World:
     policies: dict[str, Json] = field(default_factory=dict[str, Json])
     media: dict[str, bytes] = field(default_factory=dict[str, bytes])
     pending: list[Pending] = field(default_factory=list[Pending])
+    ended: deque[str] = field(default_factory=deque[str])
+    """Keys of operations that have ended, the oldest first."""
     plans: list[Plan] = field(default_factory=list[Plan])
     stockouts: set[str] = field(default_factory=set[str])
     """Machine types that cannot be had, "TYPE" or "ZONE/TYPE"."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -84,8 +84,9 @@ class Cloud:
             return error
 
     def settled(self, kind: str, request: Request) -> JobRef | JobsError:
-        """As a user does it who is told to run the same command again."""
-        answers = (self.submit(kind, request) for _ in range(5))
+        """As a user does it, with a user's patience, who is told to run the same command again."""
+        patient = replace(self, timing=replace(self.timing, read_s=20))
+        answers = (patient.submit(kind, request) for _ in range(5))
         return next((each for each in answers if not isinstance(each, CloudSilent)), CloudSilent("five times"))
 
     def left(self, name: str) -> list[str]:
