@@ -86,9 +86,37 @@ class Cloud:
         self.client("logs").create_log_group(logGroupName=LOG_GROUP)
 
 
+ONE_AT_A_TIME: dict[type[Any], tuple[str, ...]] = {
+    DynamoDBBackend: ("put_item", "update_item", "delete_item", "get_item"),
+    BatchBackend: (
+        "register_job_definition",
+        "describe_job_definitions",
+        "submit_job",
+        "describe_jobs",
+        "list_jobs",
+        "cancel_job",
+        "terminate_job",
+    ),
+}
+
+
+ONE_AT_A_TIME: dict[type[Any], tuple[str, ...]] = {
+    DynamoDBBackend: ("put_item", "update_item", "delete_item", "get_item"),
+    BatchBackend: (
+        "register_job_definition",
+        "describe_job_definitions",
+        "submit_job",
+        "describe_jobs",
+        "list_jobs",
+        "cancel_job",
+        "terminate_job",
+    ),
+}
+
+
 def _mend_moto() -> None:
     """Departures: a definition's ARN works without its revision, an array's tasks are listed only where they are
-    asked for, and DynamoDB's writes are atomic."""
+    asked for, and what changes or walks through moto's tables is done by one thread at a time."""
     if getattr(BatchBackend, "mended", False):
         return
     by_identifier = BatchBackend.get_job_definition
@@ -105,14 +133,15 @@ def _mend_moto() -> None:
 
     BatchBackend.list_jobs = list_jobs  # type: ignore[method-assign]
     lock = threading.RLock()
-    for name in ("put_item", "update_item", "delete_item", "get_item"):
-        method = getattr(DynamoDBBackend, name)
+    for backend, names in ONE_AT_A_TIME.items():
+        for name in names:
+            method = getattr(backend, name)
 
-        def locked(*args: Any, method: Callable[..., Any] = method, **kwargs: Any) -> Any:
-            with lock:
-                return method(*args, **kwargs)
+            def locked(*args: Any, method: Callable[..., Any] = method, **kwargs: Any) -> Any:
+                with lock:
+                    return method(*args, **kwargs)
 
-        setattr(DynamoDBBackend, name, locked)
+            setattr(backend, name, locked)
     BatchBackend.mended = True  # type: ignore[attr-defined]
 
 
