@@ -16,6 +16,7 @@ from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment, put
+from tests.support.sought import sought
 
 from .conftest import Shell
 
@@ -112,6 +113,12 @@ def test_the_driver_lands_on_the_pools_that_ask_for_it(gke: Stack, cluster: Clus
     assert owners == {"l4"}
     managed = [one for one in nodes.values() if one.get("cloud.google.com/gke-gpu-driver-version")]
     assert {one["cloud.google.com/gke-nodepool"].rpartition("-")[0] for one in managed} == {"l4-spot"}
+
+
+def test_what_a_killed_run_made_in_the_cluster_is_found(gke: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    nameless = {"gcp:projects/iAMCustomRole:IAMCustomRole": "not proven"}  # it has neither labels nor a time
+    told = sought(gke, monkeypatch, nameless)
+    assert not told, "\n".join(told)
 
 
 def test_one_gpu(submit: Any, shell: Shell) -> None:

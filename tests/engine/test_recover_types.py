@@ -11,11 +11,9 @@ import requests
 
 from sandbox.environment import environment
 from sandbox.processes import start, stop
-from stacks.recover.found import Found, MadeAgain, NotSought
-from stacks.recover.pending import pending
-from stacks.recover.recovery import Clouds
 from tests.support.engine import Engine, Sandbox
 from tests.support.soak import soak_only
+from tests.support.sought import sought
 
 pytestmark = soak_only
 PROGRAMS = Path(__file__).parents[1] / "sandbox" / "programs"
@@ -57,44 +55,11 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     stop(home)
 
 
-def sought(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What became of the search for each resource of the state: those that were not found as they should be."""
-    for name, value in engine.variables.items():
-        monkeypatch.setenv(name, value)
-    state = json.loads(engine.run("stack", "export", "--stack", engine.stack).stdout)["deployment"]
-    ids = {(each["type"], each.get("id")) for each in state["resources"]}
-    told: list[str] = []
-    for each in state["resources"]:
-        begun = {name: value for name, value in each.items() if name not in ("id", "outputs", "created", "modified")}
-        (operation,) = pending({**state, "pending_operations": [{"type": "creating", "resource": begun}]})
-        if not operation.outside:
-            continue
-        try:
-            verdict, found = "", list(Clouds(state).find(operation))
-        except MadeAgain:
-            continue
-        except NotSought:
-            verdict, found = "NotSought", []
-        verdict = verdict or _verdict(each, found, ids)
-        if verdict != ASKED.get(each["type"], "") and verdict:
-            told.append(f"{each['type']} {operation.name} {each['id']}: {verdict}, found {found}")
-    return told
-
-
-def _verdict(entry: dict[str, Any], found: list[Found], ids: set[tuple[str, str | None]]) -> str:
-    mine = [one for one in found if one.id == entry["id"]]
-    if not mine:
-        return "other id" if found else "not found"
-    if any(one.why and (entry["type"], one.id) not in ids for one in found):
-        return "others proven"
-    return "" if mine[0].why or mine[0].made else "not proven"
-
-
 @pytest.mark.parametrize("program", ["compute", "storage", "monitoring"])
 def test_aws(program: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(tmp_path / program, sandbox, (PROGRAMS / f"{program}.py").read_text(), config=AWS)
     engine.up()
-    told = sought(engine, monkeypatch)
+    told = sought(engine, monkeypatch, ASKED)
     engine.destroy()
     assert not told, "\n".join(told)
 
@@ -103,6 +68,6 @@ def test_aws(program: str, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest
 def test_google(program: str, tmp_path: Path, google: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(tmp_path / program, google, (PROGRAMS / f"{program}.py").read_text(), config=GOOGLE)
     engine.up()
-    told = sought(engine, monkeypatch)
+    told = sought(engine, monkeypatch, ASKED)
     engine.destroy(check=False)
     assert not told, "\n".join(told)
