@@ -100,20 +100,6 @@ ONE_AT_A_TIME: dict[type[Any], tuple[str, ...]] = {
 }
 
 
-ONE_AT_A_TIME: dict[type[Any], tuple[str, ...]] = {
-    DynamoDBBackend: ("put_item", "update_item", "delete_item", "get_item"),
-    BatchBackend: (
-        "register_job_definition",
-        "describe_job_definitions",
-        "submit_job",
-        "describe_jobs",
-        "list_jobs",
-        "cancel_job",
-        "terminate_job",
-    ),
-}
-
-
 def _mend_moto() -> None:
     """Departures: a definition's ARN works without its revision, an array's tasks are listed only where they are
     asked for, and what changes or walks through moto's tables is done by one thread at a time."""
