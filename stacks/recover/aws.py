@@ -31,6 +31,7 @@ class Row:
     id: str = ""
     part: bool = False
     over: bool = False
+    rest: Sequence[Mapping[str, Mapping[str, Any]]] = ()
 
     @property
     def within(self) -> frozenset[str]:
@@ -77,8 +78,17 @@ class Aws:
             seen = _pairs(item["tags"]) if "tags" in item else None
             id = str(item.get("id") or row.id.format_map({**values, **item}))
             why, strange = proof(operation, row.part, row.over, row.within, wanted, seen)
-            found.append(Found(id, state, why, moment(item.get("made")), row.part, row.over, strange))
+            rest = tuple(dict.fromkeys(call.partition(".")[2] for calls in row.rest for call in calls))
+            found.append(Found(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
         return found
+
+    def finish(self, operation: Pending, id: str) -> None:
+        """Makes the calls that its creation had still to make; those that it did make change nothing."""
+        region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
+        for calls in rows()[operation.type].rest:
+            for call, parameters in calls.items():
+                service, _, name = call.partition(".")
+                self._answer(service, name, region, filled(parameters, {**operation.inputs, "id": id}))
 
     def _items(self, row: Row, region: str, values: Mapping[str, Any]) -> Iterator[Json]:
         import jmespath

@@ -33,6 +33,8 @@ class Found:
     """To make it again would write over it."""
     strange: bool = False
     """It has no name of its own, and not the labels of this stack."""
+    rest: tuple[str, ...] = ()
+    """Calls that its creation makes afterwards, and that no later update would make up for."""
 
     @property
     def moving(self) -> bool:

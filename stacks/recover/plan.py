@@ -23,6 +23,8 @@ class Step:
     deed: Deed
     text: str
     id: str = ""
+    rest: tuple[str, ...] = ()
+    """As of what was found."""
 
     def __str__(self) -> str:
         return f"{self.operation.doing} {self.operation.type} {self.operation.name}: {self.text}"
@@ -121,7 +123,8 @@ class Plan:
             return Step(operation, "wait", f"{found.id} is {found.state}; it is adopted when that has ended", found.id)
         there = live(self.deployment, operation.urn)
         if there is None:
-            return Step(operation, "adopt", f"adopt {found.id}: {found.why}", found.id)
+            then = f"; then {', '.join(found.rest)}, as its creation does" if found.rest else ""
+            return Step(operation, "adopt", f"adopt {found.id}: {found.why}{then}", found.id, found.rest)
         if found.over or (found.only and there.get("inputs") == operation.inputs):
             return Step(operation, "drop", f"drop it: the state has {there.get('id')}, and there can be one only")
         if found.only or operation.fixed:

@@ -71,6 +71,10 @@ class Recovery:
         adopted: list[tuple[Pending, str]] = []
         if pending(state["deployment"]):
             adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
+            # Before the state has it: where this is cut short, the next run does it again.
+            for step in steps:
+                if step.rest:
+                    Clouds(state["deployment"]).finish(step.operation, step.id)
             state = {**state, "deployment": resolved(state["deployment"], adopted)}
             self.engine.replace(state)
             if adopted:
@@ -189,6 +193,10 @@ class Clouds:
                 return self._kubernetes.find(operation)
             case _:
                 raise NotSought(f"there is no way here to look for {operation.type}")
+
+    def finish(self, operation: Pending, id: str) -> None:
+        """Makes the calls that the creation of what was found had still to make. Only on AWS are there any."""
+        self._aws.finish(operation, id)
 
     @cached_property
     def _aws(self) -> Any:

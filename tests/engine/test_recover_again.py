@@ -11,7 +11,6 @@ from tests.support.cloud import listing
 from tests.support.engine import Engine, Sandbox
 from tests.support.soak import soak_only
 
-pytestmark = soak_only
 REGION = "eu-west-1"
 PROGRAM = """
 import pulumi
@@ -28,6 +27,7 @@ aws.cloudwatch.LogGroup("jobs", retention_in_days=30, opts=own)
 VPC, LOGS = "aws:ec2/vpc:Vpc", "aws:cloudwatch/logGroup:LogGroup"
 
 
+@soak_only
 def test_what_was_made_twice(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     before = listing(sandbox, REGION)
     engine = Engine(tmp_path / "again", sandbox, PROGRAM)
@@ -67,6 +67,7 @@ def test_what_was_made_twice(tmp_path: Path, sandbox: Sandbox, monkeypatch: pyte
     assert listing(sandbox, REGION) == before
 
 
+@soak_only
 def test_a_state_that_was_cut_off_is_the_one_before_it(tmp_path: Path, sandbox: Sandbox) -> None:
     before = listing(sandbox, REGION)
     engine = Engine(tmp_path / "cut", sandbox, PROGRAM)
@@ -78,5 +79,26 @@ def test_a_state_that_was_cut_off_is_the_one_before_it(tmp_path: Path, sandbox: 
     done = killed.recover(engine, "--yes", "--finish", "up")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list(state.parent.glob("test.json.corrupt-*"))) == 1, "what was there is kept"
+    engine.destroy()
+    assert listing(sandbox, REGION) == before
+
+
+def test_a_creation_that_was_cut_short_within_the_provider(tmp_path: Path, sandbox: Sandbox) -> None:
+    """The group is there, and the rule with which EC2 makes it, which its provider had still to take back."""
+    more = """
+group = aws.ec2.SecurityGroup("jobs", vpc_id=vpc.id, description="jobs", opts=own)
+aws.vpc.SecurityGroupEgressRule(
+    "jobs", security_group_id=group.id, ip_protocol="-1", cidr_ipv4="0.0.0.0/0", opts=own)
+"""
+    before = listing(sandbox, REGION)
+    engine = Engine(tmp_path / "short", sandbox, PROGRAM + more)
+    engine.up()
+    killed.forget(
+        engine, "aws:ec2/securityGroup:SecurityGroup", never="aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+    )
+    done = killed.recover(engine, "--yes", "--finish", "up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was made up for it; then revoke_security_group_egress, as its creation does\n" in done.stdout
+    assert killed.pending(engine) == []
     engine.destroy()
     assert listing(sandbox, REGION) == before

@@ -25,6 +25,7 @@ ASKED = {
     "gcp:monitoring/notificationChannel:NotificationChannel": "NotSought",
     "gcp:vertex/aiTensorboard:AiTensorboard": "NotSought",
     "gcp:serviceaccount/account:Account": "not proven",  # it has neither labels nor a time
+    "gcp:projects/iAMCustomRole:IAMCustomRole": "not proven",  # nor has it
     "gcp:compute/futureReservation:FutureReservation": "not proven",
 }
 """What a person is asked about, or is found otherwise than it is in the state."""

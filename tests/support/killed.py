@@ -78,14 +78,15 @@ def _started(engine: Engine, verb: str, after: int) -> tuple[subprocess.Popen[by
     return process, log
 
 
-def forget(engine: Engine, *types: str) -> None:
-    """Makes the state that of a run that was killed just after its cloud had made these: creates that are pending."""
+def forget(engine: Engine, *types: str, never: str = "") -> None:
+    """Makes the state that of a run that was killed just after its cloud had made these: creates that are pending.
+    Those of the type `never` it had not come to."""
     path = state_of(engine)
     state = json.loads(path.read_text())
     latest = state["checkpoint"]["latest"]
     made = [each for each in latest["resources"] if each["type"] in types]
     assert {each["type"] for each in made} == set(types)
-    latest["resources"] = [each for each in latest["resources"] if each not in made]
+    latest["resources"] = [each for each in latest["resources"] if each not in made and each["type"] != never]
     unknown = ("id", "outputs", "created", "modified")
     begun = [{name: value for name, value in each.items() if name not in unknown} for each in made]
     kept = latest.get("pending_operations") or []

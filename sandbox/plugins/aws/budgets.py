@@ -54,7 +54,7 @@ def create_budget(cloud: Cloud, state: State, old: State) -> State:
 
 
 def read_budget(cloud: Cloud, state: State, old: State) -> State:
-    account, name = cloud.account.number, state["id"]
+    account, _, name = state["id"].partition(":")
     at = {"AccountId": account, "BudgetName": name}
     found = cloud.call("describe_budget", **at)["Budget"]
     told: list[State] = []
@@ -95,4 +95,4 @@ def update_budget(cloud: Cloud, new: State, old: State) -> None:
 
 
 def delete_budget(cloud: Cloud, state: State, old: State) -> None:
-    cloud.call("delete_budget", AccountId=cloud.account.number, BudgetName=state["id"])
+    cloud.call("delete_budget", AccountId=cloud.account.number, BudgetName=state["name"])
