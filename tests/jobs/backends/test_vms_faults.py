@@ -60,7 +60,7 @@ def check(cloud: Cloud, kind: str, title: str, faults: dict[str, list[str]], cha
     ref = cloud.settled(kind, request)
     assert isinstance(ref, JobRef), (title, ref)
     assert answer == ref or not isinstance(answer, JobRef), title
-    record, _ = cloud.backend(kind).records.read(ref.id)
+    record, _ = cloud.patient.backend(kind).records.read(ref.id)
     made = [attempt for attempt in record.attempts if attempt.outcome != "refused"]
     assert made == [record.last], title
     assert record.last.state == "made" or isinstance(answer, JobRef), title
