@@ -18,8 +18,8 @@ from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.gce_cloud import network
 from tests.support.google_fake import COMPUTE, Fake, P
 from tests.support.kubernetes import until
-from tests.support.soak import SOAK
 from tests.support.proxy import GoogleProxy
+from tests.support.soak import SOAK
 
 GROUND: dict[str, Any] = {"service_account": "runner@elsewhere.iam.gserviceaccount.com", "zones": ["us-central1-a"]}
 GROUNDS: dict[str, dict[str, Any]] = {
