@@ -16,7 +16,7 @@ STAMP := .venv/made-$(shell cat requirements.txt requirements-dev.txt Makefile |
 # In two steps: a failure inside eval "$$(...)" goes unseen, and Pulumi would then run on the caller's own backend.
 ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUMI_BACKEND_URL:?}";
 
-.PHONY: help up down preview test soak bench lint types format sandbox-start sandbox-stop clean
+.PHONY: help up down preview test soak bench lint types audit format sandbox-start sandbox-stop clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,16 @@ lint: $(STAMP) ## Check style and formatting
 
 types: $(STAMP) ## Check types
 	@$(BIN)/pyright
+
+AUDIT := .venv/audit/$(shell cksum < requirements-audit.txt | cut -d' ' -f1)
+# Tests hold names of secrets, and no secret.
+audit: $(STAMP) $(AUDIT) ## Have scanners look: zizmor at the workflows, Checkov for secrets and at what is deployed
+	@$(AUDIT)/bin/zizmor --offline .github/workflows
+	@$(AUDIT)/bin/checkov -d . --framework secrets --quiet --compact --skip-path .venv --skip-path tests
+	@ACCEL_CHECKOV="$$PWD/$(AUDIT)/bin/checkov" $(BIN)/python -m pytest -q tests/audit
+
+$(AUDIT): | $(STAMP)
+	@$(PYTHON) -m venv $@ && $@/bin/pip install --quiet -r requirements-audit.txt || { rm -rf $@; exit 1; }
 
 format: $(STAMP) ## Format, and fix what can be fixed without a thought
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -18,7 +18,7 @@ def expiring(
         range_key=sort,
         attributes=[aws.dynamodb.TableAttributeArgs(name=column, type="S") for column in keys],
         ttl=aws.dynamodb.TableTtlArgs(attribute_name=expires, enabled=True),
-        point_in_time_recovery=aws.dynamodb.TablePointInTimeRecoveryArgs(enabled=protect),
+        point_in_time_recovery=aws.dynamodb.TablePointInTimeRecoveryArgs(enabled=True),
         deletion_protection_enabled=protect,
         opts=component.child(protect=protect),
     )

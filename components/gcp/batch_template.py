@@ -15,7 +15,7 @@ from ..base import Component
 from ..sdk import gcp
 from .batch_jobs import TAG
 from .gpu_machine import GpuMachineSpec
-from .vm_spec import SCOPES
+from .vm_spec import NO_PROJECT_KEYS, SCOPES
 
 IMAGE = "projects/batch-custom-image/global/images/family/batch-cos-stable-official"
 """Batch's own image for containers. Source: https://docs.cloud.google.com/batch/docs/view-os-images"""
@@ -100,6 +100,7 @@ class BatchTemplate(Component):
             ),
             service_account=gcp.compute.InstanceTemplateServiceAccountArgs(email=args.service_account, scopes=SCOPES),
             tags=[TAG],
+            metadata=NO_PROJECT_KEYS,
             opts=self.child(),
         )
         # projects/<p>/global/instanceTemplates/<t>

@@ -60,8 +60,12 @@ class VmArgs:
     service_account: pulumi.Input[str]
 
 
+NO_PROJECT_KEYS = {"block-project-ssh-keys": "TRUE"}
+"""Source: https://docs.cloud.google.com/compute/docs/connect/restrict-ssh-keys"""
+
+
 def metadata(given: Mapping[str, str], **own: str | None) -> dict[str, str]:
     """A person's metadata with the stack's own keys, in which - is written as _; None is left out. OS Login is always
-    on."""
-    keys = {"enable-oslogin": "TRUE", **{name.replace("_", "-"): value for name, value in own.items() if value}}
-    return {**given, **keys}
+    on, and SSH keys of the project open nothing."""
+    keys = {name.replace("_", "-"): value for name, value in own.items() if value}
+    return {**given, "enable-oslogin": "TRUE", **NO_PROJECT_KEYS, **keys}

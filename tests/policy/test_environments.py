@@ -1,7 +1,6 @@
 """The house's own environments keep the house's policies."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,37 +8,13 @@ import pytest
 import yaml
 
 from policy.judge import Config, config, findings
-from policy.resource import Resource, plain
 from stacks.config import load_environment
 from stacks.environment import deploy
 from tests.laws.components import MAKERS
 from tests.support import memory
+from tests.support.seen import seen
 
 ROOT = Path(__file__).resolve().parents[2]
-
-MADE_UP = re.compile(r"arn:aws:iam/role:Role:")
-"""How the engine in memory begins the ARN of a role."""
-
-
-def seen(recorder: memory.Recorder) -> list[Resource]:
-    """What a run registered, as a policy sees it, with ARNs of roles as AWS writes them."""
-    inputs = {
-        one.urn: plain(json.loads(MADE_UP.sub("arn:aws:iam::111122223333:role/", json.dumps(one.inputs, default=repr))))
-        for one in recorder.registrations
-    }
-    return [
-        Resource(
-            type=one.type,
-            name=one.name,
-            urn=one.urn,
-            properties=inputs[one.urn],
-            protect=one.protect,
-            retained=one.retain_on_delete,
-            provider=inputs.get(one.provider.rpartition("::")[0]),
-        )
-        for one in recorder.registrations
-        if not one.type.startswith("pulumi:")
-    ]
 
 
 def environment(stack: str) -> dict[str, Any]:

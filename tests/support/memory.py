@@ -22,6 +22,7 @@ CALLS: dict[str, dict[str, Any]] = {
 """What functions answer, by token."""
 
 COMPUTED: dict[str, dict[str, Any]] = {
+    "aws:ec2/eip:Eip": {"allocationId": "eipalloc-1"},
     "gcp:container/cluster:Cluster": {"endpoint": "203.0.113.7", "masterAuth": {"clusterCaCertificate": "TUlJQg=="}},
     "gcp:compute/reservation:Reservation": {"selfLink": "https://www.googleapis.com/compute/v1/reservation"},
     "gcp:serviceaccount/account:Account": {
@@ -59,6 +60,8 @@ class Registration:
     dependencies: list[str] = field(default_factory=list[str])
     retain_on_delete: bool = False
     ignore_changes: list[str] = field(default_factory=list[str])
+    references: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The URNs that each input's value comes from."""
 
 
 class _Provider(Mocks):
@@ -120,6 +123,7 @@ class Recorder(MockMonitor):
                 dependencies=list(request.dependencies),
                 retain_on_delete=request.retainOnDelete,
                 ignore_changes=list(request.ignoreChanges),
+                references={name: list(each.urns) for name, each in request.propertyDependencies.items()},
             )
         )
         return response

@@ -109,8 +109,10 @@ def _retagged(old: State, new: State) -> State:
 def create(account: Account, kind: Kind, inputs: State) -> tuple[str, State]:
     cloud, state = _cloud(account, kind, inputs), dict(inputs)
     answer = _run(kind.create, cloud, kind, state, {}, {}) or {}
-    named = kind.id.startswith("{")
-    state["id"] = kind.id.format_map({**cloud.facts(), **answer, **state}) if named else jmespath.search(kind.id, answer)
+    if kind.id.startswith("{"):
+        state["id"] = kind.id.format_map({**cloud.facts(), **answer, **state})
+    else:
+        state["id"] = jmespath.search(kind.id, answer)
     try:
         found = _settled(cloud, kind, state, "create") or {}
         for step in kind.sets:

@@ -32,7 +32,7 @@ def test_what_is_sent() -> None:
     assert (sent["acceleratorType"], sent["runtimeVersion"]) == ("v5litepod-8", "v2-alpha-tpuv5-lite")
     assert sent["networkConfig"]["enableExternalIps"] is False
     assert sent["serviceAccount"]["email"] == makers.ACCOUNT
-    assert sent["metadata"] == {"enable-oslogin": "TRUE"}
+    assert sent["metadata"] == {"enable-oslogin": "TRUE", "block-project-ssh-keys": "TRUE"}
     assert sent["labels"] == {}
     assert not {"schedulingConfig", "acceleratorConfig", "name", "dataDisks"} & sent.keys()
 

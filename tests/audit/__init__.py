@@ -1,0 +1,1 @@
+"""What others' scanners say of accel. Not part of `make test`: their packages are large, and installed apart."""
