@@ -80,7 +80,7 @@ AUDIT := .venv/audit/$(shell cksum < requirements-audit.txt | cut -d' ' -f1)
 # Tests hold names of secrets, and no secret.
 audit: $(STAMP) $(AUDIT) ## Have scanners look: zizmor at the workflows, Checkov for secrets and at what is deployed
 	@$(AUDIT)/bin/zizmor --offline .github/workflows
-	@$(AUDIT)/bin/checkov -d . --framework secrets --quiet --compact --skip-path .venv --skip-path tests
+	@$(AUDIT)/bin/checkov -d . --framework secrets --skip-download --quiet --compact --skip-path .venv --skip-path tests
 	@ACCEL_CHECKOV="$$PWD/$(AUDIT)/bin/checkov" $(BIN)/python -m pytest -q tests/audit
 
 $(AUDIT): | $(STAMP)
