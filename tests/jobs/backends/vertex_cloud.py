@@ -174,6 +174,7 @@ def vertex_cloud(
 
     found = Cloud(fake, VertexProxy(fake.url), point, request.node.nodeid)
     point(found.proxy.endpoint)
+    fake.fault(minute_s=0.01)  # how many submissions a minute has is a matter of other tests
     yield found
     found.proxy.stop()
     fake.well()
