@@ -91,7 +91,8 @@ def test_faults_of_the_look_after_a_create_that_broke(cloud: Cloud) -> None:
     cases = [*product(["reset", "accept+reset", "accept+500"], FAULTS)]
     for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(cases, 8)):
         told = check(cloud, f"look {create} {look} {i}", {"POST create": [create], "GET jobs": [look] * 9})
-        assert told in ("JobRef", "CloudSilent"), (create, look)
+        # Throttled says that surely nothing was made, once the lease is too short to send again.
+        assert told in ("JobRef", "CloudSilent") or (told == "Throttled" and create == "reset"), (create, look)
 
 
 def test_a_job_that_is_listed_late_is_not_made_again(cloud: Cloud) -> None:
