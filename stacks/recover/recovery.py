@@ -71,10 +71,11 @@ class Recovery:
         adopted: list[tuple[Pending, str]] = []
         if pending(state["deployment"]):
             adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
+            clouds = Clouds(state["deployment"])
             # Before the state has it: where this is cut short, the next run does it again.
             for step in steps:
                 if step.rest:
-                    Clouds(state["deployment"]).finish(step.operation, step.id)
+                    clouds.finish(step.operation, step.id)
             state = {**state, "deployment": resolved(state["deployment"], adopted)}
             self.engine.replace(state)
             if adopted:

@@ -1,4 +1,4 @@
-"""Resources as a Terraform plan and as manifests, which is what Checkov reads."""
+"""Resources as a Terraform plan, which is what Checkov reads."""
 
 import json
 import re
@@ -32,22 +32,20 @@ def plan(run: memory.Recorder) -> dict[str, Any]:
     Source: https://developer.hashicorp.com/terraform/internals/json-format
     """
     made: list[dict[str, Any]] = []
+    expressions: list[dict[str, Any]] = []
     rows = {one.urn: (one, *row) for one in seen(run) if (row := _row(one.type))}
-    for one, kind, names in rows.values():
+    named = {urn: _named(one, kind) for urn, (one, kind, _) in rows.items()}
+    references = {one.urn: one.references for one in run.registrations}
+    for urn, (one, _, names) in rows.items():
         values = _block({**one.properties, **_labels(one)}, names)
-        made.append({**_named(one, kind), "mode": "managed", "values": values})
-    expressions = [
-        {
-            **_named(*rows[one.urn][:2]),
-            "expressions": {
-                _word(key, rows[one.urn][2]): {"references": [_named(*rows[urn][:2])["address"] for urn in known]}
-                for key, urns in one.references.items()
-                if (known := [urn for urn in urns if urn in rows])
-            },
+        made.append({**named[urn], "mode": "managed", "values": values})
+        used = {
+            _word(key, names): {"references": [named[other]["address"] for other in others if other in named]}
+            for key, others in references[urn].items()
         }
-        for one in run.registrations
-        if one.urn in rows
-    ]
+        expressions.append(
+            {**named[urn], "expressions": {key: each for key, each in used.items() if each["references"]}}
+        )
     changes = [
         {**each, "change": {"actions": ["create"], "before": None, "after": each["values"], "after_unknown": {}}}
         for each in made
@@ -69,12 +67,6 @@ def _row(kind: str) -> tuple[str, dict[str, str]] | None:
 def _named(one: Resource, kind: str) -> dict[str, str]:
     name = re.sub(r"\W", "_", one.name)
     return {"address": f"{kind}.{name}", "type": kind, "name": name}
-
-
-def manifests(run: memory.Recorder) -> str:
-    """Those of Kubernetes, as one YAML stream."""
-    bodies = [dict(_seen(one.properties)) for one in seen(run) if one.type.startswith("kubernetes:")]
-    return yaml.safe_dump_all(bodies)
 
 
 def _labels(one: Resource) -> dict[str, Any]:
@@ -103,13 +95,6 @@ def _value(key: str, value: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(value, Mapping):
         return value
     given = cast("Mapping[str, Any]", value)
-    return dict(_seen(given)) if key in MAPS else [_block(given, names)]
-
-
-def _seen(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        given = cast("Mapping[str, Any]", value)
-        return {key: _seen(each) for key, each in given.items() if each is not UNSEEN}
-    if isinstance(value, list):
-        return [_seen(each) for each in cast("list[Any]", value) if each is not UNSEEN]
-    return value
+    if key in MAPS:
+        return {name: each for name, each in given.items() if each is not UNSEEN}
+    return [_block(given, names)]

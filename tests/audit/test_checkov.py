@@ -60,15 +60,23 @@ def components(environments: dict[str, dict[str, Any]]) -> dict[str, dict[str, A
     return {name: one for name, one in plans.items() if kinds(one) - known}
 
 
+@pytest.fixture(scope="module")
+def found(
+    environments: dict[str, dict[str, Any]],
+    components: dict[str, dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, dict[str, Any]]:
+    return scanned(tmp_path_factory.mktemp("plans"), environments | components)
+
+
 def kinds(one: dict[str, Any]) -> set[str]:
     """The types in a plan."""
     return {each["type"] for each in one["planned_values"]["root_module"]["resources"]}
 
 
 def test_environments_and_components_pass(
-    environments: dict[str, dict[str, Any]], components: dict[str, dict[str, Any]], tmp_path: Path
+    found: dict[str, dict[str, Any]], components: dict[str, dict[str, Any]]
 ) -> None:
-    found = scanned(tmp_path, environments | components)
     failed = {
         (name, *each)
         for name, one in found.items()
@@ -87,16 +95,17 @@ def test_what_is_skipped_is_explained() -> None:
 
 
 def test_weaker_copies_fail(
-    environments: dict[str, dict[str, Any]], components: dict[str, dict[str, Any]], tmp_path: Path
+    found: dict[str, dict[str, Any]],
+    environments: dict[str, dict[str, Any]],
+    components: dict[str, dict[str, Any]],
+    tmp_path: Path,
 ) -> None:
     """Else a check might pass because it sees nothing of what we make."""
-    plans = environments | components
-    before = scanned(tmp_path, plans)
-    after = scanned(tmp_path, {name: weakened(one) for name, one in plans.items()})
+    after = scanned(tmp_path, {name: weakened(one) for name, one in (environments | components).items()})
 
     def told(results: dict[str, dict[str, Any]], verdict: str) -> set[tuple[str, str]]:
         pairs = {(id, of.partition(".")[0]) for one in results.values() for id, of in one[verdict]}
         return {pair for pair in pairs if not pair[0].startswith("CKV2")}  # the copies are joined to nothing
 
-    caught = (told(before, "passed") - told(before, "failed")) & told(after, "failed")
+    caught = (told(found, "passed") - told(found, "failed")) & told(after, "failed")
     assert len(caught) >= CONTROLS, sorted(caught)

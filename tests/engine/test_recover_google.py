@@ -68,7 +68,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from killed.sandbox(tmp_path_factory, "cloud", "google", "plugins")
+    yield from killed.sandbox(tmp_path_factory, ("cloud", "google", "plugins"))
 
 
 def listing(own: Sandbox) -> dict[str, list[str]]:

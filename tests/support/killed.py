@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,17 +15,17 @@ import psutil
 import pytest
 
 from sandbox.environment import environment, project
-from sandbox.processes import running, start, stop
+from sandbox.processes import AWS, running, start, stop
 
 from .engine import Engine, Sandbox
 
 GIVE_UP_S = 120
 
 
-def sandbox(factory: pytest.TempPathFactory, *parts: str) -> Iterator[Sandbox]:
+def sandbox(factory: pytest.TempPathFactory, parts: Collection[str] = AWS) -> Iterator[Sandbox]:
     """For a fixture: a sandbox whose providers may be killed."""
     home = factory.mktemp("own")
-    start(home, *([parts] if parts else []))
+    start(home, parts)
     yield Sandbox(home, environment(home))
     stop(home)
 

@@ -15,6 +15,7 @@ from jobs.timing import Timing
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_target import REGION
 from tests.support.google_fake import Fake, P
+from tests.support.kubernetes import until
 from tests.support.proxy import GoogleProxy
 
 JOBS = f"batch.googleapis.com/v1/{P}/locations/{REGION}/jobs"
@@ -106,10 +107,7 @@ class Cloud:
         """Deletes all jobs."""
         for name in self.left():
             self.fake.ask("DELETE", f"{JOBS}/{name}")
-        give_up = time.monotonic() + 30
-        while self.left():
-            assert time.monotonic() < give_up
-            time.sleep(0.02)
+        until(lambda: not self.left(), 30)
 
 
 @pytest.fixture

@@ -191,7 +191,7 @@ for submit in submits:
         children.append(child)
         continue
     log.addHandler(Kill())
-    for again in range(5):
+    for _ in range(5):
         try:
             answer = backend.submit(request_of(backend, text, own=True))
             break

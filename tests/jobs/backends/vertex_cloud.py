@@ -14,6 +14,7 @@ from jobs.errors import CloudSilent, JobsError
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_jobs import REGION
 from tests.support.google_fake import Fake, P
+from tests.support.kubernetes import until
 from tests.support.proxy import GoogleProxy, Headers
 from tests.support.soak import SOAK
 
@@ -141,10 +142,7 @@ class Cloud:
         self.end()
         for each in self.all():
             self.fake.ask("DELETE", f"{JOBS}/{each['name'].rpartition('/')[2]}")
-        give_up = time.monotonic() + 60
-        while self.all():
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
+        until(lambda: not self.all())
 
 
 @pytest.fixture
