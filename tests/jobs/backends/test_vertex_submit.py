@@ -214,23 +214,25 @@ def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, m
 
 CHILD = """
 import sys
+from dataclasses import replace
 from tests.jobs.backends.vertex_cloud import GROUND, QUICK, request_of
 from tests.jobs.backends import vertex_jobs
 from jobs.backends.vertex import VertexBackend
 
-claims, test, text = sys.argv[1:]
+lease_s, claims, test, text = sys.argv[1:]
 target = vertex_jobs.make_target(**GROUND, claims=claims or None)
-VertexBackend("trainer", target, timing=QUICK).submit(request_of(test, text))
+VertexBackend("trainer", target, timing=replace(QUICK, lease_s=float(lease_s))).submit(request_of(test, text))
 """
 STEPS = {"table": 12, "file": 4}
 """Two for each call of a submit: before it is handed on, and before its answer is."""
 
 
+@pytest.mark.parametrize("part", PARTS, ids="part{}".format)
 @pytest.mark.parametrize("claims", STEPS)
-def test_a_submit_that_is_killed(cloud: Cloud, claims: str) -> None:
-    """kill -9 at each step; then the same key gives one job."""
-    cloud = cloud if claims == "table" else replace(cloud, claims=None)
-    steps = [step for step in range(1, STEPS[claims] + 1) for _ in range(25)]
+def test_a_submit_that_is_killed(cloud: Cloud, claims: str, part: int) -> None:
+    """kill -9 at each step; then the same key gives one job, once the lease of the dead has ended."""
+    cloud = (cloud if claims == "table" else replace(cloud, claims=None)).changed(lease_s=5)
+    steps = [step for step in range(1, STEPS[claims] + 1) for _ in range(25)][part :: len(PARTS)]
     for i, step in enumerate(steps if SOAK else random.Random(claims).sample(range(1, STEPS[claims] + 1), 2)):
         text = f"killed {claims} {step} {i}"
         assert killed(cloud, step, text) == -signal.SIGKILL, step
@@ -256,7 +258,7 @@ def killed(cloud: Cloud, step: int, text: str) -> int:
                 raise ConnectionAbortedError("it is not handed on")
 
     cloud.proxy.watch = watch
-    command = [sys.executable, "-c", CHILD, cloud.claims or "", cloud.test, text]
+    command = [sys.executable, "-c", CHILD, str(cloud.timing.lease_s), cloud.claims or "", cloud.test, text]
     process.append(subprocess.Popen(command, cwd=ROOT))
     known.set()
     process[0].communicate(timeout=120)
