@@ -47,11 +47,11 @@ def run(engine: Engine, verb: str, *, after: int) -> int:
 def stopped(engine: Engine, verb: str, *, after: int) -> Generator[None]:
     """Within it, `pulumi <verb>` stands still since its event number `after`; then it goes on to its end."""
     process, _ = _started(engine, verb, after)
-    process.send_signal(signal.SIGSTOP)
+    _halt(process)
     while not _whole(engine):  # it was about to write its state
         process.send_signal(signal.SIGCONT)
         time.sleep(0.01)
-        process.send_signal(signal.SIGSTOP)
+        _halt(process)
     try:
         yield
     finally:
@@ -76,6 +76,12 @@ def _started(engine: Engine, verb: str, after: int) -> tuple[subprocess.Popen[by
         assert time.monotonic() < give_up, f"{seen} events of {after}"
         time.sleep(0.002)
     return process, log
+
+
+def _halt(process: subprocess.Popen[bytes]) -> None:
+    """Returns when the last of its threads stands still: a signal that was sent is not yet one that has arrived."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 def forget(engine: Engine, *types: str, never: str = "") -> None:
@@ -146,8 +152,11 @@ def _quiet(cloud: psutil.Process) -> None:
 
 
 def _whole(engine: Engine) -> bool:
+    """Whether its state can be read, and the file that the backend keeps beside it and does not write in one step."""
+    state = state_of(engine)
     try:
-        json.loads(state_of(engine).read_text())
+        for each in (state, state.with_name(f"{state.name}.attrs")):
+            json.loads(each.read_text())
     except (OSError, ValueError):
         return False
     return True
