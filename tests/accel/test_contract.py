@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from accel.contract.schema import document, fields, taken, version
+from accel.contract.schema import OUTPUTS, document, fields, taken, version
 from accel.contract.targets import KINDS, read_one, write
+from tests.support import states
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "contract.json"
@@ -68,6 +69,17 @@ def test_nothing_is_taken_away() -> None:
 def test_what_is_published_is_the_contract() -> None:
     published = json.loads((ROOT / "docs" / "contract.schema.json").read_text())
     assert published == document(), "python -m accel.contract.schema > docs/contract.schema.json"
+
+
+@pytest.mark.parametrize("commit", states.commits())
+def test_earlier_versions_are_understood(commit: str) -> None:
+    """What one promised still holds, and what its stacks export is read."""
+    earlier = states.read(commit)
+    assert earlier.contract is None or taken(earlier.contract, document()) == []
+    outputs = earlier.resources[0]["outputs"]
+    assert outputs.keys() & OUTPUTS.keys() >= {"targets", "network", "clusters"}
+    for name in outputs.keys() & OUTPUTS.keys():
+        TypeAdapter[Any](OUTPUTS[name]).validate_python(outputs[name])
 
 
 NETWORK = ["$defs", "AwsNetwork"]

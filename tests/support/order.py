@@ -38,6 +38,7 @@ SECONDS = {
     "engine/test_google_jobs.py": 30,
     "engine/test_report.py": 30,
     "engine/test_drift_google.py": 30,
+    "engine/test_upgrade.py": 30,
     "sandbox/test_explain_waiting.py": 30,
     "jobs/agent/test_agent.py": 30,
     "jobs/backends/test_vms_ssh.py": 25,
