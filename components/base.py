@@ -1,8 +1,8 @@
 """What every component shares: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
 
 import inspect
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 import pulumi
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from accel.faults import parsed, replaced, several
 from accel.rules.finding import Finding, apply
 
+T = TypeVar("T")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 """The author's key for a resource. Short, since auto-naming appends to it and AWS stops at 63 or 64 for some names."""
 
@@ -71,3 +72,14 @@ def joined(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
     """The parts as one text, as Output.concat; but one that is None is left out: a destroy that runs the program, so
     that hooks are there, gives it None for whatever the state has not."""
     return pulumi.Output.all(*parts).apply(lambda known: "".join(part for part in known if part is not None))
+
+
+def once(value: pulumi.Input[str], *others: pulumi.Input[Any]) -> pulumi.Output[str]:
+    """The value, as soon as the others are there too; None where one of them is not, as in `joined`, or after a create
+    that failed with --continue-on-error."""
+    return pulumi.Output.all(value, *others).apply(lambda known: cast(str, None if None in known else known[0]))
+
+
+def made_of(value: pulumi.Output[Any], make: Callable[[Any], T]) -> pulumi.Output[T]:
+    """What `make` gives of the value; None where there is none, as in `once`."""
+    return value.apply(lambda known: cast(T, None if known is None else make(known)))

@@ -11,6 +11,7 @@ import pulumi_gcp as gcp
 
 from accel.contract.budgets import Budget as Promise
 from accel.contract.gke import GkeCluster
+from components.base import once
 from components.gcp.budget import GcpBudget, GcpBudgetArgs
 from components.gcp.budget_function.plan import Plan, PlannedBudget, PlannedCluster, to_json
 from components.gcp.budget_plan import BudgetPlan, BudgetPlanArgs, BudgetPlanSpec
@@ -123,12 +124,16 @@ def _plan(
         tpu_queues=list(stop.tpu_queues),
         buckets=list(stop.buckets.values()),
     )
-    text = wired.apply(lambda known: to_json(_planned(section, known, queues, own)))
+    text = promised(
+        wired,
+        lambda known: to_json(_planned(section, known, queues, own)),
+        optional=() if cluster is not None else ("cluster",),
+    )
     args = BudgetPlanArgs(
         spec=BudgetPlanSpec(), bucket=stop.made.bucket, text=text, buckets=stop.buckets, member=stop.made.member
     )
     plan = BudgetPlan(f"{NAME}-plan", args, on_gcp)
-    return pulumi.Output.all(stop.made.function, plan.source).apply(lambda known: str(known[0]))
+    return once(stop.made.function, plan.source)
 
 
 def _planned(section: Gcp, known: Mapping[str, Any], queues: list[str], own: dict[str, str]) -> Plan:

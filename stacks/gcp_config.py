@@ -189,6 +189,9 @@ class Gcp(Spec):
         for field in ("pools", "workloads"):
             if getattr(self, field) and self.cluster is None:
                 faults.append((field, "are in no cluster; add cluster (create, existing or stack)"))
+        if self.workloads:
+            unknown = self.workloads.unknown_accounts(self.accounts.workloads)
+            faults += [(f"workloads.{path}", text) for path, text in unknown]
         if self.workloads and self.knows_pools and not faults:
             faults += [(f"workloads.{path}", text) for path, text in self.workloads.unknown_pools(self.pools)]
         if faults:

@@ -60,7 +60,7 @@ def deploy(
             ProvisioningWatchdog("provisioning-watchdog", watched, _after(in_cluster, releases))
     namespaces = {
         key: JobNamespace(
-            key, JobNamespaceArgs(spec=spec, google_account=_account(key, spec, emails)), _after(in_cluster, queues)
+            key, JobNamespaceArgs(spec=spec, google_account=_account(spec, emails)), _after(in_cluster, queues)
         )
         for key, spec in section.namespaces.items()
     }
@@ -121,16 +121,8 @@ def _asks(facts: GkePool, image: str) -> bool:
     return facts.driver == "daemonset" and facts.labels.get(OS) == image
 
 
-def _account(key: str, spec: Namespace, emails: Mapping[str, pulumi.Output[str]]) -> pulumi.Input[str] | None:
-    if spec.account is None or "@" in spec.account:
-        return spec.account
-    if spec.account not in emails:
-        known = ", ".join(sorted(emails)) or "none"
-        raise pulumi.RunError(
-            f"gcp.workloads.namespaces.{key}.account: no {spec.account!r} among accounts.workloads ({known}); "
-            "write one of them, or an e-mail"
-        )
-    return emails[spec.account]
+def _account(spec: Namespace, emails: Mapping[str, pulumi.Output[str]]) -> pulumi.Input[str] | None:
+    return spec.account if spec.account is None or "@" in spec.account else emails[spec.account]
 
 
 def _verify(
@@ -141,8 +133,6 @@ def _verify(
     in_cluster: pulumi.ResourceOptions,
 ) -> None:
     assert section.verify
-    if not namespaces:
-        raise pulumi.RunError("gcp.workloads.verify: needs a namespace for its jobs; add one to namespaces")
     proven = {key: pool for key, pool in pools.items() if pool.facts.gpus and not pool.facts.queued}
     args = DriverProbeArgs(spec=section.verify, namespace=next(iter(namespaces.values())).namespace, pools=proven)
     DriverProbe("driver-probe", args, _after(in_cluster, drivers))

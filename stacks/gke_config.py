@@ -82,6 +82,8 @@ class Workloads(Spec):
             faults.append(
                 ("releases", "have no kueue, which queueing needs; add it, with install: false if it is there")
             )
+        if self.verify and not self.namespaces:
+            faults.append(("namespaces", "have none for the jobs of verify; add one"))
         for key, volume in self.volumes.items():
             faults += _unknown(f"volumes.{key}.namespace", volume.namespace, self.namespaces)
         for key, target in self.targets.items():
@@ -120,6 +122,16 @@ class Workloads(Spec):
             for key, target in self.targets.items()
             for index, name in enumerate(target.pools)
             for fault in _unknown(f"targets.{key}.pools[{index}]", name, known)
+        ]
+
+    def unknown_accounts(self, accounts: Iterable[str]) -> Faults:
+        """What is wrong with the namespaces over the section's Google service accounts, by the author's keys."""
+        known = list(accounts)
+        return [
+            fault
+            for key, spec in self.namespaces.items()
+            if spec.account is not None and "@" not in spec.account
+            for fault in _unknown(f"namespaces.{key}.account", spec.account, known)
         ]
 
 

@@ -5,6 +5,8 @@ import pulumi_kubernetes as kubernetes
 
 from accel.contract.gke import GkeCluster
 
+from .promised import promised
+
 
 def kubernetes_provider(
     name: str, cluster: pulumi.Output[GkeCluster], opts: pulumi.ResourceOptions | None = None
@@ -18,7 +20,7 @@ def kubernetes_provider(
         name,
         kubeconfig=kubeconfig(cluster),
         # Left to itself the provider takes each change of the kubeconfig for another cluster.
-        cluster_identifier=cluster.apply(lambda one: f"{one.project}/{one.location}/{one.name}"),
+        cluster_identifier=promised(cluster, lambda one: f"{one.project}/{one.location}/{one.name}"),
         enable_server_side_apply=True,
         # Else a change deletes a ConfigMap and makes it anew, and whoever reads targets finds none for a moment.
         enable_config_map_mutable=True,
@@ -41,8 +43,8 @@ def kubeconfig(cluster: pulumi.Output[GkeCluster]) -> pulumi.Output[str]:
         }
     }
     server = {
-        "server": cluster.apply(lambda one: f"https://{one.endpoint}"),
-        "certificate-authority-data": cluster.apply(lambda one: one.ca_certificate),
+        "server": promised(cluster, lambda one: f"https://{one.endpoint}"),
+        "certificate-authority-data": promised(cluster, lambda one: one.ca_certificate),
     }
     return pulumi.Output.json_dumps(
         {

@@ -11,7 +11,7 @@ from email.mime.text import MIMEText
 import pulumi
 from pydantic import Field
 
-from ..base import Component, Spec
+from ..base import Component, Spec, made_of
 from ..sdk import aws
 from .capacity_reservation import CapacityReservationSpec, market, targeted
 
@@ -70,7 +70,7 @@ class LaunchTemplate(Component):
             opts=self.child(),
         )
         self.id = template.id
-        self.version = template.latest_version.apply(str)
+        self.version = made_of(template.latest_version, str)
         self.finish()
 
 

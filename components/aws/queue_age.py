@@ -72,7 +72,7 @@ def queue_age(
 
 
 def _queues(arns: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
-    return pulumi.Output.all(*arns.values()).apply(lambda known: json.dumps(sorted(known)))
+    return pulumi.Output.all(*arns.values()).apply(lambda known: json.dumps(sorted(arn for arn in known if arn)))
 
 
 def _policy(namespace: str) -> pulumi.Output[str]:

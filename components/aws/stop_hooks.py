@@ -12,6 +12,8 @@ import pulumi
 
 from accel.contract import stop
 
+from ..base import joined
+
 TAG = "accel:budget-stop"
 """On what a budget stops: <region>/<claim table>, where the stop is told."""
 
@@ -22,7 +24,7 @@ class Stopped(Exception):
 
 def tag_of(region: str, table: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
     """The tag under which the hook finds the table."""
-    return {TAG: pulumi.Output.concat(region, "/", table)}
+    return {TAG: joined(region, "/", table)}
 
 
 def stop_hooks() -> pulumi.ResourceHookBinding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
-from ..base import Component, Spec
+from ..base import Component, Spec, once
 from ..sdk import gcp
 from .firewalls import among
 from .job_bucket import JobBucketSpec, job_bucket
@@ -73,6 +73,6 @@ class BatchJobs(Component):
         self.bucket = bucket.name
         # A job that comes before the account may write and before Batch is switched on fails: whoever uses it waits.
         ready = [writes.id, *(service.id for service in services)]
-        self.service_account = pulumi.Output.all(account.email, *ready).apply(lambda known: str(known[0]))
+        self.service_account = once(account.email, *ready)
         self.member = account.member
         self.finish()

@@ -14,7 +14,7 @@ from accel.rules import aws_monitoring, budgets
 from accel.rules import gcp_budgets as rules
 from accel.rules.finding import Finding, under
 
-from ..base import Component, Spec
+from ..base import Component, Spec, made_of
 from ..budgets import Stop, Thresholds
 from ..sdk import gcp
 from .services import enabled
@@ -145,7 +145,7 @@ class GcpBudget(Component):
         )
         self.name = pulumi.Output.from_input(shown)
         # billingAccounts/<a>/budgets/<b>, whose last part is what its messages say.
-        self.id = made.name.apply(lambda full: full and full.rpartition("/")[2])
+        self.id = made_of(made.name, lambda full: full.rpartition("/")[2])
         self.finish()
 
 
@@ -158,6 +158,8 @@ def _currency(self: Component, account: str) -> pulumi.Output[str]:
         found = asyncio.ensure_future(asked)
         await asyncio.wait([found])
         if error := found.exception():
+            if isinstance(error, pulumi.RunError):
+                raise error  # the run has ended for another reason, and nothing was asked
             # The SDK's error has no type of its own.
             why = f"{error}".strip().rpartition("\n")[2]
             needed = "roles/billing.costsManager on the account, and cloudbilling.googleapis.com in the project"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 import accel.budget
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, made_of, once
 from ..sdk import gcp
 from . import budget_function
 from .budget import PUBLISHER
@@ -130,9 +130,9 @@ class GcpBudgetStop(Component):
         _invoker(self, name, args, function, account)
         _read(self, name, args.spec.readers, bucket)
         # As the budget wants it, projects/<p>/topics/<t>, once budgets may publish to it.
-        self.topic = pulumi.Output.all(topic.id, admitted.id).apply(lambda known: str(known[0]))
+        self.topic = once(topic.id, admitted.id)
         self.bucket = bucket.name
-        self.stop = joined("gs://", bucket.name, f"/{STOP}")
+        self.stop = made_of(bucket.name, lambda known: f"gs://{known}/{STOP}")
         self.email = account.email
         self.member = account.member
         # projects/<p>/locations/<l>/functions/<f>
@@ -200,7 +200,7 @@ def _function(
         f"{name}-build", project=args.project, display_name="builds the function of the budget", opts=self.child()
     )
     builds = [project_role(self, f"{name}-build", args.project, role, builder.member) for role in BUILD_ROLES]
-    builder_name = pulumi.Output.all(builder.name, *builds).apply(lambda known: str(known[0]))
+    builder_name = once(builder.name, *builds)
     v2 = gcp.cloudfunctionsv2
     return v2.Function(
         name,

@@ -12,7 +12,7 @@ from accel.rules import gke_access as access_rules
 from accel.rules import gke_clusters as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Name, Spec
+from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp
 from .addons import AddonsSpec, addons
 from .maintenance import MaintenanceSpec, policy
@@ -122,7 +122,7 @@ class GkeCluster(Component):
         self.endpoint = cluster.endpoint
         # The certificate is public; what would be secret beside it, a client's key, is never issued.
         self.ca_certificate = pulumi.Output.unsecret(
-            cluster.master_auth.apply(lambda auth: cast(str, auth.cluster_ca_certificate))
+            made_of(cluster.master_auth, lambda auth: cast(str, auth.cluster_ca_certificate))
         )
         self.workload_pool = cluster.id.apply(lambda _: f"{args.project}.svc.id.goog")
         self.finish()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
-from ..base import Component, Spec
+from ..base import Component, Spec, once
 from ..sdk import gcp
 from .services import enabled
 
@@ -56,5 +56,5 @@ class JobNotifications(Component):
             opts=self.child(),
         )
         # As the contract has it: projects/<p>/topics/<t>. A job that may not publish is not stopped, only never heard.
-        self.topic = pulumi.Output.all(topic.id, publishes.id).apply(lambda known: str(known[0]))
+        self.topic = once(topic.id, publishes.id)
         self.finish()

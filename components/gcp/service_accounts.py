@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.rules import gcp_accounts as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, joined, once
 from ..sdk import gcp
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
@@ -62,7 +62,7 @@ class NodeServiceAccount(Component):
             for repository in dict.fromkeys(args.spec.repositories)
         ]
         # Whoever uses the account waits for its roles: a node that comes up without them never registers.
-        self.email = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.email = once(account.email, *granted)
         self.finish()
 
 

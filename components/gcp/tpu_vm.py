@@ -12,7 +12,7 @@ from accel.catalog.tpu import Slice, tpu
 from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
 from accel.rules.finding import Finding
 
-from ..base import Component, Name, Spec
+from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp
 from .vm_spec import SCOPES, VmArgs, VmSpec, metadata
 
@@ -141,7 +141,7 @@ class TpuVm(Component):
         self.topology = pulumi.Output.from_input(own.topology)
         self.worker_count = pulumi.Output.from_input(own.hosts)
         self.chips = pulumi.Output.from_input(own.chips)
-        self.ssh_commands = made.name.apply(lambda known: ssh_commands(known, args.project, spec.zone, own.hosts))
+        self.ssh_commands = made_of(made.name, lambda known: ssh_commands(known, args.project, spec.zone, own.hosts))
         self.finish()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
-from ..base import Component, Spec
+from ..base import Component, Spec, once
 from ..sdk import gcp
 from .job_bucket import JobBucketSpec, job_bucket
 from .service_accounts import repository_role
@@ -81,5 +81,5 @@ class VertexJobs(Component):
         ]
         self.bucket = bucket.name
         ready = [writes.id, *pulls, *(service.id for service in services)]
-        self.service_account = pulumi.Output.all(account.email, *ready).apply(lambda known: str(known[0]))
+        self.service_account = once(account.email, *ready)
         self.finish()

@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.rules import gcp_accounts as rules
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec
+from ..base import Component, Spec, once
 from ..sdk import gcp
 from .service_accounts import READER, bucket_roles, project_role, repository_role, secret_roles
 
@@ -62,6 +62,6 @@ class VmAccount(Component):
         granted += bucket_roles(self, name, spec.read_buckets, spec.write_buckets, account.member)
         granted += secret_roles(self, name, args.project, spec.secrets, account.member)
         # A machine that comes up before its account may do anything says nothing, ever: whoever uses it waits for that.
-        self.email = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.email = once(account.email, *granted)
         self.member = account.member
         self.finish()

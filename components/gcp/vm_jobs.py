@@ -10,7 +10,7 @@ from pydantic import Field
 
 from accel.contract import buckets
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, made_of, once
 from ..sdk import gcp
 from .firewalls import among
 from .job_bucket import JobBucketSpec, job_bucket
@@ -85,7 +85,7 @@ class VmJobs(Component):
         _firewalls(self, name, args)
         self.bucket = bucket.name
         # As the account itself: a machine that may not write to the bucket tells nobody how its job ended.
-        self.service_account = pulumi.Output.all(account.email, *granted).apply(lambda known: str(known[0]))
+        self.service_account = once(account.email, *granted)
         self.finish()
 
 
@@ -155,5 +155,6 @@ class BucketTargets(Component):
                 content_type="application/json",
                 opts=self.child(),
             )
-        self.source = joined("gs://", args.bucket, "/", args.spec.folder)
+        bucket = pulumi.Output.from_input(args.bucket)
+        self.source = made_of(bucket, lambda known: f"gs://{known}/{args.spec.folder}")
         self.finish()

@@ -97,6 +97,9 @@ WRONG = [
      "gcp.accounts.workloads.evaluation.service_account: is training/trainer, which training is already"),
     (f"gcp.accounts.workloads.{'a' * 23}", {"namespace": "a", "service_account": "b"},
      f"gcp.accounts.workloads.{'a' * 23}: has 23 characters"),
+    ("gcp.workloads", {"namespaces": {"jobs": {"namespace": "jobs", "account": "trainin"}}},
+     "gcp.workloads.namespaces.jobs.account: no 'trainin'; nearest: training"),
+    ("gcp.workloads", {"verify": {}}, "gcp.workloads.namespaces: have none for the jobs of verify; add one"),
     ("labels", {"cost:centre": "1", "cost-centre": "2"}, 'labels: "cost-centre" and "cost:centre" are both cost-c'),
 ]  # fmt: skip
 

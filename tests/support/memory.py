@@ -24,11 +24,13 @@ CALLS: dict[str, dict[str, Any]] = {
 COMPUTED: dict[str, dict[str, Any]] = {
     "aws:ec2/eip:Eip": {"allocationId": "eipalloc-1"},
     "gcp:container/cluster:Cluster": {"endpoint": "203.0.113.7", "masterAuth": {"clusterCaCertificate": "TUlJQg=="}},
+    "gcp:compute/instanceTemplate:InstanceTemplate": {"selfLink": "https://www.googleapis.com/compute/v1/template"},
     "gcp:compute/reservation:Reservation": {"selfLink": "https://www.googleapis.com/compute/v1/reservation"},
     "gcp:serviceaccount/account:Account": {
         "email": "made@ml-dev-1234.iam.gserviceaccount.com",
         "member": "serviceAccount:made@ml-dev-1234.iam.gserviceaccount.com",
     },
+    "gcp:storage/bucket:Bucket": {"projectNumber": 210020003000},
 }
 """Attributes that the cloud makes up, by type."""
 
