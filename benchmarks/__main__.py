@@ -11,7 +11,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bulk, catalog, commands, gke, google_jobs, ledger, market, policy, preview, program, report, up, vms
+from . import (
+    bulk,
+    catalog,
+    commands,
+    deadline,
+    gke,
+    google_jobs,
+    gpus,
+    ledger,
+    market,
+    policy,
+    preview,
+    program,
+    report,
+    runtime,
+    up,
+    vms,
+    watch,
+)
 from .measure import Failed
 
 # `up` first: the commands submit to the targets that it exports.
@@ -28,7 +46,11 @@ BENCHMARKS = {
     "bulk": bulk,
     "gke": gke,
     "vms": vms,
+    "watch": watch,
     "google_jobs": google_jobs,
+    "runtime": runtime,
+    "gpus": gpus,
+    "deadline": deadline,
 }
 
 

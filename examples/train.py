@@ -4,26 +4,32 @@ Settings are environment variables (a job file gives them under `env`); SETTINGS
 
     EPOCHS, BATCH_SIZE, LEARNING_RATE, SEED, HIDDEN (units of the hidden layer)
     LEARNING_RATES   instead of LEARNING_RATE: "0.1,0.03,...", of which each task of a sweep takes its own
-    CHECKPOINT_DIR   where to save and from where to resume; the tasks of one job each get a folder in it
+    CHECKPOINT_DIR   folder, s3://bucket/prefix or gs://bucket/prefix to save in and resume from; the tasks of one job
+                     each get a folder in it
     REQUIRE_GPU      1: fail where there is no GPU, instead of training slowly on the CPU
     STEP_SLEEP_MS    slows each step, to have the time to kill a run
 
 A checkpoint is written after each epoch, and after the running step when SIGTERM (a cancelled job, a Spot
-reclaim) or SIGINT arrives. It holds the step, and the order of the images follows from SEED and the epoch: a
-resumed run goes on with the next batch and ends with the loss of an unbroken one. Only EPOCHS may change.
-Exit codes: 0 trained, 1 failed, 2 a bad setting, 130 stopped by SIGINT, 143 stopped by SIGTERM.
+reclaim), SIGINT or the platform's own notice arrives. It holds the step, and the order of the images follows from SEED
+and the epoch: a resumed run goes on with the next batch and ends with the loss of an unbroken one. Only EPOCHS may
+change. Exit codes: 0 trained, 1 failed, 2 a bad setting, 130 stopped by SIGINT, 143 stopped otherwise.
 """
 
 import contextlib
-import hashlib
-import io
 import os
-import signal
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+
+try:
+    import accel_runtime as runtime  # `accel-jobs runtime` writes it: in the image, or on PYTHONPATH
+except ImportError:  # in a checkout
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from jobs import runtime
+
+    del sys.path[0]
 
 CLASSES, PIXELS, MOMENTUM = 10, 64, 0.9
 TRAIN_IMAGES = 1437  # of 1797; the others measure the accuracy
@@ -65,57 +71,38 @@ def read_settings(env):
         texts["LEARNING_RATE"] = rates[task(len(rates))].strip()
     settings = {name: number(name, texts[name], kind, *rest) for name, (kind, _, *rest) in SETTINGS.items()}
     folder = env.get("CHECKPOINT_DIR")
-    tasks = number("ACCEL_TASK_COUNT", env.get("ACCEL_TASK_COUNT", "1"), int, 1, 1_000_000)
     if folder == "":
         raise SettingError("CHECKPOINT_DIR: is empty; name a folder or leave it out")
-    if folder and tasks > 1:
-        folder = f"{folder}/task-{task(tasks)}"
-    return settings | {"CHECKPOINT_DIR": Path(folder) if folder else None}
+    return settings | {"CHECKPOINT_DIR": folder}
 
 
-def checksum(content):
-    return hashlib.sha256(content).digest()
+def save(checkpoints, arrays):
+    def write(into):
+        with into.open("arrays.npz") as file:
+            np.savez(file, **arrays)
+
+    checkpoints.save(arrays["step"], write)
 
 
-def save(folder, arrays):
-    """Writes a checkpoint so that a kill leaves the whole new file or none; keeps the last two."""
-    path, temporary, content = folder / f"step-{arrays['step']:08d}.npz", folder / "step.tmp", io.BytesIO()
-    np.savez(content, **arrays)
-    with temporary.open("wb") as file:
-        file.write(content.getvalue() + checksum(content.getvalue()))  # np.load reads over what follows a zip
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(folder, os.O_RDONLY)
-    os.fsync(directory)  # else a power cut can undo the rename
-    os.close(directory)
-    # Only among the older ones: a damaged file of a later step must not push out a good one.
-    for old in sorted(other for other in folder.glob("step-*.npz") if other.name < path.name)[:-1]:
-        old.unlink()
+def newest(checkpoints):
+    """Place and arrays of the newest complete checkpoint; None and nothing where there is none."""
+    found = checkpoints.resume()
+    if found is None:
+        return None, {}
+    with np.load(found.path("arrays.npz")) as file:
+        return found.place, {name: file[name] for name in file.files}
 
 
-def newest(folder):
-    """Path and arrays of the newest complete checkpoint; None and nothing where there is none."""
-    for path in sorted(folder.glob("step-*.npz"), reverse=True):
-        content = path.read_bytes()
-        if checksum(content[:-32]) == content[-32:]:
-            with np.load(io.BytesIO(content)) as file:
-                return path, {name: file[name] for name in file.files}
-        print(f"checkpoint {path} is truncated or corrupt: skipped")
-    return None, {}
-
-
-def begin(settings):
+def begin(settings, checkpoints):
     """The step to go on after, and the parameters with the optimiser's velocities: saved ones or new ones."""
-    if folder := settings["CHECKPOINT_DIR"]:
-        folder.mkdir(parents=True, exist_ok=True)
-        path, arrays = newest(folder)
-        if path:
+    if checkpoints:
+        place, arrays = newest(checkpoints)
+        if place:
             step, epoch = int(arrays.pop("step")), arrays.pop("epoch")
             for name in FIXED:
                 if (then := arrays.pop(name)) != settings[name]:
-                    raise SettingError(f"{name}: is {settings[name]}, but was {then} for {path}")
-            print(f"resumed from {path}: {epoch} epochs, {step} steps")
+                    raise SettingError(f"{name}: is {settings[name]}, but was {then} for {place}")
+            print(f"resumed from {place}: {epoch} epochs, {step} steps")
             return step, arrays
     random, hidden, arrays = np.random.default_rng(settings["SEED"]), settings["HIDDEN"], {}
     for layer, (inputs, outputs) in enumerate([(PIXELS, hidden), (hidden, CLASSES)]):
@@ -125,8 +112,16 @@ def begin(settings):
     return 0, arrays
 
 
-def train(settings, signals):
-    step, arrays = begin(settings)
+def opened(folder):
+    try:
+        return runtime.Checkpoints(folder) if folder else None
+    except (ValueError, ImportError) as fault:
+        raise SettingError(f"CHECKPOINT_DIR: {fault}") from None
+
+
+def train(settings):
+    checkpoints = opened(settings["CHECKPOINT_DIR"])
+    step, arrays = begin(settings, checkpoints)
     import jax  # takes seconds: only now, when the settings are known to be good
     from jax import numpy as jnp
     from sklearn.datasets import load_digits
@@ -161,37 +156,39 @@ def train(settings, signals):
         right = scores(arrays, images[TRAIN_IMAGES:]).argmax(axis=1) == labels[TRAIN_IMAGES:]
         return loss(arrays, images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES]), right.mean()
 
-    size, epochs, folder = (settings[name] for name in ("BATCH_SIZE", "EPOCHS", "CHECKPOINT_DIR"))
-    per_epoch, begun, stop = TRAIN_IMAGES // size, time.monotonic(), None
-    while step < epochs * per_epoch and not stop:
+    size, epochs = settings["BATCH_SIZE"], settings["EPOCHS"]
+    per_epoch, begun, stop = TRAIN_IMAGES // size, time.monotonic(), False
+    steps = epochs * per_epoch
+    while step < steps and not stop:
         epoch, batch = divmod(step, per_epoch)
         order = np.random.default_rng([settings["SEED"], epoch + 1]).permutation(TRAIN_IMAGES)
         arrays = update(arrays, order[batch * size : (batch + 1) * size])
         time.sleep(settings["STEP_SLEEP_MS"] / 1000)
         step += 1
+        runtime.report(step=step, steps=steps)
         if step % per_epoch == 0:
             now, accuracy = map(float, measure(arrays))
             seconds = time.monotonic() - begun
             print(f"epoch {epoch + 1}/{epochs} loss {now:.4f} accuracy {accuracy:.4f} seconds {seconds:.2f}")
-        stop = signals[0] if signals else None
-        if folder and (stop or step % per_epoch == 0):
+            runtime.report(loss=now, accuracy=accuracy)
+        stop = runtime.should_stop()
+        if checkpoints and (stop or step % per_epoch == 0):
             fixed = {name: settings[name] for name in FIXED}
-            save(folder, fixed | arrays | {"step": step, "epoch": step // per_epoch})
-    if stop and step < epochs * per_epoch:
-        kept = f"saved in {folder}" if folder else "nothing saved, since CHECKPOINT_DIR is not set"
-        print(f"stopped by {signal.Signals(stop).name} after {step} steps: {kept}")
-        return 128 + stop
+            save(checkpoints, fixed | arrays | {"step": step, "epoch": step // per_epoch})
+    if stop and step < steps:
+        kept = f"saved in {checkpoints.place}" if checkpoints else "nothing saved, since CHECKPOINT_DIR is not set"
+        print(f"stopped by {runtime.stop_reason()} after {step} steps: {kept}")
+        runtime.finish()
+    runtime.event("end", "trained")
     print("trained: loss {:.6f} accuracy {:.4f}".format(*map(float, measure(arrays))))
-    return 0
+    runtime.finish(done=True)
 
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # into a pipe, lines would come late, or never after a kill
-    signals = []
-    for stop in (signal.SIGTERM, signal.SIGINT):  # a container's first process ignores them if unhandled
-        signal.signal(stop, lambda received, frame: signals.append(received))
+    runtime.watch()  # before what is slow: a container's first process ignores signals that it does not handle
     try:
-        sys.exit(train(read_settings(os.environ), signals))
+        train(read_settings(os.environ))
     except (SettingError, OSError) as fault:
         print(f"error: {fault}", file=sys.stderr)
         sys.exit(2 if isinstance(fault, SettingError) else 1)

@@ -1,1 +1,61 @@
-"""Submits workloads to what a stack created, and to this machine."""
+"""Submits workloads to what a stack created, and to this machine.
+
+What is imported from here is docs/python.md. It is loaded when it is first asked for, so that the command starts fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import aio, errors
+    from .api import get, list_targets, ls, submit, submit_many, wait
+    from .backend import Explanation, JobRef, LogLine, Phase, Status
+    from .fields import Accelerator, Mount
+    from .handle import Run
+    from .job import Job
+    from .sweep import Sweep
+
+__all__ = [
+    "Accelerator",
+    "Explanation",
+    "Job",
+    "JobRef",
+    "LogLine",
+    "Mount",
+    "Phase",
+    "Run",
+    "Status",
+    "Sweep",
+    "aio",
+    "errors",
+    "get",
+    "list_targets",
+    "ls",
+    "submit",
+    "submit_many",
+    "wait",
+]
+
+_MODULES = {
+    "api": ("get", "list_targets", "ls", "submit", "submit_many", "wait"),
+    "backend": ("Explanation", "JobRef", "LogLine", "Phase", "Status"),
+    "fields": ("Accelerator", "Mount"),
+    "handle": ("Run",),
+    "job": ("Job",),
+    "sweep": ("Sweep",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # which would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in ("aio", "errors"):
+            return import_module(f".{name}", __name__)
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -250,6 +250,35 @@ class Exec(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a job, a task or a node, as far as its platform tells; None: not known."""
+
+    number: int
+    """From 1."""
+    place: int | None = None
+    """Task or node where the job has several and each has attempts of its own."""
+    created: datetime | None = None
+    """When a machine was asked for."""
+    placed: datetime | None = None
+    """When there was one: from then on it starts, and pulls its image."""
+    started: datetime | None = None
+    stopped: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    lost: bool = False
+    """The platform took its machine away."""
+
+
+@runtime_checkable
+class Attempts(Protocol):
+    """A backend that remembers how often a job was tried."""
+
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """By place and number; of an array, those of its first hundred tasks. Raises as status."""
+        ...
+
+
 @runtime_checkable
 class Quotas(Protocol):
     """A backend that can tell whether the account's quotas let a job start."""

@@ -3,7 +3,8 @@
 import queue
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -31,12 +32,14 @@ def submit_all(
     made: Callable[[int, JobRef], None],
     stopping: Callable[[int], None] = lambda count: None,
     send: Callable[[Backend, Request], JobRef] = lambda backend, request: backend.submit(request),
+    stop: threading.Event | None = None,
 ) -> Sent:
     """Submits the requests, with as many threads as their backends take, and tells each job in the requests' order.
 
     After the first error, and after an interrupt (SIGINT), none is sent any more; those under way are waited for
     (`stopping` is told how many at most), since each may have made a job. A second interrupt raises Interrupted at
-    once. To go on, submit the same requests again. `send` makes a submit, in any of the threads.
+    once. To go on, submit the same requests again. `send` makes a submit, in any of the threads. With a
+    `stop` that event is the interrupt, and SIGINT is left alone; whatever is raised then, none is sent any more.
     """
     sent = Sent()
     backends = {id(backend): backend for backend, _ in items}.values()
@@ -46,7 +49,7 @@ def submit_all(
     work = _Work(items, [each for each in backends if isinstance(each, Concurrent)], send)
     running = [threading.Thread(target=work.run, daemon=True) for _ in range(threads)]
     told = 0
-    with _Interrupts() as interrupts:
+    with _Interrupts(stop) as interrupts, _stopped_by_errors(work):
         for thread in running:
             thread.start()
         while any(thread.is_alive() for thread in running) or not work.answers.empty():
@@ -65,14 +68,20 @@ def submit_all(
 
 
 class _Interrupts:
-    """Counts SIGINT in the place of KeyboardInterrupt, which could come between a job and the word of it."""
+    """Counts SIGINT in the place of KeyboardInterrupt, which could come between a job and the word of it; or looks at
+    an event in the place of both."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, stop: threading.Event | None) -> None:
+        self._signals = 0
+        self._stop = stop
         self._before: Any = None
 
+    @property
+    def count(self) -> int:
+        return self._signals if self._stop is None else int(self._stop.is_set())
+
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
+        if self._stop is None and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
@@ -81,7 +90,16 @@ class _Interrupts:
             signal.signal(signal.SIGINT, self._before)
 
     def _note(self, number: int, frame: object) -> None:
-        self.count += 1
+        self._signals += 1
+
+
+@contextmanager
+def _stopped_by_errors(work: "_Work") -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        work.stop()
+        raise
 
 
 def _take(work: "_Work", sent: Sent) -> None:

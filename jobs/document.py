@@ -5,10 +5,11 @@ job.yaml:12: accelerator.count: must be an integer, is 1.5
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast, get_args, get_origin
+from typing import Any, cast
 
 import yaml
 from pydantic import ValidationError
@@ -19,9 +20,12 @@ from . import yaml_tree
 from .errors import BadInput, BadInputs, NotFound
 from .fields import Part
 from .job import Job
+from .refusals import inside, path_of, place_name, refused
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
+SPELT = AS_WRITTEN | {"sweep"}
+"""Fields whose numbers are kept so."""
 
 FAULTS_MAX = 100
 
@@ -52,7 +56,7 @@ class Document:
             return
         as_it_is = path[0] in AS_WRITTEN and len(path) > 1
         try:
-            tree = yaml_tree.Tree(raw) if as_it_is else yaml_tree.read(raw.encode(errors="replace"), AS_WRITTEN, path)
+            tree = yaml_tree.Tree(raw) if as_it_is else yaml_tree.read(raw.encode(errors="replace"), SPELT, path)
         except yaml_tree.Fault as error:
             self.faults.append(f"{place}: {dotted}: {error.words}")
             return
@@ -75,6 +79,12 @@ class Document:
         """`--name`."""
         self._put(("name",), name, "--name")
 
+    @classmethod
+    def of(cls, job: Job | Values) -> "Document":
+        """Of a job that was written in Python; a copy."""
+        values = job.model_dump(exclude_unset=True) if isinstance(job, Job) else deepcopy(job)
+        return cls("Job", yaml_tree.Tree(values))
+
     def job(self) -> Job:
         """Raises BadInputs with every fault of the file and of what was set over it."""
         if not _is_mapping(self.values):
@@ -83,7 +93,8 @@ class Document:
         try:
             job = Job.model_validate(self.values)
         except ValidationError as error:
-            raise BadInputs(self._ordered([*self.faults, *self._explained(error)])) from None
+            lines = [f"{self._place(path)}: {line}" for path, line in refused(Job, error, self._unread)]
+            raise BadInputs(self._ordered([*self.faults, *lines])) from None
         if self.faults:
             raise BadInputs(self._ordered(self.faults))
         return job
@@ -91,7 +102,7 @@ class Document:
     def placed(self, refused: BadInput) -> BadInputs:
         """What a target says of this job's fields (`memory_mib: ...`), each with its place in the file."""
         messages = refused.messages if isinstance(refused, BadInputs) else [refused.message]
-        paths = [_path(message.partition(":")[0]) for message in messages]
+        paths = [path_of(message.partition(":")[0]) for message in messages]
         return BadInputs(
             [
                 f"{self._place(path) if path[0] in Job.model_fields else self.name}: {message}"
@@ -123,29 +134,10 @@ class Document:
             inside[int(last) : int(last) + 1] = [value]
             known = (*known, int(last))
         else:
-            self.faults.append(f"{place}: there is nothing at {_dotted(path[:-1])} to set it in")
+            self.faults.append(f"{place}: there is nothing at {place_name(path[:-1])} to set it in")
             return
         self.places = {other: at for other, at in self.places.items() if other[: len(known)] != known}
         self.places[known] = place
-
-    def _explained(self, error: ValidationError) -> list[str]:
-        faults: list[str] = []
-        for fault in error.errors(include_url=False):
-            path = tuple(part for part in fault["loc"] if part != "[key]")
-            limits: Mapping[str, Any] = fault.get("ctx", {})
-            if path in self._unread:  # said already; what stands there now is a stand-in
-                continue
-            if not path and fault["type"] == "value_error":
-                lines = str(limits["error"]).splitlines()
-                faults += [f"{self._place(_path(line.partition(':')[0]))}: {line}" for line in lines]
-                continue
-            if fault["type"] == "extra_forbidden":
-                said = f"unknown field{words.did_you_mean(str(path[-1]), _fields(path[:-1]))}"
-            else:
-                value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
-                said = words.explained(fault["type"], limits, path, value)
-            faults.append(f"{self._place(path)}: {_dotted(path)}: {said}")
-        return faults
 
     def _place(self, path: yaml_tree.Path) -> str:
         while path and path not in self.places:
@@ -167,7 +159,7 @@ class Document:
 def parse(data: bytes, name: str, above: int = 0) -> Document:
     """Raises BadInputs where the text is no YAML at all. `above`: how many lines of the file are above the text."""
     try:
-        return Document(name, yaml_tree.read(data, AS_WRITTEN), above)
+        return Document(name, yaml_tree.read(data, SPELT), above)
     except yaml_tree.Fault as fault:
         raise BadInputs([f"{name}:{above + fault.line}: {fault.words}"]) from None
 
@@ -228,12 +220,6 @@ def dump(job: Job) -> str:
     return yaml.safe_dump(job.model_dump(exclude_defaults=True), sort_keys=False, allow_unicode=True)
 
 
-def _path(dotted: str) -> yaml_tree.Path:
-    return tuple(
-        int(part) if part.isdecimal() else part for part in dotted.replace("[", ".").replace("]", "").split(".")
-    )
-
-
 def _is_mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -245,40 +231,17 @@ def _unknown(path: tuple[str, ...]) -> str | None:
         if model is dict or (model is list and depth == len(path) - 1):
             return None
         if not (isinstance(model, type) and issubclass(model, Part)):
-            return f"{_dotted(path[:depth])} has no fields"
+            return f"{place_name(path[:depth])} has no fields"
         if part.isdecimal():  # an item of a list of models
             continue
         if part not in model.model_fields:
             known = [".".join([*path[:depth], name]) for name in model.model_fields]
-            return f"unknown field {_dotted(path)}{words.did_you_mean(_dotted(path[: depth + 1]), known)}"
-        model = _inside(model.model_fields[part].annotation)
+            return f"unknown field {place_name(path)}{words.did_you_mean(place_name(path[: depth + 1]), known)}"
+        model = inside(model.model_fields[part].annotation)
     return None
-
-
-def _inside(annotation: Any) -> Any:
-    """The model within an annotation; dict and list for those; None for a plain value."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
-        return annotation
-    origin: Any = get_origin(annotation)
-    if origin is dict:
-        return dict
-    parts = [inside for one in get_args(annotation) if (inside := _inside(one)) is not None]
-    return parts[0] if parts else (list if origin is list else None)
-
-
-def _fields(path: yaml_tree.Path) -> Sequence[str]:
-    model: Any = Job
-    for part in path:
-        if isinstance(model, type) and issubclass(model, Part) and part in model.model_fields:
-            model = _inside(model.model_fields[str(part)].annotation)
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, Part) else []
 
 
 def _visible(dotted: str, raw: str) -> str:
     shown = words.name_shown(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.shown(raw) == "text"
     return shown if hidden else f"{shown}={words.name_shown(raw)}"
-
-
-def _dotted(path: yaml_tree.Path) -> str:
-    return words.name_shown(".".join(str(part) for part in path))

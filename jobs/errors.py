@@ -19,6 +19,10 @@ JobsError                 1   unexpected
 """
 
 
+class JobWarning(UserWarning):
+    """What may not be meant; the functions for Python warn of it, and refuse it with strict=True."""
+
+
 class JobsError(Exception):
     """One line for the user, and perhaps a second that says what to do."""
 

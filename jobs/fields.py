@@ -1,13 +1,14 @@
 """What values of a job file may be."""
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from accel.contract.variables import RESERVED_PREFIXES
 
 from .duration import WRITTEN, seconds
+from .errors import BadInputs
 
 INT_MAX = 2**31 - 1
 """The services' integers have 32 bits."""
@@ -39,6 +40,12 @@ def _number_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _spot(value: Any) -> Any:
+    if not isinstance(value, bool) and value != "prefer":
+        raise ValueError("must be true, false or prefer")
+    return value
+
+
 def _one_line(value: str) -> str:
     if re.search(r"[\n\r\0]", value):
         raise ValueError("the value holds a line break or NUL; put it into a file or a secret")
@@ -56,6 +63,7 @@ Count = Annotated[int, Field(ge=1, le=INT_MAX, strict=True)]
 Argument = Annotated[str, AfterValidator(_no_nul)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 VariableValue = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_one_line)]
+Spot = Annotated[bool | Literal["prefer"], BeforeValidator(_spot)]
 Variables = dict[VariableName, VariableValue]
 
 
@@ -64,6 +72,21 @@ class Part(BaseModel):
 
     # The rejected value could be a secret that was pasted into the wrong field.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    if not TYPE_CHECKING:  # where the fields are the parameters
+
+        def __init__(self, /, **fields: Any) -> None:
+            """Raises BadInputs with a line for each fault."""
+            from .refusals import refused
+
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                name = type(self).__name__
+                raise BadInputs([f"{name}: {line}" for _, line in refused(type(self), error)]) from None
+
+        __init__.__pydantic_base_init__ = True
+        """So that pydantic does not call it for what it validates itself, such as the parts of a job file."""
 
 
 class Accelerator(Part):

@@ -24,6 +24,11 @@ def numbered(caller: str, number: int) -> str:
     return caller if number == 1 else f"{caller}#{number}"
 
 
+def of_smoke(caller: str) -> str:
+    """The caller's text for a smoke run: no command line can hold it, so no other job has its key."""
+    return f"{caller}\0smoke"
+
+
 def drawn() -> str:
     """A caller's text that nobody has used."""
     return secrets.token_hex(8)

@@ -9,7 +9,7 @@ HEAD = """\
 Guards over what a stack is to be, whoever wrote it: the house's own components pass them. What the clouds themselves
 refuse is in [rules.md](rules.md), and is refused before.
 
-```sh
+```sh not-run
 pulumi preview --policy-pack policy --policy-pack-config policy/dev.json
 pulumi up --policy-pack policy --policy-pack-config policy/prod.json
 ```
@@ -23,7 +23,7 @@ update ends, so let a preview refuse. Secrets are never looked at.
 
 The same without the engine, over a preview or a state that is there already, as JSON too:
 
-```sh
+```sh not-run
 pulumi preview --json --show-sames > preview.json
 python -m policy check preview.json --config policy/prod.json
 pulumi stack export | python -m policy check --config policy/prod.json -o json

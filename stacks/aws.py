@@ -10,6 +10,7 @@ from accel.contract.stack import read
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs
 from components.aws.bucket_mounts import Access
 from components.aws.claim_table import ClaimTable
+from components.aws.code_bucket import CodeBucket
 from components.aws.compute_environment import ComputeEnvironment, ComputeEnvironmentArgs
 from components.aws.image_repository import ImageRepository
 from components.aws.job_definition import EfsVolume, JobDefinition, JobDefinitionArgs
@@ -47,6 +48,7 @@ def deploy(
     place = _network(section, on_aws)
     log = JobLog("jobs", section.logs, on_aws)
     repositories = {name: ImageRepository(name, spec, on_aws) for name, spec in section.repositories.items()}
+    code = CodeBucket("code", section.code, on_aws) if section.code else None
     roles = BatchRoles(
         "batch",
         BatchRolesArgs(
@@ -56,6 +58,7 @@ def deploy(
             secret_arns=[arn for spec in section.definitions.values() for arn in spec.secrets.values()],
             metric_namespaces=list(monitoring.gpu_namespaces(section).values()),
             mounted_buckets=_mounted_buckets(section),
+            code_arn=code.folder_arn if code else None,
             efs_volumes=[
                 volume
                 for spec in section.definitions.values()
@@ -127,6 +130,8 @@ def deploy(
             log_group_arn=log.arn,
             claim_table_arn=claims.arn if claims else None,
             ledger_arn=pay.table_arn,
+            code_bucket_arn=code.arn if code else None,
+            code_arn=code.folder_arn if code else None,
         ),
         on_aws,
     )
@@ -135,7 +140,9 @@ def deploy(
     outputs.export_access(submit.policy_arns)
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
     return outputs.export_aws(
-        section, outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories, paid), on_aws
+        section,
+        outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories, paid, code),
+        on_aws,
     )
 
 

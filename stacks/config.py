@@ -17,6 +17,7 @@ from components.aws.batch_roles import BatchRolesSpec
 from components.aws.budget import BudgetSpec
 from components.aws.budget_stop import BudgetStopSpec
 from components.aws.claim_table import ClaimTableSpec
+from components.aws.code_bucket import CodeBucketSpec
 from components.aws.compute_environment import ComputeEnvironmentSpec, OnDemandSpec, SpotSpec
 from components.aws.image_repository import ImageRepositorySpec
 from components.aws.job_definition import JobDefinitionSpec
@@ -72,6 +73,9 @@ class Aws(Spec):
     logs: JobLogSpec = JobLogSpec()
     claims: ClaimTableSpec | None = Field(
         default=ClaimTableSpec(), description="null: submit is safe on one machine only"
+    )
+    code: CodeBucketSpec | None = Field(
+        default=CodeBucketSpec(), description="null: jobs on AWS Batch cannot be submitted with --code"
     )
     repositories: dict[Name, ImageRepositorySpec] = Field(default_factory=dict)
     environments: dict[Name, ComputeEnvironmentSpec] = Field(min_length=1)

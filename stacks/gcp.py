@@ -10,6 +10,7 @@ from accel.contract import gke as contract
 from accel.contract.stack import read
 from components.aws.stop_hooks import joined_hooks
 from components.gcp.cluster import GkeCluster, GkeClusterArgs
+from components.gcp.code_bucket import CodeBucket, CodeBucketArgs
 from components.gcp.cpu_pool import CpuPool, CpuPoolArgs, CpuPoolSpec
 from components.gcp.gpu_pool import GpuPool, GpuPoolArgs, GpuPoolSpec
 from components.gcp.pool_base import PoolArgs
@@ -83,7 +84,7 @@ def deploy(
     made |= _jobs(environment, section, ground, on_gcp, wired)
     if ground.cluster is not None and section.cluster is not None:
         outputs.export_clusters({section.cluster.key: ground.cluster})
-        made |= _workloads(section, section.cluster, ground, ground.cluster, stop, wired)
+        made |= _workloads(section, section.cluster, ground, ground.cluster, stop, wired, on_gcp)
     accelerated = {key: one.name for key, one in ground.pools.items() if one.facts.gpus or one.facts.tpu_chips}
     deploy_budgets(environment, section, stop, ground.cluster, accelerated)
     return made
@@ -133,6 +134,7 @@ def _workloads(
     whole: pulumi.Output[contract.GkeCluster],
     stop: Stopping | None,
     wired: Wired,
+    on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """What is put into the cluster; the targets of jobs there, by name."""
     if section.workloads is None:
@@ -149,6 +151,14 @@ def _workloads(
         raise pulumi.RunError("\n".join(f"gcp.workloads.{path}: {text}" for path, text in faults))
     if stop and section.workloads.queueing:
         gke.admit_stop(section.workloads.queueing, stop.made.email, in_cluster)
+    if section.workloads.code is not None:
+        args = CodeBucketArgs(
+            spec=section.workloads.code,
+            project=section.project,
+            region=section.region,
+            readers=gke.code_readers(section.workloads, ground.emails),
+        )
+        wired = {**wired, "code_bucket": CodeBucket("gke-code", args, on_gcp).bucket}
     made = outputs.targets(whole, gke.deploy(section.workloads, pools, ground.emails, in_cluster), wired)
     gke.publish(section.workloads, made, in_cluster)
     return made
@@ -161,11 +171,12 @@ def lay(
     place = network_of(section, on_gcp)
     if place is not None:
         outputs.export_network(place.whole)
-    emails = _workload_accounts(section, on_gcp)
     if section.cluster is None:
-        return Ground(None, {}, emails, place)
+        return Ground(None, {}, _workload_accounts(section, _pool_of(section), on_gcp), place)
     nodes = _node_account(section, on_gcp)
     bare = _cluster(section, section.cluster, place, nodes, on_gcp)
+    # A project has no such pool before its first cluster.
+    emails = _workload_accounts(section, bare.workload_pool, on_gcp)
     if nodes is None:
         return Ground(bare.whole, {}, emails, place)
     common = PoolArgs(
@@ -217,6 +228,7 @@ class _Bare:
     whole: pulumi.Output[contract.GkeCluster]
     name: pulumi.Input[str]
     location: pulumi.Input[str]
+    workload_pool: pulumi.Input[str]
 
 
 def _cluster(
@@ -248,14 +260,15 @@ def _cluster(
                 workload_pool=made.workload_pool,
             )
             whole = promised(known, lambda one: contract.GkeCluster(project=section.project, pools={}, **one))
-            return _Bare(whole, made.name, spec.location)
+            return _Bare(whole, made.name, spec.location, made.workload_pool)
         case ExistingCluster() as given:
             whole = pulumi.Output.from_input(given.name).apply(lambda name: _existing(section, given, name))
-            return _Bare(whole, given.name, given.location)
+            return _Bare(whole, given.name, given.location, _pool_of(section))
         case StackCluster() as other:
             clusters = read(Clusters, pulumi.StackReference(other.stack), "clusters")
             whole = clusters.apply(lambda all_of_it: of_stack(all_of_it.root, other))
-            return _Bare(whole, whole.apply(lambda one: one.name), whole.apply(lambda one: one.location))
+            name, location = whole.apply(lambda one: one.name), whole.apply(lambda one: one.location)
+            return _Bare(whole, name, location, _pool_of(section))
 
 
 def _existing(section: Gcp, given: ExistingCluster, name: str) -> contract.GkeCluster:
@@ -265,13 +278,18 @@ def _existing(section: Gcp, given: ExistingCluster, name: str) -> contract.GkeCl
         name=name,
         endpoint=given.endpoint,
         ca_certificate=given.ca_certificate,
-        workload_pool=f"{section.project}.svc.id.goog",
+        workload_pool=_pool_of(section),
         pools={},
     )
 
 
-def _workload_accounts(section: Gcp, on_gcp: pulumi.ResourceOptions) -> dict[str, pulumi.Output[str]]:
-    pool = f"{section.project}.svc.id.goog"
+def _pool_of(section: Gcp) -> str:
+    return f"{section.project}.svc.id.goog"
+
+
+def _workload_accounts(
+    section: Gcp, pool: pulumi.Input[str], on_gcp: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[str]]:
     return {
         key: WorkloadServiceAccount(
             key, WorkloadServiceAccountArgs(spec=spec, project=section.project, workload_pool=pool), on_gcp

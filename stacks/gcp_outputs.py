@@ -86,4 +86,5 @@ def _gke(queue: GkeQueue, wired: Mapping[str, Any]) -> GkeTarget:
         volumes=dict(queue.volumes),
         allowances=wired.get("allowances"),
         stop=wired.get("stop"),
+        code_bucket=wired.get("code_bucket"),
     )

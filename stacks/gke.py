@@ -87,6 +87,12 @@ def admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pul
     StopAccess("budget-stop", args, in_cluster)
 
 
+def code_readers(section: Workloads, emails: Mapping[str, pulumi.Output[str]]) -> dict[str, pulumi.Input[str]]:
+    """E-mails of the accounts that jobs with code run as, by the keys of their namespaces."""
+    found = {key: _account(section.namespaces[key], emails) for key in section.coded}
+    return {key: email for key, email in found.items() if email is not None}
+
+
 def _after(opts: pulumi.ResourceOptions, before: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
 

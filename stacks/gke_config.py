@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from accel.catalog.nearest import nearest
 from accel.faults import several
 from components.base import Name, Spec
+from components.gcp.job_bucket import JobBucketSpec
 from components.kubernetes.bundle import ReleaseBundleSpec
 from components.kubernetes.dcgm import DcgmExporterSpec
 from components.kubernetes.health import GpuHealthSpec
@@ -67,6 +68,11 @@ class Workloads(Spec):
     queueing: QueueingSpec | None = None
     volumes: dict[Name, Volume] = Field(default_factory=dict[str, Volume])
     health: GpuHealthSpec | None = Field(default=None, description="cordons nodes whose GPUs report serious errors")
+    code: JobBucketSpec | None = Field(
+        default=None,
+        description="a bucket for code that jobs are sent with, which the accounts of their namespaces may read; "
+        "absent: jobs cannot be submitted with --code",
+    )
     dcgm: DcgmExporterSpec | None = Field(default=None, description="GPU metrics beyond those that GKE collects itself")
     targets: dict[Name, TargetSpec] = Field(default_factory=dict[str, TargetSpec])
 
@@ -88,9 +94,21 @@ class Workloads(Spec):
             faults += _unknown(f"volumes.{key}.namespace", volume.namespace, self.namespaces)
         for key, target in self.targets.items():
             faults += self._target(f"targets.{key}", target, local)
+        for key in self.coded:
+            if self.namespaces[key].account is None:
+                text = "is missing, and code is read as a Google account; name one of accounts.workloads"
+                faults.append((f"namespaces.{key}.account", text))
         if faults:
             raise several(faults)
         return self
+
+    @property
+    def coded(self) -> list[str]:
+        """Keys of the namespaces whose jobs may be sent with code."""
+        used = [
+            target.namespace for target in self.targets.values() if self.code and target.namespace in self.namespaces
+        ]
+        return list(dict.fromkeys(used))
 
     def _target(self, at: str, target: TargetSpec, local: Mapping[str, LocalQueue]) -> Faults:
         faults = _unknown(f"{at}.namespace", target.namespace, self.namespaces)

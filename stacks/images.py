@@ -1,4 +1,4 @@
-"""`stacks images`: which images instances start from, newer ones, and old job definitions."""
+"""`stacks images`: which images instances start from, newer ones, images of jobs, and old job definitions."""
 
 import re
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ import click
 from jobs.cli.settings import Settings, options
 
 from .cli import StackVerb
+from .images_check import check_image
+from .images_commands import print_commands
 from .prune import prune_definitions
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class ImagesVerb(StackVerb):
 @click.group(invoke_without_command=True)
 @click.pass_context
 def images(context: click.Context) -> None:
-    """Pin the images (AMIs) that instances start from, and look after job definitions.
+    """Pin the images (AMIs) that instances start from, build those of jobs, and look after job definitions.
 
     Without a verb: list.
     """
@@ -56,6 +58,8 @@ def images(context: click.Context) -> None:
 images.params += options(ImagesVerb.COMMON)
 images.context_settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 images.add_command(prune_definitions)
+images.add_command(print_commands)
+images.add_command(check_image)
 
 
 @images.command("list", cls=ImagesVerb, short_help="Show the pinned images, and who uses them.")

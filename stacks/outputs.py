@@ -18,6 +18,7 @@ from accel.contract.targets import (
 from accel.rules.aws_clusters import efa_cards
 from components.aws.batch_roles import BatchRoles
 from components.aws.claim_table import ClaimTable
+from components.aws.code_bucket import CodeBucket
 from components.aws.compute_environment import ComputeEnvironment
 from components.aws.image_repository import ImageRepository
 from components.aws.job_definition import JobDefinition
@@ -42,6 +43,7 @@ class AwsParts:
     repositories: Mapping[str, ImageRepository]
     paid: Mapping[str, pulumi.Output[Any]]
     """Of every target: `allowances`, or nothing."""
+    code: CodeBucket | None = None
 
 
 def export_aws(
@@ -108,12 +110,15 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
         job_role=parts.roles.job_role_arn,
         execution_role=parts.roles.execution_role_arn,
         claim_table=parts.claims.name if parts.claims else None,
+        code_bucket=parts.code.bucket if parts.code else None,
         **parts.paid,
     )
     return promised(
         wired,
         lambda arns: write({queue: _aws_batch(section, queue, prefix, arns)})[queue],
-        optional=() if parts.claims else ("claim_table",),
+        optional=tuple(
+            name for name, part in (("claim_table", parts.claims), ("code_bucket", parts.code)) if part is None
+        ),
     )
 
 
@@ -132,6 +137,7 @@ def _aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -
         claim_table=arns["claim_table"],
         shares=section.queues[queue].shares,
         allowances=arns.get("allowances"),
+        code_bucket=arns["code_bucket"],
         budget_stops=any(budget.stop for budget in section.budgets.values()),
     )
 

@@ -1,6 +1,6 @@
-"""Prints the reference of a model as Markdown: `python -m stacks.reference environment|job`.
+"""Prints a reference as Markdown, of a model or of the commands: `python -m stacks.reference environment|job|cli`.
 
-docs/environment.md and docs/job.md are what it prints; a test holds them to it.
+docs/environment.md, docs/job.md and docs/cli.md are what it prints; a test holds them to it.
 """
 
 import re
@@ -99,10 +99,12 @@ def pages() -> dict[str, str]:
     from jobs.job import Job
 
     from .config import Environment
+    from .reference_cli import page
 
     return {
         "environment": reference("The environment: accel:environment in Pulumi.<stack>.yaml", Environment),
         "job": reference("The job file", Job),
+        "cli": page(),
     }
 
 

@@ -132,7 +132,6 @@ def test_no_file_is_over_300_lines() -> None:
     assert long == {}
 
 
-@pytest.mark.xfail(strict=True, reason="Google and Kubernetes are there before all that will use them")
 def test_the_sandbox_has_fewer_than_half_the_lines_of_what_it_serves() -> None:
     assert lines("sandbox") * 2 < lines("components", "jobs")
 

@@ -102,3 +102,4 @@ class GkeTarget(Contract):
     stop: str | None = Field(
         default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
     )
+    code_bucket: str | None = Field(default=None, description="Cloud Storage bucket for code that jobs are sent with")

@@ -19,7 +19,7 @@ from .monitoring import AwsMonitoring
 from .network import AwsNetwork, GcpNetwork
 from .targets import Targets
 
-MINOR = 1
+MINOR = 2
 """Goes up with every field that is added; the major number is the outputs' own `schema`, and goes up when one is taken
 away."""
 

@@ -72,6 +72,7 @@ class AwsBatchTarget(Contract):
         default=False, description="a budget may stop new submissions: the claim table has a row that says so"
     )
     allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    code_bucket: str | None = Field(default=None, description="S3 bucket for code that jobs are sent with")
 
 
 class LocalTarget(Contract):

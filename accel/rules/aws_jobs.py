@@ -83,8 +83,9 @@ def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> 
     return found
 
 
-def request_size(request: Mapping[str, object]) -> list[Finding]:
-    """A rendered SubmitJob request against the limits of Batch and ECS."""
+def request_size(request: Mapping[str, object], *, exports: bool = False) -> list[Finding]:
+    """A rendered SubmitJob request against the limits of Batch and ECS. `exports`: its command holds the parameters of
+    a sweep."""
     found: list[Finding] = []
     payload = len(json.dumps(request))  # as botocore writes it: with spaces, and escapes for what is not ASCII
     if payload > MAX_PAYLOAD_BYTES:
@@ -94,6 +95,8 @@ def request_size(request: Mapping[str, object]) -> list[Finding]:
     overrides = len(json.dumps(wanted, separators=(",", ":"), ensure_ascii=False))
     field, has = "request.containerOverrides", f"has {overrides} characters of overrides (command, env)"
     fix = "put long values into a file, or into the job definition"
+    if exports:
+        fix = "sweep.shell: false leaves the sweep's parameters to the program; a grid takes less room than a list"
     if overrides > MAX_OVERRIDES:
         found.append(OVERRIDES.finding(field, f"{has}, of which ECS takes {MAX_OVERRIDES}", fix))
     elif overrides > MAX_OVERRIDES - _OVERRIDES_MARGIN:

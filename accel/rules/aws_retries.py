@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from accel.rules import exits
 from accel.rules.finding import API, GUIDE, Finding, Rule
 
 _STRATEGY = f"{API}API_RetryStrategy.html"
@@ -39,9 +40,11 @@ MIN_TIMEOUT_S = 60
 INFRASTRUCTURE: tuple[Mapping[str, str], ...] = (
     # Reclaimed Spot instances and lost hosts say "Host EC2 (instance i-...) terminated.".
     {"action": "RETRY", "on_status_reason": "Host EC2*"},
-    {"action": "RETRY", "on_reason": "CannotPullContainer*"},
+    # Also of an image that could not be pulled: https://github.com/nextflow-io/nextflow/issues/5099
     {"action": "RETRY", "on_status_reason": "Task failed to start"},
     {"action": "RETRY", "on_reason": "AGENT"},
+    # A command that was told of the reclaim has ended by itself before its host is gone.
+    {"action": "RETRY", "on_exit_code": str(exits.STOPPED)},
     {"action": "EXIT", "on_reason": "*"},
 )
 """What the cloud took away is tried again; whatever the command did is final. All five rules that a strategy may have.

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from accel.rules import exits
 from accel.rules.finding import Finding, Rule
 
 BATCH = "https://docs.cloud.google.com/batch/"
@@ -55,8 +56,10 @@ RULES = (
 MOST_TASKS, MOST_PARALLEL, MOST_HOSTS, MOST_RETRIES, MOST_BYTES = 100_000, 5_000, 1_000, 10, 1_000_000
 MOST_VMS = {"one": 2_000, "several": 4_000}
 LONGEST_S, FLEX_LONGEST_S = 14 * 86_400, 7 * 86_400
-LOST = (50001, 50002, 50003, 50004, 50006)
+LOST_VM = (50001, 50002, 50003, 50004, 50006)
 """Exit codes of a task whose VM was preempted, fell silent, rebooted, could not be stopped, or was made anew."""
+LOST = (*exits.LOST, *LOST_VM)
+"""With those of commands that say so themselves."""
 OUT_OF_TIME = 50005
 _OURS = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 

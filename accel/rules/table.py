@@ -57,6 +57,7 @@ from accel.rules import (
     google_batch,
     google_batch_machines,
     google_batch_runnables,
+    image_cuda,
     imports,
     kubernetes_names,
     kubernetes_storage,
@@ -82,7 +83,7 @@ _TOPICS = (
     gcp_accounts, gcp_budgets, gcp_labels, gcp_network, gke_access, gke_clusters, gke_maintenance,
     gke_drivers_daemonset, kubernetes_names, kubernetes_storage, kueue, gke_jobs,
     google_batch, google_batch_machines, google_batch_runnables,
-    vertex_machines, vertex_pools, vertex_scheduling, vertex_jobs, vertex_images,
+    vertex_machines, vertex_pools, vertex_scheduling, vertex_jobs, vertex_images, image_cuda,
     ai_platform, ai_platform_programs, imports,
 )  # fmt: skip
 

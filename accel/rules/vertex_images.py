@@ -1,11 +1,9 @@
-"""Images of Vertex AI's jobs: those that Google publishes for training, and CUDA in any image's name."""
+"""Images of Vertex AI's jobs: those that Google publishes for training."""
 
-import re
-from collections.abc import Iterable
 from datetime import date
 
 from accel.catalog.vertex import REPOSITORY, images
-from accel.rules import containers, gcp_gpus, placeholders
+from accel.rules import containers, placeholders
 from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
 
 _PAGE = f"{VERTEX_TRAINING}pre-built-containers"
@@ -15,18 +13,10 @@ PATCHED = Rule("vertex.image.patched", "warn", "A prebuilt image gets no updates
 TAG = Rule("vertex.image.tag", "translate", "A prebuilt image has the tag `latest` and no other", _PAGE)
 NAME = Rule("vertex.image.name", "translate", "A prebuilt image's name ends with its Python version", _PAGE)
 UNKNOWN = Rule("vertex.image.unknown", "warn", "A prebuilt image that Google does not list may not exist", _PAGE)
-CUDA = Rule(
-    "container.image.cuda",
-    "warn",
-    "Hopper and Ada GPUs want CUDA 11.8 or later, Blackwell 12.8",
-    "https://docs.nvidia.com/cuda/archive/12.8.0/cuda-toolkit-release-notes/index.html",
-)
 
-RULES = (GONE, PATCHED, TAG, NAME, UNKNOWN, CUDA)
+RULES = (GONE, PATCHED, TAG, NAME, UNKNOWN)
 
 _ADVICE = "build an image of your own, from one such as nvcr.io/nvidia/pytorch"
-_CUDA = re.compile(r"(?:cuda|cu)-?(\d{2})[.-]?(\d)")
-_LEAST = {"Hopper": (11, 8), "Ada Lovelace": (11, 8), "Blackwell": (12, 8), "Grace Blackwell": (12, 8)}
 
 
 def image(name: str, *, today: date, field: str = "image") -> list[Finding]:
@@ -68,19 +58,4 @@ def _dates(short: str, today: date, field: str) -> list[Finding]:
         return [GONE.finding(field, f"is {short}, which was available until {found.available_until}", _ADVICE)]
     if today > found.patched_until:
         return [PATCHED.finding(field, f"is {short}, which was patched until {found.patched_until}", _ADVICE)]
-    return []
-
-
-def cuda(name: str, accelerators: Iterable[str], field: str = "image") -> list[Finding]:
-    """The CUDA version that an image's name tells of, against the GPUs that it shall run on."""
-    told = _CUDA.search(name.rpartition("/")[2])
-    if told is None:
-        return []
-    version = int(told[1]), int(told[2])
-    for each in accelerators:
-        kind = gcp_gpus.known(each)
-        least = _LEAST.get(kind.architecture) if kind else None
-        if least and version < least:
-            message = f'is "{name}", of CUDA {version[0]}.{version[1]}, and {each} wants {least[0]}.{least[1]}'
-            return [CUDA.finding(field, message, f"use an image of CUDA {least[0]}.{least[1]} or later")]
     return []

@@ -54,6 +54,8 @@ class BatchRolesArgs:
     metric_namespaces: Sequence[str] = ()
     efs_volumes: Sequence[EfsVolume] = ()
     mounted_buckets: Mapping[str, Access] = field(default_factory=dict[str, Access])
+    code_arn: pulumi.Input[str] | None = None
+    """Of the objects with the code that jobs are sent with."""
 
 
 class BatchRoles(Component):
@@ -158,6 +160,8 @@ def _job_role(
     spec = args.spec
     role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
     statements = _bucket_statements(partition, sorted({*spec.read_buckets, *spec.write_buckets}), spec.write_buckets)
+    if args.code_arn is not None:
+        statements.append(policies.allow(["s3:GetObject"], args.code_arn))
     for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
         statements.append(_mount(volume, joined("arn:", partition, ":elasticfilesystem:*:", account)))
     if statements:

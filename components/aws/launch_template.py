@@ -29,7 +29,9 @@ class LaunchTemplateSpec(Spec):
     disk_gib: int = Field(default=200, ge=30, le=16_384, description="encrypted gp3 root volume: images and scratch")
     disk_iops: int = Field(default=3000, ge=3000, le=16_000)
     disk_mib_s: int = Field(default=125, ge=125, le=1000, description="throughput")
-    metadata_hop_limit: int = Field(default=1, ge=1, le=2, description="2 lets containers in bridge mode reach IMDS")
+    metadata_hop_limit: int = Field(
+        default=1, ge=1, le=2, description="jobs of Batch reach IMDS with 1; 2 is for containers in bridge mode"
+    )
     kms_key_arn: str | None = Field(default=None, description="for the volume; without one, the account's default key")
     user_data: list[str] = Field(default_factory=list, description="shell scripts, run in order at first boot")
 

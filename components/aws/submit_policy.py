@@ -60,6 +60,9 @@ class SubmitPolicyArgs:
     claim_table_arn: pulumi.Input[str] | None
     ledger_arn: pulumi.Input[str] | None = None
     """Of the table of allowances."""
+    code_bucket_arn: pulumi.Input[str] | None = None
+    code_arn: pulumi.Input[str] | None = None
+    """Of the objects with code in that bucket."""
 
 
 class SubmitPolicy(Component):
@@ -130,10 +133,18 @@ def _rest(args: SubmitPolicyArgs, batch: pulumi.Output[str], published: pulumi.O
         policies.allow(["batch:TerminateJob"], joined(batch, "job/*:*")),
         policies.allow(list(READS), "*"),
         policies.allow(["logs:GetLogEvents"], joined(args.log_group_arn, ":log-stream:*")),
+        # Of the group, whose ARN AWS has with and without what stands for its streams.
+        # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html
+        policies.allow(["logs:FilterLogEvents"], [args.log_group_arn, joined(args.log_group_arn, ":*")]),
         policies.allow(["ssm:GetParametersByPath"], [published, joined(published, "/*")]),
     ]
     if args.claim_table_arn is not None:
         statements.append(policies.allow(list(ROWS), args.claim_table_arn))
     if args.ledger_arn is not None:
         statements.append(policies.allow(list(LEDGER), args.ledger_arn))
+    if args.code_bucket_arn is not None and args.code_arn is not None:
+        # Without ListBucket S3 answers 403 for code that is not there yet.
+        # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+        statements.append(policies.allow(["s3:ListBucket"], args.code_bucket_arn))
+        statements.append(policies.allow(["s3:GetObject", "s3:PutObject"], args.code_arn))
     return statements

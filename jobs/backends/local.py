@@ -6,7 +6,6 @@ at when the job is submitted, not reserved and not enforced. GPUs are shared out
 not between jobs.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -17,12 +16,15 @@ from typing import Any
 
 from accel.contract.targets import LocalTarget
 
-from .. import keys, machine
-from ..backend import Explanation, JobRef, LogLine, Phase, Request, Status
-from ..errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
+from .. import keys, machine, sweep_tasks
+from ..backend import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
+from ..errors import BadInput, BadInputs, JobsError, NotFound
 from ..folders import state
 from ..job import Job, unused_blocks
 from ..process import presence
+from ..tasks import TaskStatus
+from . import grace, local_tasks
+from .local_files import put_if_absent, read, read_if_there
 from .local_logs import lines
 
 KIND = "local"
@@ -58,8 +60,8 @@ class LocalBackend:
             raise BadInputs([f"target {self.name}: {fault}" for fault in faults])
         body: dict[str, Any] = {
             "job": job.name,
-            "command": job.command,
-            "env": job.env,
+            "command": sweep_tasks.command(job, job.command, KIND),
+            "env": job.env | grace.environment(KIND, GRACE_S) | sweep_tasks.environment(job),
             "folder": str(folder),
             "tasks": job.tasks,
             "parallelism": job.parallelism,
@@ -103,8 +105,8 @@ class LocalBackend:
             "created": datetime.now().astimezone().isoformat(),
             "body": request.body,
         }
-        if not _put_if_absent(folder / "request.json", claim):
-            held = _read(folder / "request.json")
+        if not put_if_absent(folder / "request.json", claim):
+            held = read(folder / "request.json")
             if (held["key"], held["spec_hash"]) != (claim["key"], claim["spec_hash"]):
                 raise BadInput(
                     f"key: job {request.name} exists with another content under the same key",
@@ -113,7 +115,7 @@ class LocalBackend:
 
     def status(self, ref: JobRef) -> Status:
         folder = _existing(ref)
-        request = _read(folder / "request.json")
+        request = read(folder / "request.json")
         seen = _state(folder)
         return Status(
             ref=ref,
@@ -134,14 +136,14 @@ class LocalBackend:
         folder = _existing(ref)
         if self.status(ref).phase.ended:
             return
-        _put_if_absent(folder / "cancel.json", {"reason": reason})
-        supervisor = _read_if_there(folder / "supervisor.json")
+        put_if_absent(folder / "cancel.json", {"reason": reason})
+        supervisor = read_if_there(folder / "supervisor.json")
         if supervisor and presence(supervisor) == "there":
             os.kill(supervisor["pid"], 15)
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
         folder = _existing(ref)
-        tasks: int = _read(folder / "request.json")["body"]["tasks"]
+        tasks: int = read(folder / "request.json")["body"]["tasks"]
         if task is not None and not 0 <= task < tasks:
             raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
         return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended)
@@ -169,12 +171,24 @@ class LocalBackend:
         from .local_explain import explain
 
         folder = _existing(ref)
-        return explain(folder, self.status(ref), _read(folder / "request.json")["body"])
+        return explain(folder, self.status(ref), read(folder / "request.json")["body"])
+
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """What each attempt's runner has left in its folder."""
+        from .local_attempts import attempts
+
+        return attempts(_existing(ref), _time)
 
     def again(self, ref: JobRef, key: str) -> Request:
-        request = _read(_existing(ref) / "request.json")
+        request = read(_existing(ref) / "request.json")
         name = keys.platform_name(request["body"]["job"], key)
         return Request(KIND, request["target"], name, key, request["body"])
+
+    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        return local_tasks.in_part(self.again(ref, key), tasks, ref)
+
+    def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
+        return local_tasks.states(_existing(ref), self.status(ref))
 
     def _folder(self, image: str | None) -> PurePosixPath:
         if image is None:
@@ -201,7 +215,7 @@ def _cannot(job: Job) -> list[str]:
     refusals = {
         "command: is missing; a folder has no command of its own": not job.command,
         "nodes: this machine is one node": job.nodes > 1,
-        "spot: this machine is not Spot capacity": job.spot is True,
+        "spot: this machine is not Spot capacity": bool(job.spot),
         "mounts: nothing is mounted here; the job sees this machine's files": bool(job.mounts),
         "secrets: references are resolved by the cloud only; give the value with --env": bool(job.secrets),
         "aws_batch.depends_on: jobs on AWS Batch cannot be waited for here": bool(
@@ -227,9 +241,9 @@ def _supervise(folder: Path) -> None:
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    supervisor = _read_if_there(folder / "supervisor.json")
+    supervisor = read_if_there(folder / "supervisor.json")
     if supervisor is None:
-        if cancelled := _read_if_there(folder / "cancel.json"):
+        if cancelled := read_if_there(folder / "cancel.json"):
             return {"phase": "failed", "reason": f"cancelled before it started: {cancelled['reason']}"}
         return {
             "phase": "queued",
@@ -237,7 +251,7 @@ def _state(folder: Path) -> dict[str, Any]:
         }
     # In this order: a supervisor that ends between the two has left its last word by then.
     there = presence(supervisor)
-    seen = _read_if_there(folder / "status.json") or {"phase": "starting"}
+    seen = read_if_there(folder / "status.json") or {"phase": "starting"}
     if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
         return seen | {
             "phase": "failed",
@@ -261,31 +275,6 @@ def _existing(ref: JobRef) -> Path:
     if not (folder / "request.json").exists():
         raise NotFound(f"no job {ref} on this machine")
     return folder
-
-
-def _put_if_absent(path: Path, value: dict[str, Any]) -> bool:
-    """Whole or not at all, and only the first of several writers: link() is atomic and never replaces."""
-    draft = path.with_name(f".{path.name}.{keys.drawn()}")
-    draft.write_text(json.dumps(value))
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    return True
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Raises CloudSilent where the file is there and cannot be read: that says nothing about the job."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise CloudSilent(f"cannot read {path}: {error}") from error
-
-
-def _read_if_there(path: Path) -> dict[str, Any] | None:
-    return _read(path) if path.exists() else None
 
 
 def _time(text: str | None) -> datetime | None:

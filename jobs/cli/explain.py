@@ -1,16 +1,17 @@
 """`jobs explain`."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .report import warn
 from .settings import Settings
 from .verb import Verb
 
 if TYPE_CHECKING:
-    from ..backend import Explanation, JobRef
+    from ..backend import Backend, Explanation, JobRef
+    from ..voice import Voice
 
 
 @click.command(cls=Verb)
@@ -18,38 +19,44 @@ if TYPE_CHECKING:
 @click.pass_obj
 def explain(settings: Settings, job: str) -> None:
     """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
-    from ..backend import Explain
-    from ..errors import BadInput
     from .finding import job as found
 
     ref, backend = found(job)
+    _show(ref, explained(ref, backend, settings), settings)
+
+
+def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation":
+    """Raises BadInput for a job of a kind that cannot be explained, and what its backend raises."""
+    from ..backend import Explain
+    from ..errors import BadInput
+
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
-    _show(ref, backend.explain(ref, elsewhere=lambda: _regions(settings)), settings)
+    told = backend.explain(ref, elsewhere=lambda: _regions(voice))
+    return replace(told, next_step=told.next_step.replace(" REF`", f" {ref}`"))
 
 
-def _regions(settings: Settings) -> list[str]:
+def _regions(voice: "Voice") -> list[str]:
     """Of the user's targets. A job that exists needs none of them, so that a broken list of targets is no error."""
     from ..errors import JobsError
     from .finding import targets
 
     try:
-        entries = targets(settings).entries.values()
+        entries = targets(voice).entries.values()
     except JobsError as error:
-        warn(f"jobs in other regions are not looked for: {error.message}", settings)
+        voice.warn(f"jobs in other regions are not looked for: {error.message}")
         return []
     regions = [getattr(entry.target, "region", "") for entry in entries]
     return list(dict.fromkeys(region for region in regions if region))
 
 
 def _show(ref: "JobRef", told: "Explanation", settings: Settings) -> None:
-    next_step = told.next_step.replace(" REF`", f" {ref}`")
     row: dict[str, Any] = {
         "ref": str(ref),
         "cause": told.cause,
         "reason": told.reason,
         "evidence": list(told.evidence),
-        "next_step": next_step,
+        "next_step": told.next_step,
         "not_read": list(told.unread),
     }
     if settings.output == "json":
@@ -61,7 +68,7 @@ def _show(ref: "JobRef", told: "Explanation", settings: Settings) -> None:
     else:
         _part("why", [f"{told.reason} ({told.cause})"])
         _part("evidence", told.evidence)
-        _part("next", [next_step] if next_step else [])
+        _part("next", [told.next_step] if told.next_step else [])
         _part("not read", told.unread)
 
 

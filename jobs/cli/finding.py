@@ -8,18 +8,17 @@ from ..backend import Backend, JobRef
 from ..errors import BadInput, NotFound
 from ..registry import of_ref, of_target
 from ..targets import Targets, load
+from ..voice import Voice
 from . import history
-from .report import warn
-from .settings import Settings
 
 CANDIDATES_SHOWN = 5
 
 
-def targets(settings: Settings, *, refresh: bool = False) -> Targets:
+def targets(voice: Voice, *, refresh: bool = False) -> Targets:
     """The targets, their warnings said."""
-    found = load(settings.targets, refresh=refresh)
+    found = load(voice.targets, refresh=refresh)
     for warning in found.warnings:
-        warn(warning, settings)
+        voice.warn(warning)
     return replace(found, warnings=())
 
 
@@ -53,11 +52,11 @@ def job(text: str) -> tuple[JobRef, Backend]:
     return ref, of_ref(ref)
 
 
-def with_target(ref: JobRef, name: str | None, settings: Settings) -> Backend:
+def with_target(ref: JobRef, name: str | None, voice: Voice) -> Backend:
     """The backend of the target that the job was submitted to, which may know more than its reference."""
     if name is None:
         name = next((entry["target"] for entry in history.recent() if entry["ref"] == str(ref)), None)
-    if name is None or name not in targets(settings).entries:
+    if name is None or name not in targets(voice).entries:
         return of_ref(ref)
-    _, target = targets(settings).choose(name)
+    _, target = targets(voice).choose(name)
     return of_target(name, target) if target.kind == ref.kind else of_ref(ref)

@@ -19,12 +19,22 @@ def path() -> Path:
     return state() / "history.jsonl"
 
 
-def append(ref: str, name: str, target: str, key: str, spend: "dict[str, str] | None" = None) -> None:
-    """`spend`: where the job's hold is, if it has one. Raises OSError where the file cannot be written; the job exists
-    all the same."""
+def append(
+    ref: str,
+    name: str,
+    target: str,
+    key: str,
+    spend: "dict[str, str] | None" = None,
+    size: "dict[str, Any] | None" = None,
+) -> None:
+    """`spend`: where the job's hold is, if it has one. `size`: by what it is priced (so_far.size_of).
+
+    Raises OSError where the file cannot be written; the job exists all the same.
+    """
     path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     line = {"at": datetime.now(UTC).isoformat(), "ref": ref, "name": name, "target": target, "key": key}
     line |= {"spend": spend} if spend else {}
+    line |= {"size": size} if size else {}
     with path().open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     if path().stat().st_size > SIZE_MAX:

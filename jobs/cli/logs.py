@@ -1,47 +1,187 @@
 """`jobs logs`."""
 
 import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
-from .settings import Settings, program
+from .settings import OneOf, Settings, program
 from .verb import Verb
 
 if TYPE_CHECKING:
-    from ..backend import Backend, JobRef
+    from ..backend import Backend, JobRef, LogLine
+    from ..watch.words import Style
+
+PROGRESS = ("short", "none", "raw")
+TASKS_MAX = 32
+"""Logs that are read at once."""
 
 
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
 @click.option("--follow", "-f", is_flag=True, help="Until the job has ended; exit 125 if it failed.")
-@click.option("--task", "--node", "task", type=click.IntRange(min=0), metavar="INDEX", help="Of one task or node only.")
+@click.option(
+    "--task",
+    "--node",
+    "tasks",
+    type=click.IntRange(min=0),
+    metavar="INDEX",
+    multiple=True,
+    help="Of one task or node only; may be given several times.",
+)
+@click.option("--grep", "pattern", metavar="REGEX", help="Lines that match it only.")
+@click.option("--progress", type=OneOf(*PROGRESS), default=PROGRESS[0], help="How lines that tell progress are shown.")
 @click.pass_obj
-def logs(settings: Settings, job: str, follow: bool, task: int | None) -> None:
-    """Show what JOB printed. -o wide adds the time of each line."""
+def logs(
+    settings: Settings, job: str, follow: bool, tasks: tuple[int, ...], pattern: str | None, progress: str
+) -> None:
+    """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
+    from ..errors import BadInput
     from . import finding
     from .waiting import end
 
+    if len(tasks) > TASKS_MAX:
+        raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
+    shown = Shown(settings.output, _pattern(pattern), progress)
     ref, backend = finding.job(job)
-    stream(backend, ref, task, follow, settings.output)
+    wanted = list(dict.fromkeys(tasks))
+    if len(wanted) > 1:
+        word = "task" if backend.status(ref).tasks else "node"
+        _print(_side_by_side(ref, finding.job, wanted, word, follow), ref, shown)
+    else:
+        stream(backend, ref, wanted[0] if wanted else None, follow, shown)
     if follow:
         end([backend.status(ref)])
 
 
-def stream(backend: "Backend", ref: "JobRef", task: int | None, follow: bool, form: str) -> None:
+@dataclass(frozen=True)
+class Shown:
+    """Which lines are shown, and how. `progress`: of PROGRESS."""
+
+    form: str = "table"
+    pattern: "re.Pattern[str] | None" = None
+    progress: str = PROGRESS[0]
+
+
+def stream(backend: "Backend", ref: "JobRef", task: int | None, follow: bool, shown: "Shown | str") -> None:
     """The lines on stdout as they come. Raises Interrupted, which says that the job goes on."""
+    _print(lines_of(backend, ref, task, follow), ref, Shown(shown) if isinstance(shown, str) else shown)
+
+
+def lines_of(backend: "Backend", ref: "JobRef", task: int | None, follow: bool) -> "Iterator[LogLine]":
+    """Raises BadInput for a job of a kind that keeps no log."""
     from ..backend import Logs
-    from ..errors import BadInput, Interrupted
+    from ..errors import BadInput
 
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
+    return backend.logs(ref, task=task, follow=follow)
+
+
+def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
+    from ..errors import Interrupted
+    from .screen import style_of
+
+    style, terminal = style_of(sys.stdout), sys.stdout.isatty()
     try:
-        for line in backend.logs(ref, task=task, follow=follow):
-            if form in ("json", "jsonl"):
-                click.echo(json.dumps({"at": line.at.isoformat(), "source": line.source, "text": line.text}))
+        for line in lines:
+            text = _text(line, shown)
+            if text is None or (shown.pattern and not shown.pattern.search(text)):
                 continue
-            source = f"[{line.source}] " if line.source else ""
-            time = f"{line.at.isoformat(timespec='milliseconds')} " if form == "wide" else ""
-            click.echo(f"{time}{source}{line.text}", color=True)
+            if shown.form in ("json", "jsonl"):
+                click.echo(json.dumps({"at": line.at.isoformat(), "source": line.source, "text": line.text}))
+            else:
+                click.echo(_written(line, text, shown, style, terminal), color=True)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on", f"`{program()} get {ref}` shows it") from None
+
+
+def _text(line: "LogLine", shown: Shown) -> str | None:
+    """The line, or in short what it tells; None where it is not to be shown."""
+    from ..runtime.lines import MARK
+
+    if shown.progress == "raw" or MARK not in line.text:
+        return line.text
+    from ..watch.told import parse, short
+
+    told = parse(line.text)
+    if told is None:
+        return line.text
+    return None if shown.progress == "none" else line.text if shown.form in ("json", "jsonl") else short(told)
+
+
+def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal: bool) -> str:
+    """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
+    from ..watch.told import place_of
+    from ..watch.words import colour_of, job_text
+
+    source = f"[{line.source}] " if line.source else ""
+    time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
+    if not terminal:
+        return f"{time}{source}{text}"
+    painted = style.paint(style.clean(source), colour_of(place_of(line.source)[0]))
+    return f"{time}{painted}{job_text(text, style)}"
+
+
+def _side_by_side(
+    ref: "JobRef", job: "Callable[[str], tuple[JobRef, Backend]]", tasks: Sequence[int], word: str, follow: bool
+) -> "Iterator[LogLine]":
+    """The lines of several tasks as they come, or in the order of their time; each says whose it is."""
+
+    def of(task: int) -> "Iterator[LogLine]":
+        # A backend for each: what clients one makes may not be made by two threads at once.
+        for line in lines_of(job(str(ref))[1], ref, task, follow):
+            yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
+
+    from ..watch.told import place_of
+
+    def named(source: str) -> bool:
+        # Some backends say whose line it is although only one was asked for.
+        return place_of(source)[0] is not None
+
+    if not follow:
+        from heapq import merge
+
+        return merge(*map(of, tasks), key=lambda line: line.at)
+    return _as_they_come([of(task) for task in tasks])
+
+
+def _as_they_come(readers: "Sequence[Iterator[LogLine]]") -> "Iterator[LogLine]":
+    """What each gives, in a thread of its own, until all have ended. The first error of one is raised."""
+    import queue
+    import threading
+
+    told: queue.SimpleQueue[LogLine | BaseException | None] = queue.SimpleQueue()
+
+    def read(reader: "Iterator[LogLine]") -> None:
+        try:
+            for line in reader:
+                told.put(line)
+            told.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised where it is read
+            told.put(error)
+
+    for reader in readers:
+        threading.Thread(target=read, args=(reader,), daemon=True).start()
+    left = len(readers)
+    while left:
+        line = told.get()
+        if isinstance(line, BaseException):
+            raise line
+        if line is None:
+            left -= 1
+        else:
+            yield line
+
+
+def _pattern(text: str | None) -> "re.Pattern[str] | None":
+    from ..errors import BadInput
+
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise BadInput(f"--grep: {str(text)[:60]!r}: is no regular expression: {error}") from None

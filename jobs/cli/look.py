@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
-from .progress import Progress
-from .report import say, warn
+from .progress import Opens, Progress
+from .report import say
 from .settings import Settings, program
 from .spending import settle_ended
 from .verb import Verb
 
 if TYPE_CHECKING:
     from ..backend import Status
+    from ..voice import Voice
 
 LONG = timedelta(minutes=10)
 """A job that has waited for longer gets a hint."""
@@ -56,33 +57,45 @@ def _waits_long(status: "Status") -> bool:
 @click.pass_obj
 def ls(settings: Settings, to: str | None, ended: bool, limit: int) -> None:
     """List the jobs of every target, newest first."""
+    newest = listed(to, ended, limit, settings, Progress)
+    show([status_row(status) for status in newest], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
+    if not newest and settings.output in ("table", "wide"):
+        say("no jobs" if ended else f"no job is waiting or running; `{program()} ls -a` shows ended ones too")
+
+
+def listed(
+    to: str | None,
+    ended: bool,
+    limit: int,
+    voice: "Voice",
+    progress: Opens,
+) -> "list[Status]":
+    """The jobs of a target, or of every one, newest first. Raises what none of the targets could be asked for."""
     from ..backend import Listing
     from ..errors import JobsError
     from ..registry import of_target
     from .finding import targets
 
-    known = targets(settings)
+    known = targets(voice)
     names = [to] if to else [entry.name for entry in known.entries.values() if entry.target]
     seen: dict[str, Status] = {}
     faults: list[JobsError] = []
     for name in names:
         backend = of_target(*known.choose(name))
         if not isinstance(backend, Listing):
-            warn(f"target {name}: its jobs cannot be listed", settings)
+            voice.warn(f"target {name}: its jobs cannot be listed")
             continue
         try:
-            with Progress(lambda count, name=name: f"{name}: {count:,} jobs") as progress:
-                listed = list(backend.list(limit=limit, ended=ended, progress=progress))
-            seen |= {str(status.ref): status for status in listed}
+            with progress(lambda count, name=name: f"{name}: {count:,} jobs") as told:
+                found = list(backend.list(limit=limit, ended=ended, progress=told))
+            seen |= {str(status.ref): status for status in found}
         except JobsError as error:
             if len(names) == 1:
                 raise
             faults.append(error)
-            warn(f"target {name}: its jobs are missing here: {error.message}", settings)
+            voice.warn(f"target {name}: its jobs are missing here: {error.message}")
     if faults and len(faults) == len(names):
         raise faults[0]
-    settle_ended(seen.values())
+    settle_ended(seen.values(), voice.say)
     newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
-    show([status_row(status) for status in newest[:limit]], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
-    if not newest and settings.output in ("table", "wide"):
-        say("no jobs" if ended else f"no job is waiting or running; `{program()} ls -a` shows ended ones too")
+    return newest[:limit]

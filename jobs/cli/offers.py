@@ -1,7 +1,7 @@
 """`jobs offers`, and what `--to cheapest` means."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +157,7 @@ def usd(value: float | None, decimals: int = 2) -> str:
     return "unknown" if value is None else f"{value:,.{decimals}f}"
 
 
-def chosen(job: "Job", found: "Targets", to: str | None) -> "tuple[str, Target]":
+def chosen(job: "Job", found: "Targets", to: str | None, say: Callable[[str], None] = say) -> "tuple[str, Target]":
     """The target that --to means; `cheapest` is the first of the offers, and is said, unless a target has that name."""
     if to != CHEAPEST or CHEAPEST in found.entries:
         return found.choose(to)

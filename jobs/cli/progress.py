@@ -4,8 +4,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self
+
+Opens = Callable[[Callable[[int], str]], AbstractContextManager[Callable[[int], None]]]
+"""As Progress: what is told counts, and puts them into words."""
 
 APART_S = 0.1
 """A line that changes more often is not read."""
@@ -34,3 +38,8 @@ class Progress:
     def _write(self, text: str) -> None:
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+def untold(words: Callable[[int], str]) -> AbstractContextManager[Callable[[int], None]]:
+    """In the place of Progress where nothing may be printed."""
+    return nullcontext(lambda count: None)

@@ -4,17 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .report import warn
-from .settings import Settings
-
 if TYPE_CHECKING:
     from ..backend import Backend
     from ..job import Job
+    from ..voice import Voice
 
 no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
 
 
-def check(backend: "Backend", job: "Job", settings: Settings, where: str = "quota") -> list[str]:
+def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:
     """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
     stops nothing. Raises OverLimit with --strict."""
     from ..backend import Quotas
@@ -23,9 +21,9 @@ def check(backend: "Backend", job: "Job", settings: Settings, where: str = "quot
     if not isinstance(backend, Quotas):
         return []
     answer = backend.quota(job)
-    if answer.over and settings.strict:
+    if answer.over and voice.strict:
         hint = "ask for more (`stacks quota --request` writes the request), or use another target"
         raise OverLimit("; ".join(f"{where}: {text}" for text in answer.over), hint)
     for text in answer.over:
-        warn(f"{where}: {text}", settings)
+        voice.warn(f"{where}: {text}")
     return [f"{where} unknown: {text}" for text in answer.unknown]

@@ -1,35 +1,91 @@
 """`jobs retry`."""
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import click
 
-from .settings import Settings
+from .settings import Settings, program
 from .verb import Verb
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..backend import Backend, JobRef, Request
+    from ..voice import Voice
+    from .spending import Sender
 
 
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
 @click.option("--to", metavar="TARGET", help="The job's target, if it was not submitted from here.")
 @click.option("--key", metavar="TEXT", help="The same JOB and key give the same new job, however often it is retried.")
+@click.option("--all", "-a", "every", is_flag=True, help="Of a sweep, the tasks that succeeded too.")
 @click.pass_obj
-def retry(settings: Settings, job: str, to: str | None, key: str | None) -> None:
-    """Run JOB again, as it was submitted, as a new job; print the new reference."""
+def retry(settings: Settings, job: str, to: str | None, key: str | None, every: bool) -> None:
+    """Run JOB again, as it was submitted, as a new job; print the new reference.
+
+    Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
+    """
+    from .. import keys
+    from .finding import reference
+    from .sending import submitted
+
+    caller = key if key is not None else keys.drawn()
+    with again(reference(job), to, caller, every, settings) as (backend, request, sender):
+        submitted(backend, request, caller, settings, sender=sender)
+
+
+@contextmanager
+def again(
+    ref: "JobRef", to: str | None, caller: str, every: bool, voice: "Voice"
+) -> "Generator[tuple[Backend, Request, Sender]]":
+    """What runs a job once more, and what sends it. Raises BadInput for one that cannot be run again, OverLimit."""
     from .. import keys
     from ..backend import Again
     from ..errors import BadInput
-    from .finding import reference, with_target
-    from .report import warn
-    from .sending import submitted
+    from . import history
+    from .finding import with_target
+    from .so_far import size_in
     from .spending import held_again
 
-    ref = reference(job)
-    backend = with_target(ref, to, settings)
+    backend = with_target(ref, to, voice)
     if not isinstance(backend, Again):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
-    caller = key if key is not None else keys.drawn()
     request = backend.again(ref, keys.submission_key(str(ref), caller))
+    count = None
+    if not every:
+        request, count = _in_part(backend, ref, request, voice)
     if to is None:  # the job itself may say what this machine's history does not: whether its stack is stopped
-        backend = with_target(ref, request.target, settings)
+        backend = with_target(ref, request.target, voice)
     for warning in request.warnings:
-        warn(warning, settings)
-    with held_again(ref, request, settings) as sender:
-        submitted(backend, request, caller, settings, sender=sender)
+        voice.warn(warning)
+    with held_again(ref, request, voice, count) as sender:
+        if size := size_in(history.recent(), str(ref)):
+            sender.sizes = {request.key: size | ({"tasks": count} if count else {})}
+        yield backend, request, sender
+
+
+def _in_part(backend: "Backend", ref: "JobRef", whole: "Request", voice: "Voice") -> "tuple[Request, int | None]":
+    """The request that runs the tasks of a sweep that did not succeed, and their number; of any other job, `whole`.
+
+    Raises BadInput where there are none.
+    """
+    from ..errors import BadInput
+    from ..sweep_results import failed
+    from ..sweep_tasks import found
+    from ..tasks import AgainInPart
+
+    sweep = found(whole.body)
+    if sweep is None or not isinstance(backend, AgainInPart):
+        return whole, None
+    tasks = failed(backend, ref, len(sweep.places))
+    if not tasks:
+        raise BadInput(
+            f"{ref}: none of its {len(sweep.places)} tasks has failed", f"`{program()} retry --all` runs all of them"
+        )
+    from ..runtime.sweep import written
+
+    named = written([sweep.places[task] for task in tasks])
+    voice.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")
+    return backend.again_in_part(ref, whole.key, tasks), len(tasks)

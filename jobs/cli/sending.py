@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..backend import Backend, JobRef, Request
     from ..bulk import Item, Sent
     from ..job import Job
+    from ..voice import Voice
 
 
 def submitted(
@@ -25,17 +26,14 @@ def submitted(
     sender: Sender | None = None,
 ) -> "JobRef":
     """Submits, notes it in the history, and prints the reference in the form that was asked for."""
-    from ..errors import CloudSilent, Interrupted
+    from ..errors import Interrupted
 
-    again = f"the same command with --key {caller} finds the job if it was made, and makes it if not"
-    sender = sender or Sender()
     try:
-        ref = sender.send(backend, request)
+        ref = made(backend, request, caller, settings, sender or Sender())
     except KeyboardInterrupt:
-        raise Interrupted("interrupted while submitting; the job may have been made", again) from None
-    except CloudSilent as silent:
-        raise CloudSilent(silent.message, again) from silent
-    _noted(ref, request, caller, sender)
+        raise Interrupted(
+            "interrupted while submitting; the job may have been made", _found(caller, settings)
+        ) from None
     if settings.output in ("json", "jsonl"):
         click.echo(json.dumps(_row(ref, request, caller), indent=2 if settings.output == "json" else None))
     else:
@@ -46,6 +44,22 @@ def submitted(
     for line in unknown:
         say(line)
     return ref
+
+
+def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
+    """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
+    from ..errors import CloudSilent
+
+    try:
+        ref = sender.send(backend, request)
+    except CloudSilent as silent:
+        raise CloudSilent(silent.message, _found(caller, voice)) from silent
+    noted(ref, request, caller, sender, voice)
+    return ref
+
+
+def _found(caller: str, voice: "Voice") -> str:
+    return f"{voice.again(caller)} finds the job if it was made, and makes it if not"
 
 
 def send_all(
@@ -60,9 +74,9 @@ def send_all(
 
     rows: list[dict[str, Any]] = []
 
-    def made(number: int, ref: "JobRef") -> None:
+    def tell(number: int, ref: "JobRef") -> None:
         request = items[number][1]
-        _noted(ref, request, caller, sender)
+        noted(ref, request, caller, sender, settings)
         rows.append(_row(ref, request, caller))
         if settings.output == "jsonl":
             click.echo(json.dumps(rows[-1]))
@@ -76,10 +90,10 @@ def send_all(
     if settings.output in ("table", "wide"):
         say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
     with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
-        sent = submit_all(items, submits_per_s=rate, made=made, stopping=stopping, send=sender.send)
+        sent = submit_all(items, submits_per_s=rate, made=tell, stopping=stopping, send=sender.send)
     if settings.output == "json":
         click.echo(json.dumps(rows, indent=2))
-    _checked(sent, len(items), caller)
+    check_all(sent, len(items), caller, settings)
     for line in unknown:
         say(line)
     if settings.output in ("table", "wide"):
@@ -87,20 +101,20 @@ def send_all(
     return [sent.refs[number] for number in range(len(items))]
 
 
-def _checked(sent: "Sent", wanted: int, caller: str) -> None:
+def check_all(sent: "Sent", wanted: int, caller: str, voice: "Voice") -> None:
     """Raises where not all was made."""
     from ..errors import Interrupted
 
     if len(sent.refs) == wanted:
         return
     count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
-    again = f"the same command with --key {caller} makes the rest, and none twice"
-    say(count)
+    again = f"{voice.again(caller)} makes the rest, and none twice"
+    voice.say(count)
     if not sent.errors:
         raise Interrupted(f"interrupted; {count}", again)
     first, *others = [sent.errors[number] for number in sorted(sent.errors)]
     for message in list(dict.fromkeys(error.message for error in others if error.message != first.message))[:10]:
-        say(f"error: {message}")
+        voice.say(f"error: {message}")
     first.hint = f"{first.hint}; {again}" if first.hint else again
     raise first
 
@@ -112,13 +126,13 @@ _SIZE = {
 """Fields that decide which quotas a job spends, and how much of them."""
 
 
-def check_quotas(jobs: "list[tuple[Job, Item]]", settings: Settings) -> list[str]:
+def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
     """As quota.check, once for jobs of one size on one target."""
     seen: dict[str, tuple[Job, Item]] = {}
     for job, item in jobs:
         size = job.model_dump_json(include=_SIZE)
         seen.setdefault(f"{item[1].target} {size}", (job, item))
-    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, settings)))
+    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
 
 
 def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
@@ -140,10 +154,12 @@ def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
     return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
 
 
-def _noted(ref: "JobRef", request: "Request", caller: str, sender: Sender) -> None:
+def noted(ref: "JobRef", request: "Request", caller: str, sender: Sender, voice: "Voice") -> None:
+    """Keeps it in the history of this machine."""
     from . import history
 
     try:
-        history.append(str(ref), request.name, request.target, caller, sender.note(request))
+        size = sender.sizes.get(request.key)
+        history.append(str(ref), request.name, request.target, caller, sender.note(request), size)
     except OSError as error:
-        say(f"the job is not in the history of this machine: {error}")
+        voice.say(f"the job is not in the history of this machine: {error}")

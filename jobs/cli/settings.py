@@ -10,7 +10,8 @@ import click
 
 from ..errors import BadInput
 
-PROGRAMS = ("jobs", "accel-jobs", "stacks")
+PROGRAM = "accel-jobs"
+"""`jobs`, its other name, is a builtin of every shell: typed there, what a hint says would fail."""
 FORMATS = ("table", "wide", "json", "jsonl", "id")
 
 
@@ -23,6 +24,22 @@ class Settings:
     debug: bool = False
     strict: bool = False
     yes: bool = False
+
+    def say(self, message: str) -> None:
+        """As Voice."""
+        from .report import say
+
+        say(message)
+
+    def warn(self, message: str) -> None:
+        """As Voice."""
+        from .report import warn
+
+        warn(message, self)
+
+    def again(self, key: str) -> str:
+        """As Voice."""
+        return f"the same command with --key {key}"
 
 
 class OneOf(click.ParamType[str]):
@@ -89,10 +106,10 @@ def options(names: Sequence[str] = COMMON) -> list[click.Option]:
 
 
 def program() -> str:
-    """The name under which this was started, for the commands that hints show."""
+    """The command that hints show."""
     started = Path(sys.argv[0])
     name = started.parent.name if started.name == "__main__.py" else started.name
-    return name if name in PROGRAMS else PROGRAMS[0]
+    return name if name == "stacks" else PROGRAM
 
 
 def _flag(name: str, field: str, text: str, *short: str) -> click.Option:

@@ -3,13 +3,12 @@
 Without allowances nothing of jobs.spend is imported.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .report import say, warn
-from .settings import Settings
+from .report import say
 
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ..spend.hold import Hold, Ledger
     from ..spend.holding import Holding, Wanted
     from ..targets import Targets
+    from ..voice import Voice
 
 
 class Sender:
@@ -29,6 +29,8 @@ class Sender:
     def __init__(self) -> None:
         self._holdings: dict[str, Holding] = {}
         self._notes: dict[str, dict[str, str]] = {}
+        self.sizes: dict[str, dict[str, Any]] = {}
+        """By submission key, for the history of this machine: by what jobs are priced."""
 
     def send(self, backend: "Backend", request: "Request") -> "JobRef":
         """As Backend.submit."""
@@ -47,16 +49,16 @@ class Sender:
 
 
 @contextmanager
-def held(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", settings: Settings) -> Generator[Sender]:
+def held(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice") -> Generator[Sender]:
     """Holds what the jobs may cost, and takes back what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
-    groups = _groups(jobs, named, known, settings) if any(named.values()) else {}
-    with _entered(groups, known) as sender:
+    groups = _groups(jobs, named, known, voice) if any(named.values()) else {}
+    with _entered(groups, known, voice) as sender:
         yield sender
 
 
 def _groups(
-    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", settings: Settings
+    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", voice: "Voice"
 ) -> "dict[str, tuple[Allowances, list[Wanted]]]":
     """By ledger, what is to be held there."""
     from ..cost import of
@@ -76,7 +78,7 @@ def _groups(
             costs[size] = of(job, *known.choose(request.target))
         found = price(job, costs[size], team, allowances.teams[team])
         for warning in found.warnings:
-            warn(warning, settings)
+            voice.warn(warning)
         groups.setdefault(address(allowances), (allowances, []))[1].append(
             Wanted(request, team, found, known_s(job, request.kind))
         )
@@ -84,8 +86,9 @@ def _groups(
 
 
 @contextmanager
-def held_again(ref: "JobRef", request: "Request", settings: Settings) -> Generator[Sender]:
-    """As held, for a job that is run once more: it may cost what the hold of the first one says.
+def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | None = None) -> Generator[Sender]:
+    """As held, for a job that is run once more: it may cost what the hold of the first one says, or where only some of
+    its `tasks` run, their part of that.
 
     Raises OverLimit where the ledger does not know the first one.
     """
@@ -93,15 +96,15 @@ def held_again(ref: "JobRef", request: "Request", settings: Settings) -> Generat
     from .finding import targets
 
     try:
-        known = targets(settings)
+        known = targets(voice)
     except JobsError as error:
-        say(f"no targets, so no allowance is looked for: {error.message}")
+        voice.say(f"no targets, so no allowance is looked for: {error.message}")
         yield Sender()
         return
     allowances = _of_target(known, request.target)
     if allowances is None:
         if request.target not in known.entries:
-            say(f"target {request.target} is not among the targets here, so no allowance is looked for")
+            voice.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
         yield Sender()
         return
     from ..errors import OverLimit
@@ -115,13 +118,17 @@ def held_again(ref: "JobRef", request: "Request", settings: Settings) -> Generat
         raise OverLimit(
             f"{ref}: its target has allowances, and what it may cost is not in their ledger", "submit its job file"
         )
-    again = Price(hold.usd, hold.usd_hour, hold.machines, hold.tasks, hold.attempts, hold.timeout_s)
-    with _entered({where: (allowances, [Wanted(request, hold.team, again, hold.known_s)])}, known) as sender:
+    count = hold.tasks if tasks is None else tasks
+    usd, machines = (-(-whole * count // hold.tasks) for whole in (hold.usd, hold.machines))
+    again = Price(usd, hold.usd_hour, machines, count, hold.attempts, hold.timeout_s)
+    with _entered({where: (allowances, [Wanted(request, hold.team, again, hold.known_s)])}, known, voice) as sender:
         yield sender
 
 
 @contextmanager
-def _entered(groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets") -> Generator[Sender]:
+def _entered(
+    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", voice: "Voice"
+) -> Generator[Sender]:
     sender = Sender()
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():
@@ -129,13 +136,13 @@ def _entered(groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Ta
             from ..spend.ledgers import ledger_at
 
             ledger = ledger_at(where)
-            sweep = partial(_sweep, ledger, known)
-            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=say))
+            sweep = partial(_sweep, ledger, known, voice.say)
+            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=voice.say))
             sender.under(holding, where, wanted)
         yield sender
 
 
-def settle_ended(statuses: "Iterable[Status]") -> None:
+def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
     """Settles the holds of jobs that were submitted from here and have ended. Says what went wrong, and raises nothing
     for it: somebody else settles them, or `spend settle` does."""
     from . import history
@@ -146,10 +153,12 @@ def settle_ended(statuses: "Iterable[Status]") -> None:
     notes = {str(entry["ref"]): entry["spend"] for entry in history.recent() if entry.get("spend")}
     for where in {notes[ref]["ledger"]: None for ref in ended if ref in notes}:
         here = {ref: notes[ref] for ref in ended if ref in notes and notes[ref]["ledger"] == where}
-        _settle(where, here, ended)
+        _settle(where, here, ended, say)
 
 
-def _settle(where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]") -> None:
+def _settle(
+    where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
+) -> None:
     from ..errors import JobsError
     from ..spend.ledgers import ledger_at
     from ..spend.settling import settle
@@ -165,7 +174,7 @@ def _settle(where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[
         say(f"{len(notes)} holds could not be settled ({error.message}); `accel-jobs spend settle` will")
 
 
-def _sweep(ledger: "Ledger", known: "Targets", team: str) -> None:
+def _sweep(ledger: "Ledger", known: "Targets", say: Callable[[str], None], team: str) -> None:
     from ..spend.settling import settle_team
 
     done = settle_team(ledger, team, {name: each.target for name, each in known.entries.items() if each.target})

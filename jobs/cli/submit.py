@@ -1,24 +1,16 @@
 """`jobs submit`."""
 
 import json
-import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from .quota import no_quota
-from .report import warn
 from .settings import Duration, Settings
 from .verb import Verb
 
 if TYPE_CHECKING:
-    from ..backend import Backend, Request
     from ..document import Document
-    from ..job import Job
-    from ..targets import Targets
-
-DRY_RUN_KEY = "dry-run"
-_SECRET_NAME = re.compile(r"token|secret|passw|api_?key|access_?key|private|credential", re.IGNORECASE)
 
 
 @click.command(cls=Verb)
@@ -37,6 +29,11 @@ _SECRET_NAME = re.compile(r"token|secret|passw|api_?key|access_?key|private|cred
 )
 @click.option("--name", help="Override the job's name.")
 @click.option("--key", metavar="TEXT", help="The same name and key give the same job, however often it is submitted.")
+@click.option("--code", metavar="FOLDER", help="Send the files of a folder; the command runs in a copy of it.")
+@click.option("--code-all", is_flag=True, help="Send every file of it, whatever Git ignores.")
+@click.option("--pin-image", is_flag=True, help="Ask the registry which digest the image's tag means, and name that.")
+@click.option("--smoke", is_flag=True, help="A short run first: one task on one node, tried once, under its own name.")
+@click.option("--smoke-timeout", type=Duration(), help="How long a smoke run may take; 10m without it.")
 @click.option("--dry-run", is_flag=True, help="Print the request, its secrets hidden, and submit nothing.")
 @no_quota
 @click.option("--rate", type=click.IntRange(1, 1000), metavar="N", help="At most so many jobs a second; 49 without it.")
@@ -57,6 +54,11 @@ def submit(
     envs: tuple[str, ...],
     name: str | None,
     key: str | None,
+    code: str | None,
+    code_all: bool,
+    pin_image: bool,
+    smoke: bool,
+    smoke_timeout: int | None,
     dry_run: bool,
     no_quota: bool,
     rate: int | None,
@@ -70,43 +72,58 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
-    from .. import keys
-    from ..document import jobs_of, read_all
+    from ..document import read_all
     from ..errors import BadInput
-    from .finding import targets
-    from .sending import check_quotas, send_all, submitted, to_the_end
-    from .spending import held
+    from .preparing import Asked, checked, prepared
+    from .sending import send_all, submitted, to_the_end
 
+    asked = Asked(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file)]
     for document in documents:
         _override(document, sets, envs, name)
-    jobs = jobs_of(documents)
+    jobs = checked(documents, asked, settings)
     if len(jobs) > 1 and (follow or then_to):
         raise BadInput(f"{'--then-to' if then_to else '--follow'}: is for one job, and there are {len(jobs)}")
-    caller = key if key is not None else DRY_RUN_KEY if dry_run else keys.drawn()
-    known = targets(settings)
-    items = _rendered(list(zip(documents, jobs, strict=True)), known, to, caller)
-    if then_to:
+    prefers = any(job.spot == "prefer" for job in jobs)
+    if prefers:
+        from .prefer import check as check_prefers
+
+        check_prefers(jobs, wait or timeout is not None, follow)
+    ready = prepared(documents, jobs, asked, settings)
+    items, known, caller = ready.items, ready.known, ready.caller
+    if len(items) > len(jobs) and (follow or (wait or timeout is not None if prefers else then_to)):
+        raise BadInput(
+            f"each task of the sweep is a job of its own there, {len(items)} in all: submit them without waiting"
+        )
+    after = jobs[0]
+    if then_to and not prefers:
         from .then import check
 
-        check(jobs[0], known, then_to, items[0][1].target)
-    for warning in dict.fromkeys(warning for _, request in items for warning in request.warnings):
-        warn(warning, settings)
+        if ready.shipping:
+            after = ready.shipping.with_code(after, *known.choose(then_to), after.name)
+        check(after, known, then_to, items[0][1].target)
+    ready.warn()
     if dry_run:
-        shown = [_hidden(_request(request)) for _, request in items]
+        shown = ready.shown()
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    pairs = list(zip(jobs, items, strict=True))
-    unknown = [] if no_quota else check_quotas(pairs, settings)
-    with held(pairs, known, settings) as sender:
+    with ready.ready(quota=not no_quota) as (sender, unknown):
         if len(items) > 1:
             refs = send_all(items, caller, rate, settings, unknown, sender)
         else:
             refs = [submitted(*items[0], caller, settings, unknown, sender)]
-    if then_to:
+    if prefers:
+        from .prefer import alone
+        from .prefer import run as run_preferring
+
+        if wait or timeout is not None:
+            run_preferring(refs[0], items[0][0], known, caller, timeout, settings)
+        else:
+            alone(ready.pairs, refs)
+    elif then_to:
         from .then import run
 
-        run(jobs[0], refs[0], items[0][0], known, then_to, caller, follow, timeout, settings)
+        run(after, refs[0], items[0][0], known, then_to, caller, follow, timeout, settings)
     elif wait or follow or timeout is not None:
         to_the_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow, timeout)
 
@@ -118,64 +135,3 @@ def _override(document: "Document", sets: tuple[str, ...], envs: tuple[str, ...]
         document.set_env(text)
     if name is not None:
         document.set_name(name)
-
-
-def _rendered(
-    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, caller: str
-) -> "list[tuple[Backend, Request]]":
-    """Each job's backend and request. A second job of one name has a key of its own, the same one every time."""
-    from .. import keys
-    from ..errors import BadInput, BadInputs
-    from ..registry import of_target
-    from .offers import chosen
-
-    backends: dict[str, Backend] = {}
-    times: dict[str, int] = {}
-    items: list[tuple[Backend, Request]] = []
-    faults: list[str] = []
-    for document, job in jobs:
-        name, target = chosen(job, known, to)
-        backend = backends.setdefault(name, of_target(name, target))
-        times[job.name] = times.get(job.name, 0) + 1
-        submission = keys.submission_key(job.name, keys.numbered(caller, times[job.name]))
-        try:
-            items.append((backend, backend.render(job, keys.platform_name(job.name, submission), submission)))
-        except BadInput as error:
-            placed = document.placed(error)
-            if len(jobs) == 1:
-                raise placed from None
-            # What has a line in a file needs no name.
-            bare = error.messages if isinstance(error, BadInputs) else [error.message]
-            faults += [
-                f"{job.name}: {own}" if message == f"{document.name}: {own}" else message
-                for message, own in zip(placed.messages, bare, strict=True)
-            ]
-    if faults:
-        raise BadInputs(list(dict.fromkeys(faults)))
-    return items
-
-
-def _request(request: "Request") -> dict[str, Any]:
-    return {
-        "kind": request.kind,
-        "target": request.target,
-        "name": request.name,
-        "key": request.key,
-        "warnings": list(request.warnings),
-        "body": request.body,
-    }
-
-
-def _hidden(value: Any, name: str = "") -> Any:
-    """The value without what variables with the name of a secret hold: others read terminals and CI logs."""
-    if isinstance(value, list):
-        return [_hidden(item, name) for item in cast(list[Any], value)]
-    if isinstance(value, dict):
-        inside = cast(dict[str, Any], value)
-        if inside.keys() == {"name", "value"} and _SECRET_NAME.search(str(inside["name"])):
-            return inside | {"value": "***"}
-        return {
-            key: "***" if name == "env" and _SECRET_NAME.search(key) else _hidden(item, key)
-            for key, item in inside.items()
-        }
-    return value

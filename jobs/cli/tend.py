@@ -12,7 +12,8 @@ from .verb import Verb
 @click.option("--every", type=Duration(), help="Again and again, with this pause; without it, once.")
 @click.pass_obj
 def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int | None) -> None:
-    """Do what is to be done for JOBs now: make again what was lost, remove what is left of those that have ended.
+    """Do what is to be done for JOBs now: make again what was lost, remove what is left of those that have ended, move
+    those with `spot: prefer` to on demand when their deadline nears.
 
     `wait`, `submit --wait` and `logs -f` do the same while they run. A service of yours that runs `tend --to TARGET
     --every 30s` does it for everybody.
@@ -20,14 +21,17 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     import time
 
     from ..errors import BadInput, Interrupted
+    from .finding import targets
     from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .prefer import Followers
     from .tending import round_of
 
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")
+    followers = Followers(lambda: targets(settings), settings, every)
     try:
         while True:
-            statuses = round_of(settings, jobs, to)
+            statuses = round_of(settings, jobs, to, followers)
             if every is None:
                 break
             time.sleep(every)

@@ -46,6 +46,7 @@ def run(
     from ..errors import Interrupted, WaitedTooLong
     from .logs import stream
     from .sending import submitted, to_the_end
+    from .so_far import size_of
     from .spending import held
     from .waiting import described, end, wait_for
 
@@ -64,6 +65,7 @@ def run(
     for warning in request.warnings:
         warn(warning, settings)
     with held([(job, (elsewhere, request))], known, settings) as sender:
+        sender.sizes = {request.key: size_of(job)}
         again = submitted(elsewhere, request, caller, settings, sender=sender)
     to_the_end([(again, elsewhere)], follow, timeout)
 

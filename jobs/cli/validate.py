@@ -24,13 +24,17 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
 
     Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
     """
+    from accel.contract.targets import LocalTarget
+
     from ..document import jobs_of, read_all
     from ..errors import BadInput, BadInputs, NotFound
     from ..keys import platform_name
     from ..registry import of_target
+    from ..sweep_tasks import apart
     from .finding import targets
 
-    backend = of_target(*targets(settings).choose(to)) if to else None
+    name, target = targets(settings).choose(to) if to else ("", LocalTarget())
+    backend = of_target(name, target) if to else None
     faults: list[str] = []
     missing: list[str] = []
     right: list[str] = []
@@ -42,7 +46,8 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
             for document, job in zip(documents, found, strict=True):
                 try:
                     if backend:
-                        backend.render(job, platform_name(job.name, "0" * 64), "0" * 64)
+                        for each in apart(job, target.kind):
+                            backend.render(each, platform_name(each.name, "0" * 64), "0" * 64)
                     else:
                         _sold_somewhere(job)
                 except BadInput as refused:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from ..backend import Backend, JobRef, Many, Phase, Status, Tended
 from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
+from .pending import Pending
 from .report import say
 from .settings import program
 from .spending import settle_ended
@@ -31,34 +32,72 @@ def wait_for(
     Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or
     CloudRefused.
     """
-    last: dict[JobRef, Status] = {}
-    unseen: set[JobRef] = set()
-    waiting = list(jobs)
-    give_up = None if timeout_s is None else clock() + timeout_s
-    pause = FIRST_S
+    waiting = Waiting(jobs, timeout_s, say, clock)
     try:
-        while True:
-            for ref, backend, status in _seen(waiting, unseen):
-                if ref not in last or (last[ref].phase, last[ref].native) != (status.phase, status.native):
-                    pause = FIRST_S
-                    say(f"{ref}: {described(status)}")
-                last[ref] = status
-                if status.phase.ended:
-                    waiting.remove((ref, backend))
-            if not waiting:
-                settle_ended(last.values())
-                return [last[ref] for ref, _ in jobs]
-            left = None if give_up is None else give_up - clock()
-            if left is not None and left <= 0:
-                raise WaitedTooLong(
-                    f"{_names(waiting)}: has not ended within {timeout_s:g} s; it goes on", _how(waiting)
-                )
-            longest = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in waiting)
-            wait_s = max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
-            sleep(wait_s if left is None else min(wait_s, left))
-            pause *= GROWTH
+        while (pause_s := waiting.look()) is not None:
+            sleep(pause_s)
+        return waiting.statuses
     except KeyboardInterrupt:
-        raise interrupted(waiting) from None
+        raise interrupted(waiting.left) from None
+
+
+class Waiting:
+    """A wait for jobs, look by look. Changes of state are told to `tell`."""
+
+    def __init__(
+        self,
+        jobs: list[tuple[JobRef, Backend]],
+        timeout_s: float | None,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.left = list(jobs)
+        """Those that have not ended, as far as it is known."""
+        self._refs = [ref for ref, _ in jobs]
+        self._last: dict[JobRef, Status] = {}
+        self._unseen: set[JobRef] = set()
+        self._timeout_s, self._tell, self._clock = timeout_s, tell, clock
+        self._give_up = None if timeout_s is None else clock() + timeout_s
+        self._pause_s = FIRST_S
+        self._pending = Pending(tell, clock)
+
+    @property
+    def statuses(self) -> list[Status]:
+        """The last of each job, once all have ended."""
+        return [self._last[ref] for ref in self._refs]
+
+    def look(self) -> float | None:
+        """Looks at each job once. How long until the next look; None when all have ended.
+
+        Raises WaitedTooLong, NotFound, NoCredentials or CloudRefused.
+        """
+        for ref, backend, status in look_at(self.left, self._unseen, self._tell):
+            before = self._last.get(ref)
+            if before is None or (before.phase, before.native) != (status.phase, status.native):
+                self._pause_s = FIRST_S
+                self._tell(f"{ref}: {described(status)}")
+            self._last[ref] = status
+            self._pending.look(ref, backend, status)
+            if status.phase.ended:
+                self.left.remove((ref, backend))
+        if not self.left:
+            settle_ended(self._last.values(), self._tell)
+            return None
+        wait_s = apart_s(self.left, self._pause_s)
+        self._pause_s *= GROWTH
+        if self._give_up is None:
+            return wait_s
+        left_s = self._give_up - self._clock()
+        if left_s <= 0:
+            said = f"{_names(self.left)}: has not ended within {self._timeout_s:g} s; it goes on"
+            raise WaitedTooLong(said, _how(self.left))
+        return min(wait_s, left_s)
+
+
+def apart_s(waiting: list[tuple[JobRef, Backend]], pause: float) -> float:
+    """How long until the next look, where `pause` is wanted."""
+    longest = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in waiting)
+    return max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
 
 
 def interrupted(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
@@ -102,8 +141,13 @@ def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Back
     return list(groups.values())
 
 
-def _seen(waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef]) -> Iterator[tuple[JobRef, Backend, Status]]:
-    """Each job with its status now, but for those that cannot be seen just now."""
+def look_at(
+    waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef], tell: Callable[[str], None] = say
+) -> Iterator[tuple[JobRef, Backend, Status]]:
+    """Each job with its status now, but for those that cannot be seen just now, which is told once.
+
+    Raises NotFound, NoCredentials or CloudRefused.
+    """
     known: dict[JobRef, Status] = {}
     silent: set[JobRef] = set()
     for group, backend in _groups(waiting):
@@ -112,28 +156,28 @@ def _seen(waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef]) -> Iterato
                 known |= backend.statuses(group)
             except CloudSilent as error:
                 silent |= set(group)
-                _cannot_see(f"{group[0]} and {len(group) - 1} more", group[0], error, unseen)
+                _cannot_see(f"{group[0]} and {len(group) - 1} more", group[0], error, unseen, tell)
     for ref, backend in list(waiting):
         if ref in silent:
             continue
         # Alone, and where Batch does not name it: that raises NotFound.
-        status = known.get(ref) or _look(ref, backend, unseen)
+        status = known.get(ref) or _look(ref, backend, unseen, tell)
         if status is not None:
             unseen.discard(ref)
             yield ref, backend, status
 
 
-def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef]) -> None:
+def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef], tell: Callable[[str], None]) -> None:
     if ref not in unseen:
-        say(f"{shown}: cannot be seen just now ({error.message}); still waiting")
+        tell(f"{shown}: cannot be seen just now ({error.message}); still waiting")
         unseen.add(ref)
 
 
-def _look(ref: JobRef, backend: Backend, unseen: set[JobRef]) -> Status | None:
+def _look(ref: JobRef, backend: Backend, unseen: set[JobRef], tell: Callable[[str], None]) -> Status | None:
     try:
-        return backend.tend(ref, say) if isinstance(backend, Tended) else backend.status(ref)
+        return backend.tend(ref, tell) if isinstance(backend, Tended) else backend.status(ref)
     except CloudSilent as silent:
-        _cannot_see(str(ref), ref, silent, unseen)
+        _cannot_see(str(ref), ref, silent, unseen, tell)
         return None
 
 

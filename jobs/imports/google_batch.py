@@ -188,7 +188,7 @@ def _by_codes(
     failed = {code for action, codes in policies if action == "FAIL_TASK" for code in codes}
     name = given.name(f"{SPEC}.lifecyclePolicies[0].actionCondition.exitCodes")
     given.report.findings(name, google_batch.exit_codes(retried, failed, count))
-    lost = set(google_batch.LOST)
+    lost = set(google_batch.LOST_VM)
     if retried and retried <= lost:
         values |= {"retries": 0, "lost_retries": count}
         given.report.changed(name, sorted(lost), "lost_retries: whatever the cloud takes away is tried again")

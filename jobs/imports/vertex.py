@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from accel.rules import gcp_zones, placeholders, vertex_images
+from accel.rules import gcp_zones, image_cuda, placeholders
 
 from .found import Found
 from .options import Options
@@ -37,6 +37,6 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     image = values.get("image")
     if isinstance(image, str):
         at = f"{SPEC}.workerPoolSpecs[0].containerSpec.imageUri"
-        given.report.findings(given.name(at), vertex_images.cuda(image, accelerators))
+        given.report.findings(given.name(at), image_cuda.image(image, accelerators))
     given.report.close(KNOWN)
     return Found(given.report, {}, values, region)

@@ -93,6 +93,24 @@ def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
     return item
 
 
+def composed(call: Call, collection: Collection) -> Json:
+    """One object of up to 32 others, one behind the other; it has no MD5. Source:
+    https://docs.cloud.google.com/storage/docs/composite-objects"""
+    bucket, name = call.path["destinationBucket"], call.path["destinationObject"]
+    sources = [each["name"] for each in call.body.get("sourceObjects", [])]
+    if not 1 <= len(sources) <= 32:  # the words of this refusal are the sandbox's own
+        raise Refused(400, "The number of source components provided must be between 1 and 32.", "invalid")
+    keys = [f"storage/b/{bucket}/o/{_escaped(source)}" for source in sources]
+    missing = [source for source, key in zip(sources, keys, strict=True) if key not in call.world.media]
+    if missing:
+        raise Refused(404, f"No such object: {bucket}/{missing[0]}", "notFound")
+    data = b"".join(call.world.media[key] for key in keys)
+    made = Call(**{**vars(call), "path": {**call.path, "bucket": bucket}})
+    item = uploaded(made, {"name": name, "componentCount": len(sources)}, data, "application/octet-stream")
+    del item["md5Hash"]
+    return item
+
+
 class Media(bytes):
     """An object's bytes, as a download gives them."""
 

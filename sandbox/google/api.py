@@ -242,6 +242,7 @@ def _switch(call: Call, collection: Collection) -> Json:
 _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     "storage.objects.list": accounts.objects,
     "storage.objects.get": _media,
+    "storage.objects.compose": accounts.composed,
     "serviceusage.services.get": _service,
     "serviceusage.services.enable": _switch,
     "serviceusage.services.disable": _switch,

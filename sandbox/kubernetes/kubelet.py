@@ -13,6 +13,7 @@ import ipaddress
 import itertools
 import shutil
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,11 @@ _PODS = ipaddress.ip_network("10.64.0.0/14")
 class Kubelet:
     """All kubelets in one. `tick` is called again and again by one thread; other threads may look at `runs`."""
 
-    def __init__(self, cluster: Cluster, nodes: Store, pods: Store, services: Store, jobs: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, nodes: Store, pods: Store, services: Store, jobs: Path, given: Mapping[str, str]
+    ) -> None:
         self._cluster, self._nodes, self._pods, self._services = cluster, nodes, pods, services
-        self._jobs = jobs
+        self._jobs, self._given = jobs, given
         self._ours: set[str] = set()
         self._numbers = itertools.count(2)
         self._events = Events(cluster, "kubelet")
@@ -114,8 +117,11 @@ class Kubelet:
         variables = dict(zip(variables, local(variables.values(), services, namespace), strict=True))
         folder = workdir(container["image"])
         assert folder
-        made = Container(run.folder / f"{container['name']}-{number}-{uuid.uuid4().hex}", words, variables, folder)
+        name = f"{container['name']}-{number}-{uuid.uuid4().hex}"
+        # In place of a metadata server, which would speak for the pod's account.
+        made = Container(run.folder / name, words, {**self._given, **variables}, folder)
         made.start(max(run.spec.get("terminationGracePeriodSeconds") or 0, _GRACE_S))
+        self._events.record(run.pod, "Started", f"Started container {container['name']}")
         return made
 
     def _read(self, namespace: str, kind: str, name: str) -> Object | None:

@@ -9,6 +9,7 @@ import requests
 
 from accel.catalog.nearest import UnknownName
 
+from ..google import token
 from .autoscaler import Autoscaler
 from .client import Cluster, Refusal
 from .drivers import Drivers
@@ -44,7 +45,9 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
     for name in ("nodes", "pods", "services", "daemons"):
         stores[name].wait()
     settings = SettingsFile(home)
-    kubelet = Kubelet(cluster, stores["nodes"], stores["pods"], stores["services"], home / "jobs")
+    storage = f"{google_url}/storage.googleapis.com/"
+    given = {"ACCEL_STORAGE_ROOT": storage, "GOOGLE_OAUTH_ACCESS_TOKEN": token(home)}
+    kubelet = Kubelet(cluster, stores["nodes"], stores["pods"], stores["services"], home / "jobs", given)
     streams = Streams(kubelet, home / "kubernetes" / "keys")
     machines = Machines(cluster, stores["nodes"], stores["pods"], stores["daemons"], streams.port)
     autoscaler = Autoscaler(machines, stores["pods"])

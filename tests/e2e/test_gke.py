@@ -17,6 +17,7 @@ from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment, put
 from tests.support.sought import sought
+from tests.support.sweeping import sweep
 
 from .conftest import Shell
 
@@ -189,6 +190,20 @@ def test_twenty_tasks_four_at_once(submit: Any, shell: Shell) -> None:
     assert row["phase"] == "SUCCEEDED" and most <= 4
     told = {line.rpartition("task ")[2] for line in shell.jobs("logs", ref).splitlines()}
     assert told == {str(index) for index in range(20)}
+
+
+def test_a_sweep_runs_its_failed_tasks_again(submit: Any, shell: Shell, tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+    first = submit(**sweep(mended))
+    phase(shell, first, "FAILED")
+    mended.touch()
+    second = shell.jobs("retry", first, "-o", "id")
+    phase(shell, second, "SUCCEEDED")
+    found = json.loads(shell.jobs("results", second, "-o", "json"))
+    assert [each["task"] for each in found] == [5, 3, 4, 1, 2, 0]
+    assert found[0]["params"] == {"RATE": "0.3", "SIZE": "2"} and found[0]["metrics"]["accuracy"] == pytest.approx(1.2)
+    assert {each["task"] for each in found if each["job"] == second} == {2, 3}
+    assert {each["state"] for each in found} == {"SUCCEEDED"}
 
 
 def test_a_job_waits_for_quota_until_another_ends(submit: Any, shell: Shell, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ IDLE = {"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3, "clock_offset_s": 700}
 def section(max_nodes: int = 4) -> dict[str, Any]:
     """A cluster with one pool of GPUs, its queue, and a request for a TPU."""
     values = environment("sandbox", cloud="gcp")
-    kept = ("project", "region", "network", "cluster", "pools", "workloads")
+    kept = ("project", "region", "network", "accounts", "cluster", "pools", "workloads")
     gcp = {key: value for key, value in values["gcp"].items() if key in kept}
     gcp["pools"] = {key: gcp["pools"][key] for key in ("system", "l4-spot")}
     gcp["workloads"]["queueing"]["queues"]["training"]["pools"] = [{"pool": key} for key in ("l4-spot", "system")]

@@ -12,6 +12,7 @@ from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
+from tests.support.sweeping import sweep
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
@@ -127,6 +128,31 @@ def test_a_sweep_is_one_job(submit: Callable[..., str], shell: Shell) -> None:
     assert ended["tasks"] == {"SUCCEEDED": 5, "FAILED": 1}
     assert "task 2" in shell.jobs("logs", ref, "--task", "2")
     assert "exit code 3" in shell.jobs("explain", ref)
+
+
+def test_a_sweep_runs_its_failed_tasks_again(submit: Callable[..., str], shell: Shell, tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+    first = submit(to="batch", **sweep(mended))
+    shell.jobs("wait", first, "--timeout", "90s", code=125)
+    mended.touch()
+    second = shell.jobs("retry", first, "-o", "id")
+    shell.jobs("wait", second, "--timeout", "90s")
+    found = json.loads(shell.jobs("results", second, "-o", "json"))
+    assert [each["task"] for each in found] == [5, 3, 4, 1, 2, 0]
+    assert found[0]["params"] == {"RATE": "0.3", "SIZE": "2"} and found[0]["metrics"]["accuracy"] == pytest.approx(1.2)
+    assert {each["task"] for each in found if each["job"] == second} == {2, 3}
+    assert {each["state"] for each in found} == {"SUCCEEDED"}
+
+
+def test_a_sweep_of_vertex_is_a_job_for_each_task(submit: Callable[..., str], shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mended").touch()
+    refs = submit(to="vertex", **{**sweep(tmp_path / "mended"), "sweep": {"grid": {"RATE": ["1", "2"], "SIZE": ["3"]}}})
+    shell.jobs("wait", *refs.split(), "--timeout", "90s")
+    found = json.loads(shell.jobs("results", *refs.split(), "--by", "accuracy", "--max", "-o", "json"))
+    assert [(each["task"], each["params"], each["metrics"]["accuracy"]) for each in found] == [
+        (1, {"RATE": "2", "SIZE": "3"}, 12.0),
+        (0, {"RATE": "1", "SIZE": "3"}, 6.0),
+    ]
 
 
 @SERVICES

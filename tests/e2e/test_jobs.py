@@ -11,6 +11,8 @@ import psutil
 import pytest
 import yaml
 
+from tests.support.sweeping import sweep
+
 from .conftest import Shell
 
 LOSS = re.compile(r"^(?:\[attempt \d+\] )?epoch (\d+)/\d+ loss ([0-9.]+)", re.MULTILINE)
@@ -40,6 +42,18 @@ def test_the_sample_job_trains_on_the_queue(shell: Shell) -> None:
     assert len(seen) > 2 and seen[-1] < seen[0] / 2
     status = json.loads(shell.jobs("get", ref, "-o", "jsonl"))
     assert (status["phase"], status["exit_code"]) == ("SUCCEEDED", 0)
+
+
+def test_a_smoke_run_is_one_task_that_knows_it_and_is_not_the_job(shell: Shell, job: Any) -> None:
+    tell = "import os; print('smoke', os.environ.get('ACCEL_SMOKE'), os.environ['ACCEL_TASK_COUNT'])"
+    file = job(name="told", command=["python", "-c", tell], tasks=2, retries=2)
+    submit = ("submit", file, "--to", "gpu", "--key", "nightly", "-o", "id", "--wait")
+    smoke = shell.jobs(*submit, "--smoke")
+    assert shell.jobs(*submit, "--smoke") == smoke
+    whole = shell.jobs(*submit)
+    assert whole != smoke
+    assert shell.jobs("logs", smoke).splitlines() == ["smoke 1 1"]
+    assert re.findall(r"smoke \w+ \d", shell.jobs("logs", whole)) == ["smoke None 2"] * 2
 
 
 def test_the_same_job_trains_here_and_resumes_after_a_kill(shell: Shell, tmp_path: Path) -> None:
@@ -128,6 +142,21 @@ def test_an_array_runs_every_task(shell: Shell, job: Any) -> None:
     for target in ("gpu", "local"):
         ref = shell.jobs("submit", job(name="array", command=["python", "-c", code], tasks=3), "--to", target, "--wait")
         assert {line.split()[-1] for line in shell.jobs("logs", ref).splitlines()} == {"0", "1", "2"}
+
+
+def test_a_sweep_runs_its_failed_tasks_again(shell: Shell, tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+    (tmp_path / "tuned.yaml").write_text(yaml.safe_dump(sweep(mended)))
+    first = shell.jobs("submit", str(tmp_path / "tuned.yaml"), "--to", "gpu", "-o", "id")
+    shell.fails("wait", first, code=125)
+    mended.touch()
+    second = shell.jobs("retry", first, "-o", "id")
+    shell.jobs("wait", second)
+    found = json.loads(shell.jobs("results", second, "-o", "json"))
+    assert [each["task"] for each in found] == [5, 3, 4, 1, 2, 0]
+    assert found[0]["params"] == {"RATE": "0.3", "SIZE": "2"} and found[0]["metrics"]["accuracy"] == pytest.approx(1.2)
+    assert {(each["state"], each["job"] == second) for each in found if each["task"] in (2, 3)} == {("SUCCEEDED", True)}
+    assert {each["job"] for each in found if each["task"] not in (2, 3)} == {first}
 
 
 def test_following_a_log_ends_with_the_job(shell: Shell, job: Any) -> None:

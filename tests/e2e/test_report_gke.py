@@ -23,7 +23,7 @@ pytestmark = soak_only  # the report on Google Batch's jobs and on AWS Batch's i
 def section() -> dict[str, Any]:
     """The sandbox's GKE section with the pools of one GPU alone."""
     values = environment("sandbox", cloud="gcp")
-    gcp = {name: values["gcp"][name] for name in ("project", "region", "network", "cluster", "workloads")}
+    gcp = {name: values["gcp"][name] for name in ("project", "region", "network", "accounts", "cluster", "workloads")}
     gcp["pools"] = {name: values["gcp"]["pools"][name] for name in ("system", "l4", "l4-spot")}
     gcp["workloads"]["queueing"]["queues"]["training"]["pools"] = [{"pool": name} for name in gcp["pools"]]
     return {**values, "gcp": gcp}

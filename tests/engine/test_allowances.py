@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from accel.contract import allowances as columns
 from accel.contract.allowances import Allowances
+from jobs import errors, submit
 from jobs.cli.group import jobs as command
 from jobs.spend.hold import Balance, Change, Hold, Ledger
 from jobs.spend.ledgers import address, ledger_at
@@ -145,3 +146,17 @@ def test_a_hold_that_a_client_left_behind(jobs: Jobs, ledger: Ledger, owner: str
     rows = {row["job"]: row for row in json.loads(jobs("spend", "settle", "-o", "json"))}
     assert rows["never-0123456789ab"]["why"] == "never made" and rows[ref]["settled"] is not None
     assert ledger.read(owner, ["never"]) == {} and of(ledger, owner, ref).settled == seen.settled
+
+
+@pytest.mark.usefixtures("jobs")
+def test_from_python_too(ledger: Ledger, owner: str, tmp_path: Path) -> None:
+    run = submit(job(tmp_path, "from-python"), "gpu")
+    held = of(ledger, owner, str(run))
+    assert held.usd > 0 and held.open
+    run.wait(120)
+    assert not of(ledger, owner, str(run)).open
+    again = run.retry()
+    assert of(ledger, owner, str(again)).usd == held.usd
+    again.wait(120)
+    with pytest.raises(errors.OverLimit, match=r" left of \$20\.00 for .* may cost "):
+        submit(job(tmp_path, "dear-too", timeout_s=864_000), "gpu")

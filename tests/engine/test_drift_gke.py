@@ -24,7 +24,7 @@ QUEUE = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues/training"
 
 def section() -> dict[str, Any]:
     values = environment("sandbox", cloud="gcp")
-    gcp = {key: values["gcp"][key] for key in ("project", "region", "network", "cluster", "workloads")}
+    gcp = {key: values["gcp"][key] for key in ("project", "region", "network", "accounts", "cluster", "workloads")}
     pools = values["gcp"]["pools"]
     gcp["pools"] = {"system": pools["system"], "l4": pools["l4-spot"]}
     gcp["workloads"]["queueing"]["queues"]["training"]["pools"] = [{"pool": "l4"}, {"pool": "system"}]

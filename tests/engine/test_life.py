@@ -76,7 +76,7 @@ def test_from_nothing_to_nothing(tmp_path: Path, sandbox: Sandbox, region: str) 
 
 OTHERS = {
     "prod": ("us-west-2", {"aws.logs.retain_on_delete": False, "aws.claims.protect": False,
-                           "aws.repositories.training.protect": False}),
+                           "aws.repositories.training.protect": False, "aws.code.protect": False}),
     "closed": ("eu-central-1", {"aws.network.egress": "endpoints", "aws.claims": None}),
 }  # fmt: skip
 """Environments beside the sandbox's: what is changed of prod so that it can be destroyed, and one without a way out."""

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import random
 import re
 import shutil
 import signal
@@ -16,10 +17,13 @@ import pytest
 import yaml
 
 from jobs.job import Job
+from jobs.runtime import lines as protocol
+from tests.support.soak import SOAK
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOB_FILES = sorted((EXAMPLES / "jobs").glob("*.yaml"))
 EPOCHS, PER_EPOCH = 4, 11
+KILLS = 20 if SOAK else 2
 SMALL = {"EPOCHS": str(EPOCHS), "BATCH_SIZE": "128", "HIDDEN": "32"}
 EPOCH_LINE = re.compile(r"^epoch (\d+)/4 loss (\d+\.\d{4}) accuracy ([01]\.\d{4}) seconds \d+\.\d\d$", re.MULTILINE)
 
@@ -34,7 +38,7 @@ def start(env: dict[str, str], *command: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()  # after a time-out; one that has ended is not touched
     return process.returncode, out, err
@@ -47,16 +51,24 @@ def run(env: dict[str, str], *command: str) -> tuple[int, str, str]:
 def interrupt(folder: Path, epochs: int, number: int) -> tuple[int, str, str]:
     """Starts a slow run and sends it the signal as soon as so many epochs are saved."""
     process = start(SMALL | {"CHECKPOINT_DIR": str(folder), "STEP_SLEEP_MS": "60"})
-    awaited = folder / f"step-{epochs * PER_EPOCH:08d}.npz"
-    until = time.monotonic() + 180
-    while not awaited.exists() and process.poll() is None and time.monotonic() < until:
+    until = time.monotonic() + 600
+    while (
+        not list(folder.glob(f"step-{epochs * PER_EPOCH:08d}-*"))
+        and process.poll() is None
+        and time.monotonic() < until
+    ):
         time.sleep(0.01)
     process.send_signal(number)
     return finish(process)
 
 
+def place(folder: Path, step: int) -> Path:
+    (found,) = folder.glob(f"step-{step:08d}-*")
+    return found
+
+
 def saved(folder: Path) -> dict[str, np.ndarray]:
-    with np.load(sorted(folder.glob("step-*.npz"))[-1]) as file:
+    with np.load(sorted(folder.glob("step-*"))[-1] / "arrays.npz") as file:
         return dict(file)
 
 
@@ -99,7 +111,13 @@ def test_loss_falls_and_two_checkpoints_are_kept(unbroken: tuple[Path, str]) -> 
     assert float(lines[-1][1]) < float(lines[0][1]) / 2
     assert float(lines[-1][2]) > 0.9
     assert out.startswith("device cpu")
-    assert sorted(file.name for file in folder.iterdir()) == ["step-00000033.npz", "step-00000044.npz"]
+    assert sorted(file.name[:13] for file in folder.iterdir()) == ["step-00000033", "step-00000044"]
+    told = [found for line in out.splitlines() if (found := protocol.read(line))]
+    assert [each["step"] for each in told if each.get("event") == "checkpoint"] == [11, 22, 33, 44]
+    assert told[-1]["event"] == "end"
+    reports = [each for each in told if "steps" in each]
+    assert reports[-1]["step"] == reports[-1]["steps"] == 44
+    assert {"loss", "accuracy"} <= {name for each in told for name in each.get("metrics", {})}
     assert int(saved(folder)["epoch"]) == EPOCHS
 
 
@@ -109,14 +127,15 @@ def test_killed_run_resumes_over_a_damaged_checkpoint_to_the_same_model(
     code, out, _ = interrupt(tmp_path, 2, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert "epoch 2/4" in out
-    whole = tmp_path / "step-00000022.npz"
-    truncated, empty = tmp_path / "step-00000033.npz", tmp_path / "step-00000044.npz"
-    truncated.write_bytes(whole.read_bytes()[:-100])
-    empty.touch()
+    whole = place(tmp_path, 22)
+    truncated, empty = tmp_path / "step-00000033-00000000", tmp_path / "step-00000044-00000000"
+    shutil.copytree(whole, truncated)
+    (truncated / "arrays.npz").write_bytes((whole / "arrays.npz").read_bytes()[:-100])
+    empty.mkdir()
     code, out, err = run(SMALL | {"CHECKPOINT_DIR": str(tmp_path)})
     assert code == 0, err
     assert f"checkpoint {truncated} is truncated or corrupt: skipped" in out
-    assert f"checkpoint {empty} is truncated or corrupt: skipped" in out
+    assert f"checkpoint {empty} is not complete: skipped" in out
     assert f"resumed from {whole}: 2 epochs, 22 steps" in out
     assert [line[0] for line in EPOCH_LINE.findall(out)] == ["3", "4"]
     assert out.splitlines()[-1] == unbroken[1].splitlines()[-1]
@@ -135,8 +154,23 @@ def test_sigterm_saves_in_the_middle_of_an_epoch_and_the_rest_gives_the_same_mod
     assert step % PER_EPOCH, "the signal was meant to arrive inside an epoch"
     code, out, err = run(SMALL | {"CHECKPOINT_DIR": str(tmp_path)})
     assert code == 0, err
-    assert f"step-{step:08d}.npz: {step // PER_EPOCH} epochs, {step} steps" in out
+    assert re.search(rf"step-{step:08d}-\w+: {step // PER_EPOCH} epochs, {step} steps", out)
     assert_same_model(tmp_path, unbroken[0])
+
+
+def test_kills_at_any_moment_leave_the_bytes_of_an_unbroken_run(unbroken: tuple[Path, str], tmp_path: Path) -> None:
+    chance = random.Random(11)
+    for _ in range(KILLS):
+        process = start(SMALL | {"CHECKPOINT_DIR": str(tmp_path), "STEP_SLEEP_MS": "30"})
+        assert process.stdout and process.stdout.readline().startswith("device cpu")
+        time.sleep(chance.uniform(0, 3))  # anywhere in its 44 steps, or after them
+        process.kill()
+        finish(process)
+    code, _, err = run(SMALL | {"CHECKPOINT_DIR": str(tmp_path)})
+    assert code == 0, err
+    step = EPOCHS * PER_EPOCH
+    ours, theirs = (place(folder, step) / "arrays.npz" for folder in (tmp_path, unbroken[0]))
+    assert ours.read_bytes() == theirs.read_bytes()
 
 
 def test_sigint_exits_130_and_says_that_nothing_is_saved() -> None:
@@ -211,9 +245,10 @@ def test_bad_setting_is_one_line_before_jax_is_imported(env: dict[str, str], mes
 @pytest.mark.parametrize("name, value", [("HIDDEN", "16"), ("SEED", "1"), ("BATCH_SIZE", "64"), ("LEARNING_RATE", "1")])
 def test_checkpoint_of_another_run_is_refused(name: str, value: str, unbroken: tuple[Path, str], no_jax: str) -> None:
     code, out, err = run(SMALL | {"CHECKPOINT_DIR": str(unbroken[0]), name: value, "PYTHONPATH": no_jax})
-    assert (code, out) == (2, "")
+    assert code == 2
+    assert [line for line in out.splitlines() if not line.startswith(protocol.MARK)] == []
     assert err.startswith(f"error: {name}: is ")
-    assert err.endswith("step-00000044.npz\n")
+    assert err.endswith(f"{place(unbroken[0], 44)}\n")
     assert err.count("\n") == 1
 
 
@@ -229,31 +264,36 @@ def test_folder_that_cannot_be_used_is_one_line(tmp_path: Path, no_jax: str) -> 
 def test_no_damage_goes_unseen(
     script: ModuleType, unbroken: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = (unbroken[0] / "step-00000044.npz").read_bytes()
-    path = tmp_path / "step-00000044.npz"
-    random = np.random.default_rng(0)
-    for position in random.integers(0, len(whole), 100):
+    found = shutil.copytree(place(unbroken[0], 44), tmp_path / place(unbroken[0], 44).name)
+    path = found / "arrays.npz"
+    whole = path.read_bytes()
+    checkpoints = script.runtime.Checkpoints(tmp_path)
+    assert script.newest(checkpoints)[0] == str(found)
+    chance = np.random.default_rng(0)
+    for position in chance.integers(0, len(whole), 100):
         flipped = bytearray(whole)
-        flipped[position] ^= 1 << random.integers(8)
+        flipped[position] ^= 1 << chance.integers(8)
         for damaged in bytes(flipped), whole[:position]:
             path.write_bytes(damaged)
-            assert script.newest(tmp_path) == (None, {})
+            assert script.newest(checkpoints) == (None, {})
     assert capsys.readouterr().out.count("skipped") == 200
 
 
 def test_full_disk_leaves_the_older_checkpoint(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script.save(tmp_path, {"step": 1, "weights": np.ones(3)})
+    checkpoints = script.runtime.Checkpoints(tmp_path)
+    script.save(checkpoints, {"step": 1, "weights": np.ones(3)})
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        script.save(tmp_path, {"step": 2, "weights": np.zeros(3)})
-    path, arrays = script.newest(tmp_path)
-    assert path == tmp_path / "step-00000001.npz"
+        script.save(checkpoints, {"step": 2, "weights": np.zeros(3)})
+    path, arrays = script.newest(checkpoints)
+    assert path == str(place(tmp_path, 1))
+    assert len(list(tmp_path.iterdir())) == 1
     assert arrays["weights"].tolist() == [1, 1, 1]
 
 
@@ -282,7 +322,8 @@ def test_job_files_are_the_described_ones() -> None:
 
 def test_sweep_has_a_rate_for_each_task() -> None:
     job = Job.model_validate(yaml.safe_load((EXAMPLES / "jobs/digits-sweep.yaml").read_text()))
-    assert len(job.env["LEARNING_RATES"].split(",")) == job.tasks == 4
+    assert job.sweep and job.sweep.grid
+    assert len(job.sweep.grid["LEARNING_RATE"]) == job.tasks == 4
 
 
 def test_script_of_the_multi_gpu_job_adds_up_over_four_devices() -> None:

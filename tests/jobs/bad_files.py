@@ -184,9 +184,17 @@ BAD_FILES: list[tuple[str | bytes, list[str]]] = [
     (OK + "timeout_s: [1]\n", ["timeout_s: must be an integer, is a list"]),
     (OK + "timeout_s: ''\n", ["must be a whole number of seconds"]),
     # switches
-    (OK + "spot: 1\n", ["spot: must be true or false, is 1"]),
-    (OK + "spot: 'true'\n", ["spot: must be true or false, is 'true'"]),
-    (OK + "spot: maybe\n", ["spot: must be true or false, is 'maybe'"]),
+    (OK + "spot: 1\n", ["spot: must be true, false or prefer, is 1"]),
+    (OK + "spot: 'true'\n", ["spot: must be true, false or prefer, is 'true'"]),
+    (OK + "spot: maybe\n", ["spot: must be true, false or prefer, is 'maybe'"]),
+    (OK + "spot: prefer\n", ["spot: prefer is Spot for as long as a deadline allows it: write deadline"]),
+    (OK + "deadline: 1h\n", ["deadline: is for a job with spot: prefer"]),
+    (
+        OK + "spot: prefer\ndeadline: 9h\nwork_s: 1h\ntasks: 2\n",
+        ["deadline: is for a job of one task, or for a sweep, and this has 2 tasks"],
+    ),
+    (OK + "sweep: {grid: {A: []}}\n", ["sweep.grid.A: "]),
+    (OK + "sweep: {grid: {A: [1]}, list: [{A: 1}]}\n", ["sweep: must have one of grid, list and random"]),
     # text and lists
     (OK + "image: ''\n", ["image: must not be empty"]),
     (OK + "image: 5\n", ["image: must be text, is 5"]),

@@ -39,6 +39,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
+def quiet(home: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """Whatever the test does in this process, nothing is printed and signals are as they were."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    yield
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+
+
+@pytest.fixture
 def invoke() -> Callable[..., Result]:
     """The command in this process: `invoke("get", "x")`."""
 

@@ -84,7 +84,7 @@ def test_a_job_that_waits_for_long_gets_a_hint(invoke: Invoke, run: Callable[...
     for ago, hinted in ((timedelta(minutes=5), False), (timedelta(minutes=11), True)):
         request = json.loads((folder / "request.json").read_text())
         (folder / "request.json").write_text(json.dumps(request | {"created": (datetime.now(UTC) - ago).isoformat()}))
-        assert (f"`jobs explain {ref}` says why it waits" in invoke("get", ref).stderr) is hinted
+        assert (f"`accel-jobs explain {ref}` says why it waits" in invoke("get", ref).stderr) is hinted
     row = told(invoke, ref)
     assert (row["cause"], "interrupted" in str(row["reason"])) == ("not-started", True)
 

@@ -10,6 +10,7 @@ from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpe
 from components.aws.budget import Budget, BudgetSpec
 from components.aws.budget_stop import BudgetStop, BudgetStopArgs, BudgetStopSpec
 from components.aws.claim_table import ClaimTable, ClaimTableSpec
+from components.aws.code_bucket import CodeBucket, CodeBucketSpec
 from components.aws.compute_environment import (
     ComputeEnvironment,
     ComputeEnvironmentArgs,
@@ -140,6 +141,8 @@ def submit_policy(name: str, definitions: int = 1, claims: bool = True, definiti
         role_arns=[out("arn:aws:iam::111122223333:role/job"), out("arn:aws:iam::111122223333:role/execution")],
         log_group_arn=out("arn:aws:logs:us-east-1:111122223333:log-group:jobs"),
         claim_table_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/claims") if claims else None,
+        code_bucket_arn=out("arn:aws:s3:::code-1a2b3c4") if claims else None,
+        code_arn=out("arn:aws:s3:::code-1a2b3c4/accel-jobs/code/*") if claims else None,
     )
     return SubmitPolicy(name, args)
 
@@ -182,6 +185,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     ),
     "budget-stop": budget_stop,
     "claim-table": lambda name: ClaimTable(name, ClaimTableSpec()),
+    "code-bucket": lambda name: CodeBucket(name, CodeBucketSpec()),
     "spend-ledger": lambda name: SpendLedger(name, SpendLedgerSpec()),
     "compute-environment": lambda name: environment(name, OnDemandSpec(instance_types=["g5"], max_vcpus=64)),
     "compute-environment-cluster": lambda name: environment(

@@ -34,7 +34,8 @@ def test_an_environment_settles_and_is_filled_as_on_aws(aws: Any) -> None:
     ids=str,
 )
 def test_an_environment_that_names_what_is_not_there_is_invalid(aws: Any, changes: dict[str, Any], reason: str) -> None:
-    if not aws.client("ec2").describe_launch_templates()["LaunchTemplates"]:
+    kept = aws.client("ec2").describe_launch_templates()["LaunchTemplates"]
+    if "gpu" not in [each["LaunchTemplateName"] for each in kept]:
         aws.client("ec2").create_launch_template(LaunchTemplateName="gpu", LaunchTemplateData={"EbsOptimized": True})
     shown = aws.shown_environment(aws.environment(**changes))
     assert (shown["status"], reason in shown["statusReason"]) == ("INVALID", True)

@@ -7,7 +7,7 @@ from stacks.reference import pages
 from .test_config import ROOT
 
 
-@pytest.mark.parametrize("name", ["environment", "job"])
+@pytest.mark.parametrize("name", ["environment", "job", "cli"])
 def test_page_is_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / f"{name}.md").read_text() == pages()[name], (
         f"run: python -m stacks.reference {name} > docs/{name}.md"

@@ -78,6 +78,8 @@ def asked(service: str, operation: str, given: Mapping[str, Any], region: str, a
             return [Ask(action, given["jobQueue"])]
         case "logs:GetLogEvents":
             return [Ask(action, arn(f"log-group:{given['logGroupName']}:log-stream:{given['logStreamName']}"))]
+        case "logs:FilterLogEvents":
+            return [Ask(action, arn(f"log-group:{given['logGroupName']}"))]
         case "ssm:GetParametersByPath":
             return [Ask(action, arn(f"parameter{given['Path']}"))]
         case _ if service == "dynamodb":

@@ -12,6 +12,7 @@ SECONDS = {
     "gke": 400,
     "jobs/backends/test_aws_batch_faults.py": 150,
     "engine/test_life.py": 90,
+    "e2e/test_reclaims.py": 130,
     "e2e/test_google_jobs.py": 80,
     "e2e/test_vms.py": 70,
     "jobs/backends/test_vertex_submit.py": 65,
@@ -58,6 +59,8 @@ SECONDS = {
     "engine/test_recover_google.py": 15,
     "engine/test_policy.py": 15,
     "e2e/test_vms_smoke.py": 15,
+    "jobs/test_html.py": 15,
+    "jobs/test_html_browser.py": 15,
     "jobs/backends/test_gke_api.py": 15,
     "jobs/backends/test_tpu_vm_walk.py": 15,
     "jobs/backends/test_vms_killed.py": 15,
@@ -67,7 +70,7 @@ SECONDS = {
 }
 """About how long a unit takes, of those that take long. A wrong figure costs idle seconds at the end."""
 TOGETHER = {
-    "aws": (f"e2e/test_{name}.py" for name in ("access", "guide", "jobs", "queues", "quota", "wheel")),
+    "aws": (f"e2e/test_{name}.py" for name in ("access", "guide", "html_report", "jobs", "queues", "quota", "wheel")),
     "gke": (
         *(f"e2e/test_{name}.py" for name in ("gke", "google_budget", "report_gke")),
         *(f"engine/test_{name}.py" for name in ("consumer", "drift_gke", "gke_driver", "gke_layers", "gke_watchdog")),

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-START_S = 60.0
+START_S = 300.0
 
 until = time.monotonic() + START_S
 while not os.access(sys.argv[1], os.F_OK) and time.monotonic() < until:

@@ -35,8 +35,8 @@ PROTECTED = {
     "gcp.workloads.namespaces.jobs.protect": True,
 }
 """What a commit's Pulumi.sandbox.yaml is deployed with besides: nobody upgrades what may be lost anyway."""
-NOWHERE = {"endpoint": "192.0.2.1", "masterAuth.clusterCaCertificate": base64.b64encode(b"nobody's").decode()}
-"""Of the cluster, whose control plane is gone: an address for documentation (RFC 5737), and no certificate."""
+NOWHERE = {"endpoint": "127.0.0.1:9", "masterAuth.clusterCaCertificate": base64.b64encode(b"nobody's").decode()}
+"""Of the cluster, whose control plane is gone: an address that refuses at once, and no certificate."""
 UNKEPT = ("created", "modified", "sourcePosition", "stackTrace")
 """When and from where a resource was made: paths of the machine, which no plan looks at."""
 

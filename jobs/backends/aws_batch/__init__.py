@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from accel.contract.targets import AwsBatchTarget
 
-from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ...errors import BadInput
 from ...job import Job
+from ...tasks import TaskStatus
 from .clients import Clients, Timing
 from .render import KIND, render
 
@@ -14,7 +15,7 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend:
-    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas and Explain.
 
     A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
     `aws-batch:<region>/<id>#<index>`.
@@ -107,6 +108,31 @@ class AwsBatchBackend:
         from .again import again
 
         return again(self._clients, self._checked(ref), key, self._queue_name, self._target)
+
+    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        """As again, an array of these tasks; a plain job of one."""
+        from .again import again
+
+        return again(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
+
+    def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
+        """From ListJobs and DescribeJobs of the array's children."""
+        from .children import tasks
+
+        return tasks(self._clients, self._checked(ref))
+
+    def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+        """From FilterLogEvents, a hundred attempts a call."""
+        from .marked import marked
+
+        group = self._target.log_group if self._target else None
+        return marked(self._clients, self._checked(ref), group, tasks)
+
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """From DescribeJobs: its attempts that have ended, and the present one."""
+        from .attempts import attempts
+
+        return attempts(self._clients, self._checked(ref))
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""

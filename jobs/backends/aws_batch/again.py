@@ -1,12 +1,13 @@
 """A job once more, from what Batch says of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel.contract.targets import AwsBatchTarget
-from accel.contract.variables import RESERVED_PREFIXES
+from accel.contract.variables import INDEX_FROM, RESERVED_PREFIXES, TASK_INDEX
 from accel.rules import aws_jobs
 
+from ... import sweep_tasks
 from ...backend import JobRef, Request
 from ...errors import BadInput, BadInputs, NotFound
 from ...keys import NAMED_DIGITS, platform_name
@@ -27,8 +28,9 @@ def again(
     key: str,
     target_of: Callable[[str], str | None],
     target: AwsBatchTarget | None,
+    tasks: Sequence[int] | None = None,
 ) -> Request:
-    """The request for the same job under a new key.
+    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
 
     Raises NotFound where Batch has forgotten the job or its definition, BadInput for a task of an array.
     """
@@ -54,6 +56,8 @@ def again(
         "jobQueue": job["jobQueue"],
         "tags": dict(sorted({**old_tags, tags.JOB: job_name, tags.KEY: key, tags.SPEC: ""}.items())),
     }
+    if tasks is not None:
+        _narrow(submit, tasks, ref)
     body: dict[str, Any] = {"register": None, "submit": dict(sorted(submit.items()))}
     if large := [f"{each.field}: {each.text}" for each in aws_jobs.request_size(submit) if each.severity == "reject"]:
         raise BadInputs(large, "submit the job file again")
@@ -61,6 +65,19 @@ def again(
     if target is None or target.claim_table is None:
         warnings.append(ONE_MACHINE_ONLY)
     return Request(KIND, target_of(job["jobQueue"]) or job["jobQueue"], name, key, body, tuple(warnings))
+
+
+def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
+    """Of one task Batch makes no array, and then tells it no index."""
+    overrides = part(submit, "containerOverrides")
+    env = sweep_tasks.narrowed({each["name"]: each["value"] for each in parts(overrides, "environment")}, tasks, ref)
+    submit.pop("arrayProperties", None)
+    if len(tasks) > 1:
+        submit["arrayProperties"] = {"size": len(tasks)}
+    else:
+        env |= {INDEX_FROM: TASK_INDEX, TASK_INDEX: "0"}
+    environment = [{"name": name, "value": env[name]} for name in sorted(env)]
+    submit["containerOverrides"] = {**overrides, "environment": environment}
 
 
 def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:

@@ -164,7 +164,8 @@ def _retry(job: Imported, value: Any) -> None:
 
 def _only_lost(rules: list[Json]) -> bool:
     """Whether some of what the cloud takes away is tried again, and nothing else."""
-    known = [{**rule, "action": rule["action"].lower()} for rule in retries.infrastructure_only()["evaluateOnExit"]]
+    ours = [retries.NOT_PULLED, *retries.infrastructure_only()["evaluateOnExit"]]
+    known = [{**rule, "action": rule["action"].lower()} for rule in ours]
     given = [{**rule, "action": str(rule.get("action")).lower()} for rule in rules]
     return given[-1] == known[-1] and all(rule in known[:-1] for rule in given[:-1])
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from accel.rules import exits
+
 from ...backend import JobRef, Phase, Status
 from ...errors import NotFound
 from .clients import Client, Clients
@@ -25,6 +27,8 @@ PHASES = {
 LIVE = [native for native, phase in PHASES.items() if not phase.ended]
 
 HOST_LOST = "Host EC2"
+EXITED = "Essential container in task exited"
+"""Not that of a job that was terminated, or ran out of its time."""
 NO_CAPACITY = "Canceled by JobStateTimeLimit action due to reason: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
 """Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_capacity.html"""
 FILTERED_PAGE = 100
@@ -36,14 +40,14 @@ FEW = 10 * FILTERED_PAGE
 def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]) -> Status:
     """The job as DescribeJobs has it. Raises NotFound."""
     job = detail(clients, ref)
-    return _status(ref, job, target_of(str(job.get("jobQueue", ""))))
+    return status_of(ref, job, target_of(str(job.get("jobQueue", ""))))
 
 
 def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str], str | None]) -> dict[JobRef, Status]:
     """The jobs as DescribeJobs has them, a hundred a call; without those that Batch does not know."""
     found = {job["jobId"]: job for job in describe(clients.batch, dict.fromkeys(ref.id for ref in refs))}
     return {
-        ref: _status(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
+        ref: status_of(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
         for ref in refs
         if ref.id in found
     }
@@ -86,7 +90,7 @@ def listed(
             jobs = list({job["jobId"]: job for each in found for job in each}.values())
     jobs.sort(key=lambda job: -int(job.get("createdAt", 0)))
     for job in jobs[:limit]:
-        yield _status(JobRef(KIND, clients.region, job["jobId"]), job, target_name)
+        yield status_of(JobRef(KIND, clients.region, job["jobId"]), job, target_name)
 
 
 class _Count:
@@ -129,11 +133,12 @@ def task_counts(job: Mapping[str, Any]) -> dict[str, int]:
     return {native: counts[native] for native in PHASES if counts.get(native)}
 
 
-def _status(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
+def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
+    """What a JobDetail or JobSummary says."""
     container, attempts = part(job, "container"), parts(job, "attempts")
     last = part(attempts[-1], "container") if attempts else {}
     exit_code = container.get("exitCode", last.get("exitCode"))
-    lost = [attempt for attempt in attempts if _is_lost(attempt)]
+    lost = [attempt for attempt in attempts if is_lost(attempt)]
     return Status(
         ref=ref,
         name=job["jobName"],
@@ -146,17 +151,19 @@ def _status(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
         lost_gpu_hours=_gpu_hours(container, lost),
         taken=_taken(job, attempts),
         tasks=task_counts(job),
-        created=_at(job.get("createdAt")),
-        started=_at(job.get("startedAt")),
-        stopped=_at(job.get("stoppedAt")),
+        created=moment(job.get("createdAt")),
+        started=moment(job.get("startedAt")),
+        stopped=moment(job.get("stoppedAt")),
         target=target,
     )
 
 
-def _is_lost(ended: Mapping[str, Any]) -> bool:
-    """Of an attempt or a job: its host was taken away, as Spot instances are.
+def is_lost(ended: Mapping[str, Any]) -> bool:
+    """Of an attempt or a job: its host was taken away, as Spot instances are, or it stopped by itself before that.
     Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
-    return str(ended.get("statusReason") or "").startswith(HOST_LOST)
+    told = str(ended.get("statusReason") or "")
+    stopped = told.startswith(EXITED) and part(ended, "container").get("exitCode") == exits.STOPPED
+    return stopped or told.startswith(HOST_LOST)
 
 
 def _gpu_hours(container: Mapping[str, Any], lost: Iterable[Mapping[str, Any]]) -> float | None:
@@ -170,7 +177,7 @@ def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str
         return None
     # A job that is cancelled after a lost attempt has the user's reason.
     told = job if job.get("statusReason") or not attempts else attempts[-1]
-    if _is_lost(told):
+    if is_lost(told):
         return "its host was taken away"
     return "there was no capacity" if told.get("statusReason") == NO_CAPACITY else None
 
@@ -199,5 +206,6 @@ def _reason(batch: str | None, container: str | None) -> str | None:
     return ": ".join(dict.fromkeys(told)) or None
 
 
-def _at(milliseconds: Any) -> datetime | None:
+def moment(milliseconds: Any) -> datetime | None:
+    """A time of Batch's; None where there is none."""
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None

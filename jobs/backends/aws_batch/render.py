@@ -6,8 +6,20 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
-from accel.rules import Finding, aws_definitions, aws_jobs, aws_retries, aws_shares, containers, placeholders, under
+from accel.rules import (
+    Finding,
+    aws_definitions,
+    aws_jobs,
+    aws_retries,
+    aws_shares,
+    aws_types,
+    containers,
+    image_cuda,
+    placeholders,
+    under,
+)
 
+from ... import sweep_tasks
 from ...backend import JobRef, Request
 from ...errors import BadInput, BadInputs
 from ...job import Job, unused_blocks
@@ -36,14 +48,14 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
         verdict = capacity.check(job, choice.size, target)
         faults += verdict.faults
         warnings += [*choice.warnings, *verdict.warnings]
-        findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice)]
+        findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice, target)]
         environment = _sort(findings, faults, warnings, environment)
     array_size = job.tasks if job.tasks > 1 else None
     found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key))
     found += _shares(job, target) + aws_retries.counts(job.retries, job.lost_retries)
     if choice:
         submit = _submit(job, name, key, target, choice, environment, depends_on)
-        found += aws_jobs.request_size(submit)
+        found += aws_jobs.request_size(submit, exports=bool(job.sweep and job.sweep.shell))
         body: dict[str, Any] = {"register": choice.register, "submit": submit}
     else:
         submit, body = {}, {}
@@ -107,7 +119,7 @@ def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, st
     return found
 
 
-def _container_findings(job: Job, choice: Choice) -> list[Finding]:
+def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> list[Finding]:
     size = choice.size
     found = aws_definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
     found += containers.aws_environment(job.env, size.gpus)
@@ -115,6 +127,10 @@ def _container_findings(job: Job, choice: Choice) -> list[Finding]:
     if job.image and not job.image.startswith("local/"):
         found += containers.image(job.image) + placeholders.account("image", job.image)
         found += placeholders.value("image", job.image)
+        if size.gpus and image_cuda.named(job.image):
+            types = [name for environment in target.environments for name in environment.instance_types]
+            gpus = {machine.accelerator: None for _, machine in aws_types.known(types) if machine.accelerator}
+            found += image_cuda.image(job.image, gpus)
     return found
 
 
@@ -182,11 +198,11 @@ def _overrides(job: Job, choice: Choice, environment: dict[str, str]) -> dict[st
     }
     if job.tasks == 1:
         ours[variables.TASK_INDEX] = "0"
-    merged = environment | ours | nodes.environment(job.nodes, KIND)
+    merged = environment | ours | nodes.environment(job.nodes, KIND) | sweep_tasks.environment(job)
     overrides: dict[str, Any] = {
         "environment": [{"name": name, "value": merged[name]} for name in sorted(merged)],
         "resourceRequirements": definition.requirements(choice.size),
     }
     if job.command:
-        overrides["command"] = list(job.command)
+        overrides["command"] = sweep_tasks.command(job, job.command, KIND)
     return overrides

@@ -17,11 +17,15 @@ DEFAULT_ATTEMPTS = 3
 NOT_EXECUTABLE = {"action": "EXIT", "onExitCode": "126"}
 NOT_FOUND = {"action": "EXIT", "onExitCode": "127"}
 
+NOT_PULLED = {"action": "RETRY", "onReason": "CannotPullContainer*"}
+"""What others write beside "Task failed to start", of which a failed pull is one."""
+
 _API = {"on_status_reason": "onStatusReason", "on_reason": "onReason", "on_exit_code": "onExitCode"}
 
 
 def infrastructure_only(attempts: int = DEFAULT_ATTEMPTS) -> dict[str, Any]:
-    """A lost host, a failed pull and a failed agent are tried again; whatever the command does is final."""
+    """A lost host, a failed pull, a failed agent and a command that stopped since its host goes are tried again;
+    whatever else the command does is final."""
     rules = [{_API.get(key, key): value for key, value in rule.items()} for rule in INFRASTRUCTURE]
     return {"attempts": attempts, "evaluateOnExit": rules}
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from accel.contract.gke import GkeTarget
 
-from ...backend import Explanation, JobRef, LogLine, Places, Request, Status, Streams
+from ...backend import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ...errors import BadInput
 from ...job import Job
 from ...kubernetes import Api, Timing
+from ...tasks import TaskStatus
 from ..rate import Rate
 from .clusters import Clusters
 from .marks import KIND, Scope
@@ -23,7 +24,7 @@ SUBMITS_PER_S = 49
 
 
 class GkeBackend:
-    """A Backend with Logs, Listing, Many, Concurrent, Again, Exec and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Exec and Explain.
 
     A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
     """
@@ -108,11 +109,29 @@ class GkeBackend:
 
         return logs(*self._at(ref), task=task, follow=follow)
 
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """From its pods, as long as the cluster keeps them."""
+        from .attempts import attempts
+
+        return attempts(*self._at(ref))
+
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
         from .again import again
 
         return again(*self._at(ref), key)
+
+    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        """As again, with fewer indexes."""
+        from .again import again
+
+        return again(*self._at(ref), key, tasks)
+
+    def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
+        """From the Job and its pods, some hundreds a call."""
+        from .indexes import tasks
+
+        return tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
         """The tasks or nodes whose pods run now."""

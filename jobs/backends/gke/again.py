@@ -1,20 +1,23 @@
 """A job once more, from what was sent."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from ... import sweep_tasks
 from ...backend import JobRef, Request
 from ...errors import BadInput
 from ...keys import platform_name
 from ...kubernetes import Api
+from ...kubernetes_answers import part, parts
 from . import marks
-from .found import Found, body
+from .found import Found, body, main
 from .marks import Scope
-from .render import request
+from .render import MIN_PARALLELISM, request
 
 
-def again(api: Api, scope: Scope, ref: JobRef, key: str) -> Request:
-    """The request for the same job under a new key.
+def again(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
+    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
 
     Raises NotFound where the job has been deleted, BadInput where it does not say what was sent.
     """
@@ -28,4 +31,22 @@ def again(api: Api, scope: Scope, ref: JobRef, key: str) -> Request:
     annotations: dict[str, Any] = objects[-1]["metadata"]["annotations"]
     annotations[marks.KEY] = key
     annotations.pop(marks.SPEC, None)
+    if tasks is not None:
+        _narrow(objects[-1], tasks, ref)
     return request(str(annotations.get(marks.TARGET, "")), key, str(scope), objects, [])
+
+
+def _narrow(made: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
+    spec: dict[str, Any] = made["spec"]
+    container: dict[str, Any] = main(parts(part(spec, "template", "spec"), "containers"))
+    env: list[dict[str, Any]] = container.get("env", [])
+    told = {each["name"]: str(each["value"]) for each in env if "value" in each}
+    changed = sweep_tasks.narrowed(told, tasks, ref)
+    rest = [each for each in env if each["name"] not in changed]
+    container["env"] = sorted(
+        [*rest, *({"name": name, "value": changed[name]} for name in changed)], key=lambda each: str(each["name"])
+    )
+    if spec.get("completionMode") == "Indexed":
+        spec |= {"completions": len(tasks), "parallelism": min(int(spec["parallelism"]), len(tasks))}
+        if spec["parallelism"] == 1:  # Kueue takes a least number below the most only
+            made["metadata"]["annotations"].pop(MIN_PARALLELISM, None)

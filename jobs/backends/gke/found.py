@@ -13,6 +13,7 @@ from ...kubernetes import Api
 from ...kubernetes_answers import part, parts
 from . import marks
 from .marks import Scope
+from .retries import lost_exits
 
 POD_SAMPLE = 500
 """Pods of one job that are looked at: of an array its state counts them all."""
@@ -142,9 +143,14 @@ def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
 
 
 def is_lost(pod: Mapping[str, Any]) -> bool:
-    """Whether the cloud or the cluster took the pod away. Source:
+    """Whether the cloud or the cluster took the pod away, or its command said so and nobody had ended it. Source:
     https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
-    return part(pod, "status").get("phase") == "Failed" and condition(pod, "DisruptionTarget") is not None
+    if part(pod, "status").get("phase") != "Failed":
+        return False
+    if condition(pod, "DisruptionTarget") is not None:
+        return True
+    told = lost_exits("activeDeadlineSeconds" in part(pod, "spec"))
+    return part(state(pod), "terminated").get("exitCode") in told and "deletionTimestamp" not in part(pod, "metadata")
 
 
 def at(text: Any) -> datetime | None:

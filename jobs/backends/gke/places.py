@@ -138,7 +138,7 @@ def _wanted(job: Job, target: GkeTarget, found: Slice | None) -> list[_Wanted]:
             _same("gke.gpu_sharing", "sharing", sharing, lambda pool: pool.gpu_sharing),
         ]
     if job.spot is not None:
-        wanted.append(_capacity(job.spot))
+        wanted.append(_capacity(bool(job.spot)))
     wanted.append(
         _Wanted(
             "pools",

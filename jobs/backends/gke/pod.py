@@ -8,6 +8,7 @@ from accel.contract.gke import GkeTarget
 from accel.rules.gke_jobs import SPOT_GRACE_S
 from accel.words import did_you_mean
 
+from ... import sweep_tasks
 from ...fields import Mount
 from ...job import Job
 from . import marks
@@ -37,7 +38,7 @@ def template(
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if job.command:
-        container["command"] = [literal(argument) for argument in job.command]
+        container["command"] = [literal(argument) for argument in sweep_tasks.command(job, job.command, marks.KIND)]
     if mounts:
         container["volumeMounts"] = mounts
     spec: dict[str, Any] = {

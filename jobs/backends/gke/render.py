@@ -5,13 +5,15 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
-from accel.rules import Finding, containers, gke_jobs, placeholders
+from accel.rules import Finding, containers, gke_jobs, image_cuda, placeholders
 
+from ... import sweep_tasks
 from ...backend import Request
 from ...blocks import Gke
 from ...errors import BadInputs
 from ...job import Job, unused_blocks
 from ...keys import content_hash
+from .. import grace
 from . import marks, nodes, pod, retries
 from .marks import KIND
 from .places import Choice, choose
@@ -55,6 +57,8 @@ def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Fi
     # A local image is a folder, which no push changes.
     if job.image and not job.image.startswith(containers.LOCAL):
         found += containers.image(job.image) + placeholders.value("image", job.image)
+        gpus = {pool.accelerator: None for pool in (choice.pools if choice else ()) if pool.accelerator}
+        found += image_cuda.image(job.image, gpus)
     if choice:
         grace_s = job.gke.grace_s if job.gke else None
         found += gke_jobs.grace(grace_s, choice.spot)
@@ -93,7 +97,9 @@ def _objects(
         return [_jobset(job, metadata, template, choice, {"ttlSecondsAfterFinished": keep_s, **suspend})]
     spec: dict[str, Any] = {"template": template, "ttlSecondsAfterFinished": keep_s, **suspend}
     spec |= _shape(job, choice, target, metadata)
-    spec |= retries.of_job(job.retries, job.lost_retries, array=job.tasks > 1, nodes=choice.nodes)
+    spec |= retries.of_job(
+        job.retries, job.lost_retries, array=job.tasks > 1, nodes=choice.nodes, timed=job.timeout_s is not None
+    )
     made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
     if not several:
         return [made]
@@ -126,7 +132,7 @@ def _jobset(
     job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: Choice, rest: dict[str, Any]
 ) -> dict[str, Any]:
     """All nodes or none: where one ends badly, all start again."""
-    policy, attempts = retries.of_jobset(job.retries, job.lost_retries)
+    policy, attempts = retries.of_jobset(job.retries, job.lost_retries, timed=job.timeout_s is not None)
     if choice.slice:
         # A slice is a node pool: no two jobs may share one.
         metadata["annotations"][EXCLUSIVE] = "cloud.google.com/gke-nodepool"
@@ -158,4 +164,5 @@ def _environment(job: Job, name: str, choice: Choice, jobset: bool) -> dict[str,
     }
     if not array:
         ours[variables.TASK_INDEX] = "0"
-    return nodes.environment(name, choice, jobset) | job.env | ours
+    ours |= grace.environment(KIND, pod.grace_s(job, choice))
+    return nodes.environment(name, choice, jobset) | job.env | ours | sweep_tasks.environment(job)

@@ -9,9 +9,15 @@ n         none           n failures; the lost without end, not counted
 none, 0   m              m of the lost; a failure is final
 n         0              n failures; a lost pod is final
 n         m              n + m of both kinds: a Job has one count
+
+Lost is also a pod whose command says so by its exit code (accel/rules/exits.py), with two exceptions. Where a pod's
+time is over it gets SIGTERM too, and ends with the same code: with a `timeout_s` that is a failure. And a machine that
+is not fit may be the only one: where the lost are tried again without end, that is a failure too.
 """
 
 from typing import Any, Literal
+
+from accel.rules import exits
 
 from .marks import CONTAINER
 
@@ -22,14 +28,18 @@ Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 CANNOT_RUN = [126, 127]
 
 
-def of_job(failures: int | None, lost: int | None, *, array: bool = False, nodes: int = 1) -> dict[str, Any]:
+def lost_exits(timed: bool) -> list[int]:
+    """Exit codes of a lost pod, `timed` where it ends after some time."""
+    return [exits.BAD_NODE] if timed else list(exits.LOST)
+
+
+def of_job(
+    failures: int | None, lost: int | None, *, array: bool = False, nodes: int = 1, timed: bool = False
+) -> dict[str, Any]:
     """The part of a Job's spec that says so. An array counts for each task; `nodes` fail together, and count so."""
     final: Action = "FailIndex" if array else "FailJob"
     limit = ((failures or 0) + (lost or 0)) * nodes
-    if lost is None:
-        rules = [_lost("Ignore")]
-    else:
-        rules = [_lost("Count" if lost else final)]
+    rules = _lost("Ignore" if lost is None else "Count" if lost else final, lost is None, timed)
     if lost and not failures:
         rules.append(_exits(final, "NotIn", [0]))
     elif limit:
@@ -40,7 +50,7 @@ def of_job(failures: int | None, lost: int | None, *, array: bool = False, nodes
     }
 
 
-def of_jobset(failures: int | None, lost: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def of_jobset(failures: int | None, lost: int | None, *, timed: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """The same for nodes that start again together: the failure policy of the JobSet, and the part of its Job.
 
     The Job ends with the first pod that fails; by its reason the JobSet knows a lost one. A Job that ran out of time
@@ -54,11 +64,13 @@ def of_jobset(failures: int | None, lost: int | None) -> tuple[dict[str, Any], d
     if lost and not failures:
         rules.append({"name": "failed", "action": "FailJobSet", "onJobFailureReasons": ["BackoffLimitExceeded"]})
     policy = {"maxRestarts": (failures or 0) + (lost or 0), "rules": rules}
-    return policy, {"backoffLimit": 0, "podFailurePolicy": {"rules": [_lost("FailJob")]}}
+    return policy, {"backoffLimit": 0, "podFailurePolicy": {"rules": _lost("FailJob", lost is None, timed)}}
 
 
-def _lost(action: Action) -> dict[str, Any]:
-    return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+def _lost(action: Action, endless: bool, timed: bool) -> list[dict[str, Any]]:
+    taken = {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    codes = [code for code in lost_exits(timed) if not (endless and code == exits.BAD_NODE)]
+    return [taken, _exits(action, "In", codes)] if codes else [taken]
 
 
 def _exits(action: Action, operator: str, codes: list[int]) -> dict[str, Any]:

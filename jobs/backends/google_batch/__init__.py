@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from accel.contract.google_jobs import GoogleBatchTarget
 
-from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ...errors import BadInput
 from ...google_api import Google
 from ...job import Job
 from ...keys import platform_name
+from ...tasks import TaskStatus
 from ...timing import Timing
 from ..rate import Rate
 from .marks import KIND, Scope
@@ -22,7 +23,7 @@ SUBMITS_PER_S = 95
 
 
 class GoogleBatchBackend:
-    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas and Explain.
 
     A reference is `google-batch:<project>.<region>/<job id>`.
     """
@@ -101,11 +102,29 @@ class GoogleBatchBackend:
 
         return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow)
 
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """From what Batch tells of each task."""
+        from .attempts import attempts
+
+        return attempts(self._google, self._scope, self._checked(ref))
+
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
         from .again import again
 
         return again(self._google, self._scope, self._checked(ref), key)
+
+    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        """As again, with fewer tasks."""
+        from .again import again
+
+        return again(self._google, self._scope, self._checked(ref), key, tasks)
+
+    def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
+        """From Batch's list of them, a thousand a call."""
+        from .indexes import tasks
+
+        return tasks(self._google, self._scope, self._checked(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be

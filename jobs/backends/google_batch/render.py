@@ -14,11 +14,12 @@ from accel.rules import (
     gcp_vms,
     google_batch,
     google_batch_machines,
+    image_cuda,
     placeholders,
-    vertex_images,
     vertex_jobs,
 )
 
+from ... import sweep_tasks
 from ...backend import Request
 from ...blocks_google import GoogleBatch
 from ...errors import BadInputs
@@ -72,7 +73,7 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
         return found
     if choice.template is None:
         found += vertex_jobs.visible_devices(job.env, choice.gpus)
-        found += vertex_images.cuda(job.image or "", [choice.accelerator] if choice.accelerator else [])
+        found += image_cuda.image(job.image or "", [choice.accelerator] if choice.accelerator else [])
     if block.provisioning and choice.machine:
         found += gce_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None)
     image = block.boot_image or target.boot_image or choice.template
@@ -159,7 +160,8 @@ def _environment(job: Job, choice: Choice, secrets: dict[str, str], name: str) -
     if not array:
         ours[variables.TASK_INDEX] = "0"
     several = nodes.environment(name, job.nodes, choice.gpus) if job.nodes > 1 else {}
-    made: dict[str, Any] = {"variables": dict(sorted((several | job.env | ours).items()))}
+    told = several | job.env | ours | sweep_tasks.environment(job)
+    made: dict[str, Any] = {"variables": dict(sorted(told.items()))}
     if secrets:
         made["secretVariables"] = secrets
     return made

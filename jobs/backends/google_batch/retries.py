@@ -10,7 +10,8 @@ none, 0   m              m of the lost; a failure is final
 n         none           n of both kinds
 n         0              n failures; a lost task is final
 n         m              n + m of both kinds
-A task that ran out of its time is never tried again, nor a command that cannot be run.
+A task that ran out of its time is never tried again, nor a command that cannot be run. Lost is also a task that ends
+with an exit code which says so (accel/rules/exits.py), unless the job file has another use for it.
 """
 
 from typing import Any
@@ -46,9 +47,7 @@ def of_job(job: Job, block: GoogleBatch) -> dict[str, Any]:
     if not count:
         return {"maxRetryCount": 0}
     retried, failed = exit_codes(block)
-    if retried:
-        retried += LOST if lost != 0 else ()
-    elif not job.retries:
-        retried += LOST
+    if lost != 0 and (retried or not job.retries):
+        retried += [code for code in LOST if code not in failed]
     failed += [OUT_OF_TIME, *CANNOT_RUN, *(LOST if lost == 0 else ())]
     return {"maxRetryCount": count, "lifecyclePolicies": [lifecycle(retried, failed)]}

@@ -9,7 +9,7 @@ from datetime import date
 
 from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
-from accel.rules import vertex_images, vertex_jobs, vertex_machines, vertex_pools
+from accel.rules import image_cuda, vertex_jobs, vertex_machines, vertex_pools
 
 from ...blocks_google import Pool, Vertex
 from ...job import Job
@@ -135,7 +135,7 @@ def _planned(
     tell(vertex_machines.disk(choice.machine, size, asked), names, faults, warnings)
     tell(vertex_jobs.visible_devices(job.env, choice.gpus) if not choice.tpu else [], {}, faults, warnings)
     if choice.gpu and not field:
-        tell(vertex_images.cuda(program.image, [choice.gpu]), {}, faults, warnings)
+        tell(image_cuda.image(program.image, [choice.gpu]), {}, faults, warnings)
     return Planned(replicas, choice, program, size, asked or vertex_machines.disk_needed(choice.machine))
 
 

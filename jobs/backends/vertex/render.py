@@ -12,10 +12,11 @@ from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, placeholders, vertex_jobs
 
+from ... import sweep_tasks
 from ...backend import Request
 from ...blocks_google import Vertex
 from ...errors import BadInputs
-from ...job import Job, unused_blocks
+from ...job import Job, prefers, unused_blocks
 from ..vms.asked import tell
 from . import marks, pools, scheduling
 from .containers import Node, task
@@ -36,7 +37,7 @@ def render(
 
     Raises BadInputs with every field that cannot be honoured.
     """
-    faults: list[str] = []
+    faults = [*prefers(job), *sweep_tasks.together(job)]
     warnings = list(unused_blocks(job, KIND))
     tell(_asked(job, target), {}, faults, warnings)
     found = pools.plan(job, target, today or date.today(), faults, warnings)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from accel.rules import exits
+
 from ...backend import JobRef, Phase, Status
 from ...errors import NotFound
 from ...google_api import Google
@@ -105,7 +107,10 @@ def _reason(job: Job) -> str | None:
 
 
 def taken(job: Job) -> str | None:
-    """Of a job that failed for want of a machine: had it run on Spot machines, they were taken away."""
+    """Of a job that failed for want of a machine: had it run on Spot machines, they were taken away. Vertex starts no
+    job again by its exit code, so one that says that it lost its machine has failed."""
+    if job.state == "JOB_STATE_FAILED" and job.exit_code in exits.LOST:
+        return TAKEN
     if job.state != "JOB_STATE_FAILED" or not STOCKOUT.search(job.error):
         return None
     return TAKEN if job.strategy == "SPOT" and job.at("startTime") else NO_ROOM

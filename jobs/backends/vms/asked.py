@@ -10,8 +10,10 @@ from accel.contract.google_vms import VmGround
 from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
 from accel.words import did_you_mean
 
+from ... import sweep_tasks
 from ...fields import Mount
-from ...job import Job
+from ...job import Job, prefers
+from .. import grace
 from . import marks
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -53,7 +55,7 @@ def _mount(field: str, mount: Mount, what: str) -> list[str]:
 
 def unsupported(job: Job) -> list[str]:
     """Fields that no machine of its own can honour."""
-    faults: list[str] = []
+    faults = [*prefers(job), *sweep_tasks.together(job)]
     if job.tasks > 1:
         faults.append(f"tasks: is {job.tasks}, and machines of its own run one task; submit several jobs")
     if not job.image and not job.command:
@@ -63,7 +65,9 @@ def unsupported(job: Job) -> list[str]:
     return faults
 
 
-def told(job: Job, kind: str, target: VmGround, secrets: dict[str, str], **more: Any) -> dict[str, Any]:
+def told(
+    job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
+) -> dict[str, Any]:
     """What the agent is told, but for the attempt. `name` is the job file's until then."""
     env = {
         **job.env,
@@ -71,6 +75,7 @@ def told(job: Job, kind: str, target: VmGround, secrets: dict[str, str], **more:
         variables.TASK_COUNT: "1",
         variables.TASK_INDEX: "0",
         variables.INDEX_FROM: variables.TASK_INDEX,
+        **grace.environment(kind, grace_s),
     }
     return {
         "name": job.name,
@@ -84,6 +89,7 @@ def told(job: Job, kind: str, target: VmGround, secrets: dict[str, str], **more:
         "mounts": [mount.model_dump() for mount in job.mounts],
         "shm_mib": job.shm_mib,
         "task": None,
+        "grace_s": grace_s,
         **more,
     }
 

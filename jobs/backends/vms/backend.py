@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from accel.contract.google_vms import VmGround
 
+from ...backend import Attempt as Tried
 from ...backend import Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from ...google_api import Google
@@ -184,6 +185,12 @@ class VmBackend:
 
     def _advance(self, name: str, say: Callable[[str], None] = lambda text: None) -> Record:
         return advance(self.machines(), self.records, name, _now, say)
+
+    def attempts(self, ref: JobRef) -> Sequence[Tried]:
+        """From the record: every request for machines."""
+        from .attempts import attempts
+
+        return attempts(self.records.read(self._named(ref))[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed. See explain/. A bucket has no region, so `elsewhere` is not asked."""

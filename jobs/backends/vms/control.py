@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from accel.rules import exits
+
 from ...errors import CloudRefused
 from . import marks
 from .record import (
@@ -31,6 +33,12 @@ START_S = 3600
 """Machines that have been starting for longer will not start."""
 SILENT_S = 900
 """How long after a job's timeout its machines may still tell how it ended."""
+
+_SAID = {
+    exits.STOPPED: "it stopped because its machine is taken away",
+    exits.BAD_NODE: "its machine is not fit for it",
+}
+"""What a command's exit code says of a lost machine."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,8 @@ def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] |
         on = f" on host {result.host}" if record.hosts > 1 else ""
         if result.reason == "preempted":
             return LOST, f"the machine was taken away{on}"
+        if result.reason == "exited" and result.exit_code in exits.LOST:
+            return LOST, f"{_SAID[result.exit_code]}{on} (exit code {result.exit_code})"
         if (result.exit_code, result.reason) != (0, "exited"):
             said = result.reason if result.reason not in (None, "exited") else f"exit code {result.exit_code}"
             return FAILED, f"{said}{on}"

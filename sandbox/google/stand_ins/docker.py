@@ -72,9 +72,9 @@ class Docker:
             said = 'could not select device driver "" with capabilities: [[gpu]]'
             raise Failed(f"docker: Error response from daemon: {said}", 125)
         container = self._made(asked)
-        # The metadata server has a name that a container knows, too; here it is in a variable.
+        # The metadata server and storage have names that a container knows, too; here they are in variables.
         given = {"HOSTNAME": container.read("id")[:12]}
-        given |= {name: os.environ[name] for name in ("GCE_METADATA_HOST",) if name in os.environ}
+        given |= {name: os.environ[name] for name in ("GCE_METADATA_HOST", "ACCEL_STORAGE_ROOT") if name in os.environ}
         spec = {"command": command, "env": given | variables(asked), "workdir": str(workdir), "timeout_s": None}
         (container.folder / "spec.json").touch(mode=0o600)
         (container.folder / "spec.json").write_text(json.dumps(spec | {"grace_s": FOREVER_S}))

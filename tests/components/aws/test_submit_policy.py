@@ -20,8 +20,10 @@ PASSED = {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
 OURS = {"aws:ResourceTag/accel:key": "k"}
 JOB = f"{BATCH}:job/0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
 PUBLISHED = "arn:aws:ssm:us-east-1:111122223333:parameter/accel/dev/targets"
+CODE = "arn:aws:s3:::code-1a2b3c4"
 TABLE = "arn:aws:dynamodb:us-east-1:111122223333:table/claims"
-STREAM = "arn:aws:logs:us-east-1:111122223333:log-group:jobs:log-stream:train/default/1"
+GROUP = "arn:aws:logs:us-east-1:111122223333:log-group:jobs"
+STREAM = f"{GROUP}:log-stream:train/default/1"
 
 MAX = 6144
 """Characters of a policy, white space not counted.
@@ -58,7 +60,12 @@ ALLOWED = [
     ("batch:ListJobs", "*", {}),
     ("batch:GetJobQueueSnapshot", make.QUEUE, {}),
     ("dynamodb:PutItem", TABLE, {}),
+    ("s3:ListBucket", CODE, {}),
+    ("s3:GetObject", f"{CODE}/accel-jobs/code/0f3c.tar.gz", {}),
+    ("s3:PutObject", f"{CODE}/accel-jobs/code/0f3c.tar.gz", {}),
     ("logs:GetLogEvents", STREAM, {}),
+    ("logs:FilterLogEvents", GROUP, {}),
+    ("logs:FilterLogEvents", f"{GROUP}:*", {}),
     ("ssm:GetParametersByPath", PUBLISHED, {}),
 ]
 REFUSED = [
@@ -79,7 +86,8 @@ REFUSED = [
     ("dynamodb:PutItem", f"{TABLE}-2", {}),
     ("dynamodb:Scan", TABLE, {}),
     ("logs:GetLogEvents", STREAM.replace("jobs", "others"), {}),
-    ("logs:DeleteLogGroup", "arn:aws:logs:us-east-1:111122223333:log-group:jobs", {}),
+    ("logs:FilterLogEvents", GROUP.replace("jobs", "others"), {}),
+    ("logs:DeleteLogGroup", GROUP, {}),
     ("ssm:GetParametersByPath", "arn:aws:ssm:us-east-1:111122223333:parameter/accel", {}),
     ("ssm:GetParametersByPath", PUBLISHED.replace("dev", "dev-2"), {}),
     ("ssm:PutParameter", f"{PUBLISHED}/gpu", {}),

@@ -9,7 +9,9 @@ from components.base import Component
 from components.gcp.batch_jobs import BatchJobs, BatchJobsArgs, BatchJobsSpec
 from components.gcp.batch_template import BatchTemplate, BatchTemplateArgs, BatchTemplateSpec
 from components.gcp.claim_database import ClaimDatabase, ClaimDatabaseArgs, ClaimDatabaseSpec
+from components.gcp.code_bucket import CodeBucket, CodeBucketArgs
 from components.gcp.image_repository import GcpImageRepositorySpec, ImageRepository, ImageRepositoryArgs
+from components.gcp.job_bucket import JobBucketSpec
 from components.gcp.job_notifications import JobNotifications, JobNotificationsArgs, JobNotificationsSpec
 from components.gcp.persistent_resource import PersistentResource, PersistentResourceArgs, PersistentResourceSpec
 from components.gcp.spend_ledger import GcpSpendLedgerSpec, SpendLedger, SpendLedgerArgs
@@ -55,6 +57,10 @@ def claim_database(name: str, **values: object) -> ClaimDatabase:
     return ClaimDatabase(name, ClaimDatabaseArgs(spec=ClaimDatabaseSpec.model_validate(values), **HERE))
 
 
+def code_bucket(name: str) -> CodeBucket:
+    return CodeBucket(name, CodeBucketArgs(spec=JobBucketSpec(), readers={"jobs": account()}, **HERE))
+
+
 def tensorboard(name: str, **values: object) -> Tensorboard:
     return Tensorboard(name, TensorboardArgs(spec=TensorboardSpec.model_validate(values), **HERE))
 
@@ -82,6 +88,7 @@ MAKERS: dict[str, Callable[[str], Component]] = {
         name, account={"repositories": ["projects/other/locations/us/repositories/images"]}
     ),
     "vertex-claims": claim_database,
+    "gke-code": code_bucket,
     "google-spend-ledger": spend_ledger,
     "vertex-tensorboard": tensorboard,
     "vertex-persistent-resource": persistent_resource,

@@ -72,17 +72,18 @@ def ends(strategy: dict[str, Any], *, status: str = "", reason: str = "", code: 
 LOST = {"status": "Host EC2 (instance i-0123456789abcdef0) terminated."}
 UNPULLED = {"status": "Task failed to start", "reason": "CannotPullContainerError: pull access denied"}
 OWN = {"status": "Essential container in task exited", "code": "1"}
+STOPPED = {"status": "Essential container in task exited", "code": "143"}
 
 
 @pytest.mark.parametrize(
     ("own", "lost", "attempts", "tried_again"),
     [
         (None, None, None, ()),
-        (2, None, 3, (LOST, UNPULLED, OWN)),
-        (None, 4, 5, (LOST, UNPULLED)),
-        (0, 4, 5, (LOST, UNPULLED)),
+        (2, None, 3, (LOST, UNPULLED, STOPPED, OWN)),
+        (None, 4, 5, (LOST, UNPULLED, STOPPED)),
+        (0, 4, 5, (LOST, UNPULLED, STOPPED)),
         (2, 0, 3, (OWN,)),
-        (2, 4, 7, (LOST, UNPULLED, OWN)),
+        (2, 4, 7, (LOST, UNPULLED, STOPPED, OWN)),
         (0, 0, 1, ()),
         (None, 0, 1, ()),
     ],
@@ -95,10 +96,16 @@ def test_what_is_tried_again(
         assert attempts is None
         return
     assert strategy["attempts"] == attempts
-    for how in (LOST, UNPULLED, OWN):
+    for how in (LOST, UNPULLED, STOPPED, OWN):
         assert strategy["attempts"] == 1 or ends(strategy, **how) == (how not in tried_again), how
     assert strategy["attempts"] == 1 or ends(strategy, status="Essential container in task exited", code="127")
     assert len(strategy.get("evaluateOnExit", [])) <= 5
+
+
+def test_a_definition_that_says_nothing_retries_what_was_lost() -> None:
+    strategy = retries.infrastructure_only()
+    assert [ends(strategy, **how) for how in (LOST, UNPULLED, STOPPED, OWN)] == [False, False, False, True]
+    assert not ends(strategy, reason="AGENT")
 
 
 def test_two_counts_are_one_to_batch_which_is_said() -> None:

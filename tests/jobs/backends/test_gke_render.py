@@ -171,13 +171,13 @@ def test_a_sidecar_that_mounts_a_bucket_needs_room_too() -> None:
 @pytest.mark.parametrize(
     "failures, lost, limit, actions",
     [
-        (None, None, 0, ["Ignore"]),
-        (2, None, 2, ["Ignore", "FailJob"]),
-        (None, 3, 3, ["Count", "FailJob"]),
-        (0, 3, 3, ["Count", "FailJob"]),
-        (2, 0, 2, ["FailJob", "FailJob"]),
-        (0, 0, 0, ["FailJob"]),
-        (2, 3, 5, ["Count", "FailJob"]),
+        (None, None, 0, ["Ignore", "Ignore"]),
+        (2, None, 2, ["Ignore", "Ignore", "FailJob"]),
+        (None, 3, 3, ["Count", "Count", "FailJob"]),
+        (0, 3, 3, ["Count", "Count", "FailJob"]),
+        (2, 0, 2, ["FailJob", "FailJob", "FailJob"]),
+        (0, 0, 0, ["FailJob", "FailJob"]),
+        (2, 3, 5, ["Count", "Count", "FailJob"]),
     ],
 )
 def test_retries(failures: int | None, lost: int | None, limit: int, actions: list[str]) -> None:
@@ -188,6 +188,21 @@ def test_retries(failures: int | None, lost: int | None, limit: int, actions: li
     assert each["backoffLimitPerIndex"] == limit and "backoffLimit" not in each
     policy, _ = retries.of_jobset(failures, lost)
     assert policy["maxRestarts"] == limit
+
+
+@pytest.mark.parametrize(
+    "lost, timeout_s, codes",
+    [(None, None, [143]), (2, None, [75, 143]), (0, None, [75, 143]), (None, 60, []), (2, 60, [75])],
+)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_exit_codes_of_a_lost_pod(lost: int | None, timeout_s: int | None, codes: list[int], nodes: int) -> None:
+    """A pod that ran out of its time ends by SIGTERM too, and an unfit node that is the only one stays so."""
+    given = {name: value for name, value in {"lost_retries": lost, "timeout_s": timeout_s}.items() if value is not None}
+    spec = make_request(accelerator={"type": "a100"}, nodes=nodes, **given).body["objects"][-1]["spec"]
+    job = spec["replicatedJobs"][0]["template"]["spec"] if nodes > 1 else spec
+    taken, *rules = job["podFailurePolicy"]["rules"]
+    found = [rule for rule in rules if rule["action"] == taken["action"] and rule["onExitCodes"]["operator"] == "In"]
+    assert [code for rule in found for code in rule["onExitCodes"]["values"]] == codes
 
 
 def test_nodes_that_fail_together_count_so_without_jobset() -> None:

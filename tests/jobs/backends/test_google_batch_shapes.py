@@ -55,7 +55,13 @@ def policy(request: Any) -> dict[str, Any]:
             {"retries": 2, "google_batch": {"exit_codes": [{"codes": [75], "action": "retry"}]}},
             2,
             "RETRY_TASK",
-            [75, *LOST],
+            [*LOST],
+        ),
+        (
+            {"lost_retries": 2, "google_batch": {"exit_codes": [{"codes": [75], "action": "fail"}]}},
+            2,
+            "RETRY_TASK",
+            [code for code in LOST if code != 75],
         ),
         (
             {"retries": 2, "lost_retries": 0, "google_batch": {"exit_codes": [{"codes": [75], "action": "retry"}]}},
@@ -79,6 +85,7 @@ def test_what_is_tried_again(fields: Fields, count: int, action: str | None, cod
     assert [(each["action"], each["actionCondition"]["exitCodes"]) for each in policies] == (
         [(action, codes)] if action else []
     )
+    assert {75, 143} < set(LOST)
     for each in policies:
         assert (OUT_OF_TIME in each["actionCondition"]["exitCodes"]) == (each["action"] == "FAIL_TASK")
 

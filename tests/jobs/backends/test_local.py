@@ -88,7 +88,7 @@ def test_the_whole_request(backend: LocalBackend, home: Path) -> None:
         {
             "job": "digits",
             "command": ["python", "x.py"],
-            "env": {"A": "1"},
+            "env": {"A": "1", "ACCEL_GRACE_S": "30"},
             "folder": f"{home}/a/b",
             "tasks": 4,
             "parallelism": 2,

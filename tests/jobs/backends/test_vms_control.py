@@ -168,6 +168,20 @@ def test_a_host_that_was_told_of_a_preemption_is_lost_and_did_not_fail() -> None
     assert [attempt.outcome for attempt in world.advance().attempts] == ["lost", ""]
 
 
+@pytest.mark.parametrize(
+    "code, said",
+    [(143, "it stopped because its machine is taken away (exit code 143)"),
+     (75, "its machine is not fit for it (exit code 75)")],
+)  # fmt: skip
+def test_an_exit_code_may_say_that_the_machine_is_at_fault(code: int, said: str) -> None:
+    world = World(made_record(retries=0))
+    world.advance()
+    world.told[1] = {0: result(code=code)}
+    first, second = world.advance().attempts
+    assert (first.outcome, first.reason, second.outcome) == ("lost", said, "")
+    assert first.zone != second.zone
+
+
 def test_a_zone_that_has_none_is_left_at_once_and_each_is_asked_once() -> None:
     world = World(made_record())
     world.refuse = [NoCapacity("none here"), NoCapacity("none here")]

@@ -8,7 +8,7 @@ from .table import CAUSES
 _HEAD = """\
 # Why a job on TPU VMs or GPU VMs waits or failed
 
-```
+```sh not-run
 accel-jobs explain REF            # one reason, what shows it, the next step
 accel-jobs explain REF -o json    # {"ref", "cause", "reason", "evidence", "next_step", "not_read"}
 ```

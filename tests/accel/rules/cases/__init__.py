@@ -18,6 +18,7 @@ from . import (
     gke_pools,
     google_batch,
     google_batch_tasks,
+    image_cuda,
     kubernetes,
     monitoring,
     others,
@@ -53,6 +54,7 @@ CASES = (
     + google_batch.CASES
     + google_batch_tasks.CASES
     + ai_platform.CASES
+    + image_cuda.CASES
 )
 
 __all__ = ["CASES", "Case"]

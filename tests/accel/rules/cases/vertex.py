@@ -276,12 +276,6 @@ IMAGES = [
         lambda: vertex_images.image(f"{PLACE}/pytorch-gpu.2-6:latest", today=DAY),
         lambda: vertex_images.image("us-docker.pkg.dev/acme/ml/pytorch-gpu.2-6:1", today=DAY),
     ),
-    Case(
-        "container.image.cuda", "image", ("CUDA 11.7", "wants 11.8"), "11.8 or later",
-        lambda: vertex_images.cuda("pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime", [H100]),
-        lambda: vertex_images.cuda("pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime", [T4])
-        + vertex_images.cuda("pytorch/pytorch:2.1.0-cuda11.8-cudnn8-runtime", [H100]),
-    ),
 ]  # fmt: skip
 
 CASES = MACHINES + POOLS + SCHEDULING + JOBS + IMAGES

@@ -1,0 +1,67 @@
+"""The bucket for code that jobs are sent with."""
+
+from __future__ import annotations
+
+import pulumi
+from pydantic import Field
+
+from accel.contract import buckets
+
+from ..base import Component, Spec, joined
+from ..sdk import aws
+
+
+class CodeBucketSpec(Spec):
+    """How the bucket is kept. What is in it can be sent again."""
+
+    keep_days: int = Field(
+        default=90, ge=2, description="code is deleted so long after it was last sent: more than a job waits and runs"
+    )
+    force_delete: bool = Field(default=True, description="the bucket goes with the stack, whatever is in it")
+    protect: bool = Field(default=False, description="refuse to delete it")
+
+
+class CodeBucket(Component):
+    """An S3 bucket that nobody reaches but by roles. S3 encrypts what is in it.
+
+    Another bucket fails the jobs that wait with code in the old one.
+    """
+
+    TYPE = "accel:aws:CodeBucket"
+
+    bucket: pulumi.Output[str]
+    folder_arn: pulumi.Output[str]
+    """Of all code that there is and will be."""
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, spec: CodeBucketSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, spec, opts)
+        made = aws.s3.Bucket(name, force_destroy=spec.force_delete, opts=self.child(protect=spec.protect))
+        closed = aws.s3.BucketPublicAccessBlock(
+            name,
+            bucket=made.id,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=self.child(),
+        )
+        aws.s3.BucketLifecycleConfiguration(
+            name,
+            bucket=made.id,
+            rules=[
+                aws.s3.BucketLifecycleConfigurationRuleArgs(
+                    id="code",
+                    status="Enabled",
+                    filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=f"{buckets.CODE}/"),
+                    expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(days=spec.keep_days),
+                )
+            ],
+            # S3 refuses two changes of one bucket at once: OperationAborted.
+            # Source: https://github.com/hashicorp/terraform-provider-aws/issues/7628
+            opts=self.child(depends_on=[closed]),
+        )
+        self.bucket = made.id
+        self.arn = made.arn
+        self.folder_arn = joined(made.arn, f"/{buckets.CODE}/*")
+        self.finish()

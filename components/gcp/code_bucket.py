@@ -1,0 +1,50 @@
+"""The bucket for code that jobs in a cluster are sent with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from ..base import Component, joined
+from ..sdk import gcp
+from .job_bucket import JobBucketSpec, job_bucket
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeBucketArgs:
+    """The spec, where the bucket is, and the e-mails of the accounts that pods become, by their namespaces' keys."""
+
+    spec: JobBucketSpec
+    project: str
+    region: str
+    readers: Mapping[str, pulumi.Input[str]]
+
+
+class CodeBucket(Component):
+    """A bucket that the pods of some namespaces may read. Whoever submits needs roles/storage.objectUser on it.
+
+    Another bucket fails the jobs that wait with code in the old one.
+    """
+
+    TYPE = "accel:gcp:CodeBucket"
+
+    bucket: pulumi.Output[str]
+
+    def __init__(self, name: str, args: CodeBucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        bucket = job_bucket(self, name, args.spec, args.project, args.region)
+        reads = [
+            gcp.storage.BucketIAMMember(
+                f"{name}-{key}",
+                bucket=bucket.name,
+                role="roles/storage.objectViewer",
+                member=joined("serviceAccount:", email),
+                opts=self.child(),
+            ).id
+            for key, email in args.readers.items()
+        ]
+        # A job that comes before its account may read would fail: whoever uses the bucket waits.
+        self.bucket = pulumi.Output.all(bucket.name, *reads).apply(lambda known: str(known[0]))
+        self.finish()

@@ -1,0 +1,199 @@
+"""Jobs from Python: what the verbs of the command line do, as functions. They print nothing: docs/python.md."""
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+from .backend import JobRef, Status
+from .bulk import Item, submit_all
+from .cli import finding, preparing, sending
+from .cli.preparing import Asked, Prepared
+from .cli.spending import Sender
+from .document import Document, read
+from .errors import BadInput
+from .handle import AnyJob, Kept, Run, reference, wait_for
+from .job import Job, Written
+from .targets import Targets
+
+Work = Job | Written | str | os.PathLike[str]
+"""What can be submitted: a job, its fields as a mapping, or the path of a file with one."""
+UNTENDED = "spot: prefer: the job moves to on demand only while `accel-jobs tend REF --every 30s` runs"
+
+
+class Options(TypedDict, total=False):
+    """How something is submitted; as the options of `accel-jobs submit`."""
+
+    key: str | None
+    """The same name and key give the same job, however often it is submitted."""
+    code: str | os.PathLike[str] | None
+    """A folder whose files are sent; the command runs in a copy of it."""
+    code_all: bool
+    """Every file of it, whatever Git ignores."""
+    pin_image: bool
+    """Ask the registry which digest the image's tag means, and name that."""
+    smoke: bool
+    """A short run first: one task on one node, tried once, under its own name."""
+    smoke_timeout: int | None
+    """Seconds."""
+    then_to: str | None
+    """Of a job with `spot: prefer`: where it goes on on demand; None: the same target."""
+    quota: bool
+    """Ask whether the account's quotas let the job start; True without it."""
+    strict: bool
+    """Refuse what would give a warning."""
+    targets: str | None
+    """As --targets; None: $ACCEL_TARGETS, or .accel/targets.json."""
+
+
+@overload
+def submit(
+    job: Work, to: str | None = None, *, dry_run: Literal[True], **options: Unpack[Options]
+) -> dict[str, Any]: ...
+@overload
+def submit(job: Work, to: str | None = None, *, dry_run: Literal[False] = False, **options: Unpack[Options]) -> Run: ...
+def submit(
+    job: Work, to: str | None = None, *, dry_run: bool = False, **options: Unpack[Options]
+) -> Run | dict[str, Any]:
+    """Submits a job to a target: its name, `cheapest`, or None where there is only one.
+
+    With `dry_run` nothing is sent, and the request comes back as `accel-jobs submit --dry-run` prints it. The other
+    options are those of Options. Raises BadInput where the job would be several, a task of its sweep each: submit_many.
+    """
+    made, voice = _prepared([job], to, dry_run, options)
+    if len(made.items) > 1:
+        raise BadInput(f"each task of the sweep is a job of its own there, {len(made.items)} in all: use submit_many")
+    return made.shown()[0] if dry_run else _sent(made, voice, options.get("quota", True))[0]
+
+
+@overload
+def submit_many(
+    jobs: Iterable[Work], to: str | None = None, *, dry_run: Literal[True], **options: Unpack[Options]
+) -> list[dict[str, Any]]: ...
+@overload
+def submit_many(
+    jobs: Iterable[Work],
+    to: str | None = None,
+    *,
+    rate: int | None = None,
+    stop: threading.Event | None = None,
+    dry_run: Literal[False] = False,
+    **options: Unpack[Options],
+) -> list[Run]: ...
+def submit_many(
+    jobs: Iterable[Work],
+    to: str | None = None,
+    *,
+    rate: int | None = None,
+    stop: threading.Event | None = None,
+    dry_run: bool = False,
+    **options: Unpack[Options],
+) -> list[Run] | list[dict[str, Any]]:
+    """As submit, of many at once: all are checked before the first is sent.
+
+    `rate`: at most so many in a second. Once `stop` is set none is sent any more. Where not all could be made, what is
+    raised says how many are, and submitting the same with the same key makes the rest.
+    """
+    works = list(jobs)
+    if not works:
+        return []
+    made, voice = _prepared(works, to, dry_run, options)
+    return made.shown() if dry_run else _sent(made, voice, options.get("quota", True), rate, stop)
+
+
+@overload
+def wait(jobs: AnyJob, timeout: float | None = None, *, check: bool = True) -> Status: ...
+@overload
+def wait(jobs: Sequence[AnyJob], timeout: float | None = None, *, check: bool = True) -> list[Status]: ...
+def wait(jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check: bool = True) -> Status | list[Status]:
+    """The status of one job, or of each of several, once all have ended. `timeout` in seconds.
+
+    Raises WaitedTooLong, and with `check` JobFailed where one failed; the jobs go on.
+    """
+    if isinstance(jobs, AnyJob):
+        return wait_for([reference(jobs)], timeout, check)[0]
+    return wait_for([reference(job) for job in jobs], timeout, check)
+
+
+def get(job: AnyJob) -> Run:
+    """A job that was submitted before: by its reference, or by the beginning of a recent one's id or name.
+
+    Its platform is not asked. Raises NotFound, and BadInput for what is no reference.
+    """
+    return job if isinstance(job, Run) else Run(reference(job))
+
+
+def ls(
+    to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
+) -> list[Status]:
+    """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
+    from .cli.look import listed
+    from .cli.progress import untold
+
+    return listed(to, ended, limit, Kept(targets, strict), untold)
+
+
+def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
+    """Where jobs can run. `source`: a JSON file or a place where a stack publishes them, read again with `refresh`."""
+    return finding.targets(Kept(source, strict), refresh=refresh)
+
+
+def _prepared(works: Sequence[Work], to: str | None, dry_run: bool, options: Options) -> tuple[Prepared, Kept]:
+    if unknown := sorted(options.keys() - Options.__annotations__.keys()):
+        raise TypeError(f"submit has no option {unknown[0]}; it has {', '.join(Options.__annotations__)}")
+    voice = Kept(options.get("targets"), options.get("strict", False))
+    code = options.get("code")
+    asked = Asked(
+        to,
+        options.get("key"),
+        None if code is None else os.fspath(code),
+        options.get("code_all", False),
+        options.get("pin_image", False),
+        options.get("smoke", False),
+        options.get("smoke_timeout"),
+        dry_run,
+        options.get("then_to"),
+    )
+    documents = [Document.of(work) if isinstance(work, Job | dict) else read(os.fspath(work)) for work in works]
+    jobs = preparing.checked(documents, asked, voice)
+    if asked.then_to and any(job.spot != "prefer" for job in jobs):
+        raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")
+    made = preparing.prepared(documents, jobs, asked, voice)
+    made.warn()
+    if made.preferring:
+        voice.note(UNTENDED)
+    return made, voice
+
+
+def _sent(
+    made: Prepared, voice: Kept, quota: bool, rate: int | None = None, stop: threading.Event | None = None
+) -> list[Run]:
+    items, caller = made.items, made.caller
+    with made.ready(quota) as (sender, unknown):
+        try:
+            if len(items) == 1:
+                refs = [sending.made(*items[0], caller, voice, sender)]
+            else:
+                refs = _all(items, caller, rate, voice, sender, stop or threading.Event())
+        except KeyboardInterrupt as pressed:
+            pressed.add_note(f"what was under way may have been made; {voice.again(caller)} finds it, or makes it")
+            raise
+    for line in unknown:
+        voice.say(line)
+    ruled = {warning for _, request in items for warning in request.warnings}
+    of_all = [warning for warning in voice.warnings if warning not in ruled]
+    return [
+        Run(ref, caller, request.target, tuple(dict.fromkeys([*request.warnings, *of_all])))
+        for ref, (_, request) in zip(refs, items, strict=True)
+    ]
+
+
+def _all(
+    items: Sequence[Item], caller: str, rate: int | None, voice: Kept, sender: Sender, stop: threading.Event
+) -> list[JobRef]:
+    def note(number: int, ref: JobRef) -> None:
+        sending.noted(ref, items[number][1], caller, sender, voice)
+
+    sent = submit_all(items, submits_per_s=rate, made=note, send=sender.send, stop=stop)
+    sending.check_all(sent, len(items), caller, voice)
+    return [sent.refs[number] for number in range(len(items))]

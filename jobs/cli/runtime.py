@@ -1,0 +1,27 @@
+"""`jobs runtime`."""
+
+from pathlib import Path
+
+import click
+
+from .settings import Settings
+from .verb import Verb
+
+
+@click.command(cls=Verb)
+@click.option("--out", type=click.Path(path_type=Path), default=Path(), help="File or folder to write to; else here.")
+@click.pass_obj
+def runtime(settings: Settings, out: Path) -> None:
+    """Write the package that training programs use inside a job, accel_runtime, as one file.
+
+    pip installs it in an image; with PYTHONPATH=FILE Python imports from it where it lies.
+    """
+    from ..errors import BadInput
+    from ..runtime_wheel import name, write
+
+    try:
+        path = write(out)
+    except OSError as error:
+        hint = f"a folder, or a file such as {name()}"
+        raise BadInput(f"--out: {out} cannot be written: {error.strerror}", hint) from None
+    click.echo(str(path))

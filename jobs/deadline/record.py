@@ -1,0 +1,50 @@
+"""Where it is kept that a job was moved: on Google Batch, which keeps no reason of a cancel and lets no label be set.
+
+gs://<bucket>/accel-jobs/<job>/deadline.json    written before the job is sent: whoever sends it may write here
+gs://<bucket>/accel-jobs/<job>/on-demand.json   written before the job is cancelled; from then on it goes on elsewhere
+
+Both are written once. Without the second a job that was cancelled was cancelled by its user, and stays so. Source, that
+no method changes a job: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs
+"""
+
+import json
+from contextlib import suppress
+
+from accel.contract import buckets
+
+from ..errors import CloudRefused, NotFound
+from ..google_api import Conflict, Google, object_path
+
+BEGUN, MOVED = "deadline.json", "on-demand.json"
+
+
+class Record:
+    """Of one job of a target with a bucket."""
+
+    def __init__(self, bucket: str, job: str, google: Google | None = None) -> None:
+        self._bucket, self._folder, self._google = bucket, f"{buckets.JOBS}/{job}", google or Google()
+
+    def begin(self) -> None:
+        """Before the job is sent. Raises CloudRefused where whoever sends it may not write there."""
+        try:
+            self._write(BEGUN, "sent")
+        except CloudRefused as refused:
+            hint = f"who submits with spot: prefer keeps in gs://{self._bucket} what becomes of the job"
+            raise CloudRefused(refused.message, hint) from refused
+
+    def move(self, why: str) -> None:
+        """Before the job is cancelled, by any number of clients."""
+        self._write(MOVED, why)
+
+    @property
+    def moved(self) -> bool:
+        """Whether anybody has moved it."""
+        try:
+            self._google.read("storage", object_path(self._bucket, f"{self._folder}/{MOVED}"))
+        except NotFound:
+            return False
+        return True
+
+    def _write(self, name: str, why: str) -> None:
+        with suppress(Conflict):  # somebody was here before
+            self._google.write(self._bucket, f"{self._folder}/{name}", json.dumps({"why": why}).encode(), generation=0)

@@ -1,0 +1,160 @@
+"""A job that was submitted, as an object for Python."""
+
+import inspect
+import logging
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from . import keys
+from .backend import Backend, Explanation, JobRef, LogLine, Status
+from .cli import finding
+from .cli.waiting import Waiting, end
+from .errors import BadInput, JobWarning
+from .registry import of_ref
+from .sweep_results import Row
+
+PACKAGE = __name__.rpartition(".")[0]
+CANCELLED = "cancelled by the user"
+
+log = logging.getLogger("accel.jobs")
+
+
+@dataclass
+class Kept:
+    """A voice that prints nothing: warnings are Python's and kept, all else is logged."""
+
+    targets: str | None = None
+    strict: bool = False
+    warnings: list[str] = field(default_factory=list[str])
+
+    def say(self, message: str) -> None:
+        """As Voice."""
+        log.info("%s", message)
+
+    def warn(self, message: str) -> None:
+        """As Voice. Where the user has made errors of JobWarning, it is raised."""
+        if self.strict:
+            raise BadInput(message, "it is a warning without strict=True")
+        self.note(message)
+
+    def note(self, message: str) -> None:
+        """A warning that is no reason to refuse anything."""
+        self.warnings.append(message)
+        warnings.warn(message, JobWarning, stacklevel=_level())
+
+    def again(self, key: str) -> str:
+        """As Voice."""
+        return f"the same submit with key={key!r}"
+
+
+def _level() -> int:
+    """Of the frame that called this package, as warnings.warn counts them."""
+    frame, level, found = inspect.currentframe(), 0, 0
+    while frame:
+        if str(frame.f_globals.get("__name__")).startswith(f"{PACKAGE}."):
+            found = level
+        frame, level = frame.f_back, level + 1
+    return found + 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job on its platform. Every method asks the platform anew, and raises the errors of `errors`."""
+
+    ref: JobRef
+    key: str | None = None
+    """With it the same submit finds this job. None where it was not submitted by this object's maker."""
+    target: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.ref)
+
+    def __repr__(self) -> str:
+        told = [f"{name}={value!r}" for name, value in (("target", self.target), ("key", self.key)) if value]
+        return f"Run({', '.join([repr(str(self.ref)), *told])})"
+
+    def status(self) -> Status:
+        """As it is now."""
+        from .cli.spending import settle_ended
+
+        status = of_ref(self.ref).status(self.ref)
+        settle_ended([status], Kept().say)
+        return status
+
+    def logs(self, *, follow: bool = False, task: int | None = None) -> Iterator[LogLine]:
+        """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only."""
+        from .cli.logs import lines_of
+
+        return lines_of(of_ref(self.ref), self.ref, task, follow)
+
+    def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
+        """Its status once it has ended. `timeout` in seconds.
+
+        Raises WaitedTooLong, and with `check` JobFailed where it failed.
+        """
+        return wait_for([self.ref], timeout, check)[0]
+
+    def cancel(self, reason: str = CANCELLED) -> None:
+        """Asks it to stop; one that has ended stays as it is."""
+        of_ref(self.ref).cancel(self.ref, reason)
+
+    def explain(self) -> Explanation:
+        """Why it waits or failed: one cause, what shows it, and the next step."""
+        from .cli.explain import explained
+
+        return explained(self.ref, of_ref(self.ref), Kept())
+
+    def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
+        """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
+        from .cli.progress import untold
+        from .cli.results import ranking
+
+        return ranking([self.ref], by, best, Kept(), untold)[0]
+
+    def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
+        """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
+        from .cli.retry import again
+        from .cli.sending import made
+
+        voice, caller = Kept(), key if key is not None else keys.drawn()
+        with again(self.ref, None, caller, every, voice) as (backend, request, sender):
+            ref = made(backend, request, caller, voice, sender)
+        return Run(ref, caller, request.target, tuple(voice.warnings))
+
+
+AnyJob = Run | JobRef | Status | str
+"""A job: an object of one, or its reference as submit and ls tell it, or the beginning of a recent one's id or name."""
+
+
+def reference(job: AnyJob) -> JobRef:
+    """Raises NotFound, or BadInput for a beginning that several jobs have."""
+    if isinstance(job, str):
+        return finding.reference(job)
+    return job if isinstance(job, JobRef) else job.ref
+
+
+def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list[Status]:
+    """Their statuses in the same order, once all have ended."""
+    waiting = waiting_for(refs, timeout)
+    while (pause_s := waiting.look()) is not None:
+        time.sleep(pause_s)
+    return ended(waiting, refs, check)
+
+
+def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
+    """A wait for the jobs, each looked at once a look."""
+    backends: dict[tuple[str, str], Backend] = {}
+    jobs = [(ref, backends.setdefault((ref.kind, ref.scope), of_ref(ref))) for ref in dict.fromkeys(refs)]
+    return Waiting(jobs, timeout, Kept().say)
+
+
+def ended(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:
+    """What a wait that is over has seen. Raises JobFailed with `check`."""
+    if check:
+        end(waiting.statuses)
+    seen = dict(zip(dict.fromkeys(refs), waiting.statuses, strict=True))
+    return [seen[ref] for ref in refs]

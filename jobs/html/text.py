@@ -1,0 +1,75 @@
+"""Text of a page: everything that comes from outside is escaped here."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape as _escape
+
+from ..watch.words import lasting, plain
+
+NOT_KNOWN = "not known"
+SHOWN_MAX = 2_000
+"""Characters of one text."""
+_CODE = re.compile("`([^`]+)`")
+
+
+def text(value: object) -> str:
+    """Escaped, in one line, as long as anybody reads."""
+    shown = plain(str(value))
+    return _escape(shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…")
+
+
+def prose(value: object) -> str:
+    """The same, with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", text(value))
+
+
+def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = None) -> str:
+    """An element; `inside` is HTML already, attributes are not. A trailing underscore and others become hyphens."""
+    return f"<{name}{attrs(attributes or {})}>{inside}</{name}>"
+
+
+def attrs(values: Mapping[str, object]) -> str:
+    """Attributes, each with a space before it."""
+    return "".join(f' {name.rstrip("_").replace("_", "-")}="{text(value)}"' for name, value in values.items())
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Collection[str] = ()) -> str:
+    """A table of texts, the last column of which may be long; columns of `numbers` are aligned at their right."""
+    kinds: list[dict[str, object]] = [{"class": "n"} if title in numbers else {} for title in head]
+    if head[-1] not in numbers:
+        kinds[-1] = {"class": "long"}
+    titles = "".join(tag("th", text(title), {"scope": "col", **kind}) for title, kind in zip(head, kinds, strict=True))
+    body = "".join(
+        tag("tr", "".join(tag("td", text(cell), kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows
+    )
+    return tag("div", f"<table><thead>{tag('tr', titles)}</thead><tbody>{body}</tbody></table>", {"class": "scroll"})
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> str:
+    """Names and values."""
+    return tag("dl", "".join(tag("div", tag("dt", text(name)) + tag("dd", prose(value))) for name, value in rows))
+
+
+def bullets(rows: Iterable[str]) -> str:
+    """A list of texts."""
+    return tag("ul", "".join(tag("li", prose(row)) for row in rows))
+
+
+def moment(at: datetime | None) -> str:
+    """In UTC, to the second."""
+    return NOT_KNOWN if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(at: datetime | None, day: datetime | None) -> str:
+    """The time in UTC, with its date where that is not the one of `day`."""
+    if at is None:
+        return NOT_KNOWN
+    here = at.astimezone(UTC)
+    same = day is not None and day.astimezone(UTC).date() == here.date()
+    return f"{here:%H:%M:%S}" if same else f"{here:%Y-%m-%d %H:%M:%S}"
+
+
+def span(start: datetime | None, end: datetime | None) -> str:
+    """From one to the other."""
+    return NOT_KNOWN if start is None or end is None else lasting((end - start).total_seconds())

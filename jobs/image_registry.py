@@ -1,0 +1,224 @@
+"""Container images in a registry: the digest that a tag means now, and the labels and variables of an image.
+
+By the registry's own HTTP API, as anybody: https://github.com/opencontainers/distribution-spec/blob/main/spec.md; where
+it asks for a token, one that it gives to nobody in particular:
+https://distribution.github.io/distribution/spec/auth/token/. A private image is refused with a word on what to do.
+"""
+
+import hashlib
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from email.message import Message
+from http.client import HTTPException
+from typing import Any, cast
+
+from .errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
+
+TIMEOUT_S = 10.0
+"""Of each request."""
+
+_HUB = "registry-1.docker.io"
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_MANIFESTS = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+_BODY_MAX = 8 * 2**20
+"""Bytes of a manifest or a configuration; registries take manifests up to 4 MiB."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """An image's name in its parts. `host` is where its registry answers."""
+
+    host: str
+    repository: str
+    reference: str
+    """A tag, or a digest."""
+    bare: str
+    """As it was written, without tag and digest."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a registry tells of an image: its digest, and of one platform its labels and variables."""
+
+    digest: str
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version: our template's label, or the variable that NVIDIA's images have."""
+        return self.labels.get("dev.accel.cuda") or self.variables.get("CUDA_VERSION")
+
+
+def parse(name: str) -> Name:
+    """The parts of an image's name; without a host it is Docker Hub's. Raises BadInput."""
+    bare, _, digest = name.partition("@")
+    if digest and not _DIGEST.fullmatch(digest):
+        raise BadInput(f"image: {name[:200]}: the digest is not sha256: and 64 digits")
+    path, colon, tag = bare.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = bare, ""
+    host, slash, rest = path.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        host, rest = "docker.io", path if slash else f"library/{path}"
+    if host in ("docker.io", "index.docker.io"):
+        host, rest = _HUB, rest if "/" in rest else f"library/{rest}"
+    if not rest or not re.fullmatch(r"[a-z0-9]+([._/-]+[a-z0-9]+)*", rest):
+        raise BadInput(f"image: {name[:200]}: is no name of an image in a registry")
+    return Name(host, rest, digest or tag or "latest", path)
+
+
+def pinned(name: str) -> str:
+    """The name with the digest that its tag means now; one that has a digest stays as it is.
+
+    Raises BadInput, NotFound, NoCredentials for a private image, CloudRefused, CloudSilent.
+    """
+    if "@" in name:
+        parse(name)
+        return name
+    parts = parse(name)
+    return f"{parts.bare}@{Registry(parts).digest()}"
+
+
+def read(name: str, architecture: str = "amd64") -> Image:
+    """The image of a name, for Linux on an architecture (amd64, arm64). Raises as pinned() does."""
+    return Registry(parse(name)).image(architecture)
+
+
+class Registry:
+    """One repository of a registry, asked without credentials. On this machine itself it is asked without TLS."""
+
+    def __init__(self, name: Name, timeout_s: float = TIMEOUT_S) -> None:
+        self._name = name
+        self._timeout_s = timeout_s
+        self._token: str | None = None
+        plain = name.host.rpartition(":")[0] in _LOCAL or name.host in _LOCAL
+        self._url = f"{'http' if plain else 'https'}://{name.host}/v2/{name.repository}"
+        self._shown = f"{name.host}/{name.repository}"
+
+    def digest(self) -> str:
+        """Of the manifest, or of the list of them for several platforms."""
+        return self._manifest(self._name.reference)[0]
+
+    def image(self, architecture: str) -> Image:
+        """The digest, and what the configuration for a platform says."""
+        digest, manifest = self._manifest(self._name.reference)
+        several = _list(manifest.get("manifests"))
+        if several:
+            fit = [each for each in several if _of(each.get("platform"), "linux", architecture)]
+            if not fit:
+                raise NotFound(f"{self._shown}: has no image for linux/{architecture}")
+            manifest = self._manifest(str(fit[0].get("digest")))[1]
+        config = _mapping(manifest.get("config"))
+        blob = _mapping(_json(self._body(f"blobs/{config.get('digest')}", ())[0], self._shown))
+        inner = _mapping(blob.get("config"))
+        labels = {str(key): str(value) for key, value in _mapping(inner.get("Labels")).items()}
+        pairs = [str(each).partition("=") for each in cast(list[Any], inner.get("Env") or [])]
+        return Image(digest, labels, {name: value for name, _, value in pairs})
+
+    def _manifest(self, reference: str) -> tuple[str, dict[str, Any]]:
+        body, headers = self._body(f"manifests/{urllib.parse.quote(reference, safe=':')}", _MANIFESTS)
+        digest = "sha256:" + hashlib.sha256(body).hexdigest()
+        for told in (headers.get("Docker-Content-Digest"), reference if reference.startswith("sha256:") else None):
+            if told and told.startswith("sha256:") and told != digest:
+                raise CloudRefused(f"{self._shown}: the registry says {told}, and what it sent is {digest}")
+        return digest, _mapping(_json(body, self._shown))
+
+    def _body(self, path: str, accepts: tuple[str, ...]) -> tuple[bytes, Message]:
+        for again in (True, False):
+            try:
+                return self._get(f"{self._url}/{path}", accepts, self._token)
+            except urllib.error.HTTPError as error:
+                with error:
+                    if error.code == 401 and again:
+                        self._token = self._granted(error.headers.get("WWW-Authenticate", ""))
+                        continue
+                    raise self._refused(error.code) from None
+        raise AssertionError
+
+    def _get(self, url: str, accepts: tuple[str, ...], token: str | None) -> tuple[bytes, Message]:
+        """Raises HTTPError, CloudSilent."""
+        request = urllib.request.Request(url)  # noqa: S310  http and https alone come here
+        if accepts:
+            request.add_header("Accept", ", ".join(accepts))
+        if token:
+            # Not sent on: a blob is elsewhere, in a bucket that takes no token.
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:  # noqa: S310
+                body = answer.read(_BODY_MAX + 1)
+                headers = answer.headers
+        except urllib.error.HTTPError:
+            raise
+        except (urllib.error.URLError, TimeoutError, OSError, HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise CloudSilent(f"{self._shown}: the registry does not answer: {reason}") from None
+        if len(body) > _BODY_MAX:
+            raise CloudRefused(f"{self._shown}: the registry sent more than {_BODY_MAX} bytes")
+        return body, headers
+
+    def _granted(self, challenge: str) -> str:
+        """The token for anybody, from where the registry sends us. Raises NoCredentials."""
+        scheme, _, rest = challenge.partition(" ")
+        told: dict[str, str] = dict(_PARAMETER.findall(rest))
+        realm = urllib.parse.urlsplit(told.get("realm", ""))
+        safe = realm.scheme == "https" or (
+            realm.scheme == "http" and realm.hostname in ("localhost", "127.0.0.1", "::1")
+        )
+        if scheme.lower() != "bearer" or not safe:
+            raise self._refused(401)
+        asked = {key: told[key] for key in ("service",) if key in told}
+        asked["scope"] = told.get("scope", f"repository:{self._name.repository}:pull")
+        query = "&".join(each for each in (realm.query, urllib.parse.urlencode(asked)) if each)
+        try:
+            body, _ = self._get(urllib.parse.urlunsplit(realm._replace(query=query)), (), None)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refused(error.code) from None
+        answer = _mapping(_json(body, self._shown))
+        token = answer.get("token") or answer.get("access_token")
+        if not isinstance(token, str):
+            raise self._refused(401)
+        return token
+
+    def _refused(self, code: int) -> Exception:
+        reference = self._name.reference
+        if code == 404:
+            return NotFound(f"{self._shown}: has no {reference}", "see that it was pushed, and how it is spelt")
+        if code in (401, 403):
+            hint = "name its digest: docker buildx imagetools inspect IMAGE, or the last line of docker push, tells it"
+            return NoCredentials(f"{self._shown}: the registry shows {reference} to no stranger ({code})", hint)
+        if code == 429 or code >= 500:
+            return CloudSilent(f"{self._shown}: the registry answers {code}")
+        return CloudRefused(f"{self._shown}: the registry answers {code}")
+
+
+def _json(body: bytes, shown: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise CloudRefused(f"{shown}: what answers is no registry: not JSON") from None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[dict[str, Any]]:
+    return [_mapping(each) for each in cast(list[Any], value)] if isinstance(value, list) else []
+
+
+def _of(platform: object, system: str, architecture: str) -> bool:
+    told = _mapping(platform)
+    return (told.get("os"), told.get("architecture")) == (system, architecture)

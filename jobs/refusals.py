@@ -1,0 +1,58 @@
+"""What a model refuses of its values, in plain lines: `accelerator.count: must be an integer, is 1.5`."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, get_args, get_origin
+
+from pydantic import ValidationError
+
+from accel import words
+
+from .fields import Part
+
+Path = tuple[str | int, ...]
+
+
+def refused(model: type[Part], error: ValidationError, unread: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
+    """Place and line of each fault, but for places that are `unread`: of those it was said already what is wrong."""
+    for fault in error.errors(include_url=False):
+        path = tuple(part for part in fault["loc"] if part != "[key]")
+        limits: Mapping[str, Any] = fault.get("ctx", {})
+        if path in unread:  # what stands there now is a stand-in
+            continue
+        if not path and fault["type"] == "value_error":
+            yield from ((path_of(line.partition(":")[0]), line) for line in str(limits["error"]).splitlines())
+            continue
+        if fault["type"] == "extra_forbidden":
+            said = f"unknown field{words.did_you_mean(str(path[-1]), _fields(model, path[:-1]))}"
+        else:
+            value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
+            said = words.explained(fault["type"], limits, path, value)
+        yield path, f"{place_name(path)}: {said}"
+
+
+def path_of(text: str) -> Path:
+    """Of `mounts.0.path`, or `mounts[0].path`."""
+    return tuple(int(part) if part.isdecimal() else part for part in text.replace("[", ".").replace("]", "").split("."))
+
+
+def place_name(path: Path) -> str:
+    """The other way round, and short."""
+    return words.name_shown(".".join(str(part) for part in path))
+
+
+def inside(annotation: Any) -> Any:
+    """The model within an annotation; dict and list for those; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return annotation
+    origin: Any = get_origin(annotation)
+    if origin is dict:
+        return dict
+    parts = [found for one in get_args(annotation) if (found := inside(one)) is not None]
+    return parts[0] if parts else (list if origin is list else None)
+
+
+def _fields(model: Any, path: Path) -> Sequence[str]:
+    for part in path:
+        if isinstance(model, type) and issubclass(model, Part) and part in model.model_fields:
+            model = inside(model.model_fields[str(part)].annotation)
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, Part) else []

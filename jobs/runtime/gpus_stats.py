@@ -1,0 +1,138 @@
+"""Lines about GPUs and the machine, written beside the program at an interval.
+
+    with Stats(every_s=10):
+        train()
+
+A thread of its own, which opens the driver itself, so that a driver that hangs does not stop the program; whatever goes
+wrong in it is said in a line, and never raised into the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import lines
+from .gpus import Source, Unreadable, opened
+from .gpus_xids import BAD
+from .host import Host
+
+_WRITING = threading.Lock()
+# A process that is forked while the thread writes would have standard output locked for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_WRITING.acquire, after_in_parent=_WRITING.release, after_in_child=_WRITING.release)
+
+
+class Stats:
+    """One line every `every_s` seconds from start() to stop(), or within a `with`; of nvidia-smi no more than one in
+    ten seconds, since each costs a process. Started again it goes on.
+
+    A line's `xid` has the errors since start(); each is told by an event of its own as well, and so is a GPU that is
+    lost. They come from NVML's events, and so are absent with nvidia-smi, and in MIG mode without privileges.
+    """
+
+    def __init__(
+        self,
+        every_s: float = 10.0,
+        write: Callable[[str], Any] | None = None,
+        open_source: Callable[[], Source | None] = opened,
+        host: Host | None = None,
+    ) -> None:
+        if not every_s > 0:
+            raise ValueError(f"every_s: must be above 0, is {every_s}")
+        self._every_s = every_s
+        self._write = write or _to_stdout
+        self._open = open_source
+        self._host = host or Host()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._xids: dict[int, list[int]] = {}
+        self._told: set[str] = set()
+        self._cpu_s = 0.0
+        self._since = 0.0
+
+    def start(self) -> None:
+        """Begins to write; nothing where it does so already."""
+        if self._thread is None:
+            self._ended.clear()
+            self._thread = threading.Thread(target=self._run, name="accel-stats", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """Ends it; one that hangs in the driver is left behind after `timeout_s`."""
+        if self._thread is not None:
+            self._ended.set()
+            self._thread.join(timeout_s)
+            self._thread = None
+
+    def __enter__(self) -> Stats:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def share(self) -> float:
+        """Of one core that it used since start(), 0 to 1; processes of nvidia-smi not counted."""
+        passed = time.monotonic() - self._since
+        return self._cpu_s / passed if self._since and passed > 0 else 0.0
+
+    def _run(self) -> None:
+        self._since, began = time.monotonic(), time.thread_time()
+        source = None
+        try:
+            try:
+                source = self._open()
+            except Unreadable as error:
+                self._event(f"no GPU can be read: {error}")
+            every_s = max(self._every_s, source.least_s if source else 0.0)
+            while not self._ended.wait(every_s):
+                self.line(source)
+                self._cpu_s = time.thread_time() - began
+            if source:
+                source.close()
+        except (OSError, ValueError):
+            return  # standard output is gone or closed, and with it whoever reads the lines
+
+    def line(self, source: Source | None) -> None:
+        """Writes one line."""
+        told: dict[str, Any] = {"host": self._host.read()}
+        if source:
+            try:
+                told["gpus"] = self._gpus(source)
+            except Unreadable as error:
+                self._event(f"the GPUs do not answer: {error}")
+        self._write(lines.written(**told))
+
+    def _gpus(self, source: Source) -> list[dict[str, Any]]:
+        readings = source.read()
+        for index, numbers in source.xids().items():
+            seen = self._xids.setdefault(index, [])
+            for number in numbers:
+                if number not in seen:
+                    seen.append(number)
+                    self._event(f"XID {number} on GPU {index}: {BAD.get(number, 'an error that programs can cause')}")
+        for reading in readings:
+            index = reading["index"]
+            if index in self._xids:
+                reading["xid"] = list(self._xids[index])
+            if not {"temperature_c", "memory_mib"} & reading.keys():
+                self._event(f"GPU {index} does not answer any more")
+        return readings
+
+    def _event(self, said: str) -> None:
+        """Once each: a GPU that is lost stays so."""
+        if said not in self._told:
+            self._told.add(said)
+            self._write(lines.written(event="health", said=said))
+
+
+def _to_stdout(line: str) -> None:
+    with _WRITING:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,226 @@
+"""Who the other machines of the job are, and which task of an array this is, in one form on every platform."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+PORT = 29500
+"""Of torchrun's examples. Source: https://docs.pytorch.org/docs/stable/elastic/run.html"""
+HOSTS_FILE = "/etc/cloudbatch-taskgroup-hosts"
+"""Of Google Batch, unless BATCH_HOSTS_FILE says otherwise.
+Source: https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of an array: `index` from 0 to `count` - 1. A job without an array is one of one."""
+
+    index: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """This node among `nodes`; `rank` 0 is the main one, which the others reach at `address`."""
+
+    rank: int
+    nodes: int
+    address: str
+    port: int = PORT
+    hosts: tuple[str, ...] = ()
+    """All nodes' addresses in the order of their ranks, where the platform tells them; else `meet` finds them."""
+    coordinator: str = ""
+    """Of JAX, where it has another port."""
+
+    def torchrun_env(self, processes: int | None = None) -> dict[str, str]:
+        """The variables with which `torchrun train.py` needs no options; `processes`: of each node.
+
+        Source: https://docs.pytorch.org/docs/stable/elastic/run.html
+        """
+        found = {
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+            "PET_NNODES": str(self.nodes),
+            "PET_NODE_RANK": str(self.rank),
+            "PET_RDZV_BACKEND": "c10d",
+            "PET_RDZV_ENDPOINT": f"{self.address}:{self.port}",
+            "PET_RDZV_ID": os.environ.get("PET_RDZV_ID") or os.environ.get("ACCEL_JOB_NAME") or "accel",
+            "PET_RDZV_CONF": f"is_host={int(self.rank == 0)}",
+        }
+        return found if processes is None else {**found, "PET_NPROC_PER_NODE": str(processes)}
+
+    def jax(self) -> dict[str, Any]:
+        """The arguments of jax.distributed.initialize, for one process a node."""
+        return {
+            "coordinator_address": self.coordinator or f"{self.address}:{self.port}",
+            "num_processes": self.nodes,
+            "process_id": self.rank,
+        }
+
+    def tf_config(self) -> str:
+        """TF_CONFIG of a MultiWorkerMirroredStrategy: every node is a worker. Raises ValueError while the others'
+        addresses are not known: `meet` finds them.
+
+        Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
+        """
+        if len(self.hosts) != self.nodes:
+            raise ValueError("this platform tells the main node's address alone: rendezvous().meet() asks the others")
+        workers = [f"{host}:{self.port}" for host in self.hosts]
+        return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": self.rank}})
+
+    def meet(self, timeout_s: float = 600.0) -> Rendezvous:
+        """Itself with all hosts, once every node has called it. Uses the port after `port`. Raises TimeoutError."""
+        from .meeting import addresses
+
+        if len(self.hosts) == self.nodes:
+            return self
+        hosts = addresses(self.rank, self.nodes, self.address, self.port + 1, timeout_s)
+        return Rendezvous(self.rank, self.nodes, self.address, self.port, hosts, self.coordinator)
+
+
+def rendezvous() -> Rendezvous:
+    """Of this process's node, by the variables of accel or else of the platform; one of one where none are set.
+
+    Raises:
+        ValueError: a variable is missing or cannot be read.
+    """
+    for reader in READERS:
+        found = reader()
+        if found is not None:
+            if not 0 <= found.rank < found.nodes:
+                raise ValueError(f"node {found.rank} of {found.nodes} nodes: no such node")
+            return found
+    return Rendezvous(0, 1, "127.0.0.1", _port(), ("127.0.0.1",))
+
+
+def task() -> Task:
+    """This process's task. Raises ValueError where a variable is missing or cannot be read."""
+    count = "ACCEL_TASK_COUNT"
+    index = os.environ.get("ACCEL_TASK_INDEX_FROM", "ACCEL_TASK_INDEX")
+    if count not in os.environ:
+        native = [pair for pair in ARRAYS if os.environ.get(pair[0]) and os.environ.get(pair[1])]
+        if not native:
+            return Task(0, 1)
+        index, count = native[0]
+    total = _number(count)
+    if total == 1 and not os.environ.get(index):
+        return Task(0, 1)
+    at = _number(index)
+    if not 0 <= at < total:
+        raise ValueError(f"{index}: must be a whole number from 0 to {total - 1}, is {at}")
+    return Task(at, total)
+
+
+def first_process() -> bool:
+    """Whether this process is the job's first: torchrun's RANK where that is set, else the node's."""
+    return (_number("RANK") if os.environ.get("RANK") else rendezvous().rank) == 0
+
+
+ARRAYS = (
+    ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE"),
+    ("BATCH_TASK_INDEX", "BATCH_TASK_COUNT"),
+)
+"""A platform's own index and count, for jobs that accel did not submit. Sources:
+https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html,
+https://docs.cloud.google.com/batch/docs/create-run-basic-job#use-predefined-environment-variables"""
+
+
+def _accel() -> Rendezvous | None:
+    if not os.environ.get("ACCEL_NODE_COUNT"):
+        return None
+    nodes = _number("ACCEL_NODE_COUNT")
+    name = os.environ.get("ACCEL_NODE_INDEX_FROM") or "ACCEL_NODE_INDEX"
+    if name == "RANK" and os.environ.get("TORCHELASTIC_RUN_ID"):
+        name = "GROUP_RANK"  # torchrun has put the process's rank in its place
+    return _of_main(_number(name), nodes, os.environ.get("ACCEL_MAIN_ADDRESS_FROM") or "MASTER_ADDR")
+
+
+def _aws() -> Rendezvous | None:
+    """Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html"""
+    if not os.environ.get("AWS_BATCH_JOB_NUM_NODES"):
+        return None
+    address = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"
+    rank = _number("AWS_BATCH_JOB_NODE_INDEX") - _number("AWS_BATCH_JOB_MAIN_NODE_INDEX")
+    nodes = _number("AWS_BATCH_JOB_NUM_NODES")
+    return _of_main(rank % nodes, nodes, address)
+
+
+def _vertex() -> Rendezvous | None:
+    """The first pool's machine is the main one, those of the second follow."""
+    text = os.environ.get("CLUSTER_SPEC")
+    if not text:
+        return None
+    try:
+        told = json.loads(text)
+        pools = sorted(name for name in told["cluster"] if name in ("workerpool0", "workerpool1"))
+        named = [(pool, index) for pool in pools for index in range(len(told["cluster"][pool]))]
+        hosts = tuple(str(told["cluster"][pool][index]).rpartition(":")[0] for pool, index in named)
+        rank = named.index((told["task"]["type"], int(told["task"]["index"])))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"CLUSTER_SPEC: does not tell of this node: {text[:200]}") from None
+    return Rendezvous(rank, len(hosts), hosts[0], _port(), hosts, _coordinator())
+
+
+def _tpu() -> Rendezvous | None:
+    """As GKE sets them: of a slice, and the MEGASCALE_ ones of several."""
+    inside = tuple(filter(None, os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")))
+    if not inside:
+        return None
+    rank = _number("TPU_WORKER_ID")
+    if not os.environ.get("MEGASCALE_NUM_SLICES"):
+        return Rendezvous(rank, len(inside), inside[0], _port(), inside, _coordinator())
+    rank += _number("MEGASCALE_SLICE_ID") * len(inside)
+    main = os.environ.get("MEGASCALE_COORDINATOR_ADDRESS", "").partition(":")[0]
+    if not main:
+        raise ValueError("MEGASCALE_COORDINATOR_ADDRESS: is missing; it names the main node of several slices")
+    return Rendezvous(rank, len(inside) * _number("MEGASCALE_NUM_SLICES"), main, _port(), (), _coordinator())
+
+
+READERS: tuple[Callable[[], Rendezvous | None], ...] = (_accel, _aws, _vertex, _tpu)
+"""In the order in which they are asked."""
+
+
+def _of_main(rank: int, nodes: int, variable: str) -> Rendezvous:
+    """Of a job that is told its main node's address; the main node itself may not be."""
+    address = os.environ.get(variable) or ""
+    if not address and rank:
+        raise ValueError(f"{variable}: is missing; it names the main node, and this is node {rank}")
+    return Rendezvous(rank, nodes, address or "127.0.0.1", _port(), _hosts(nodes, address), _coordinator())
+
+
+def _hosts(nodes: int, main: str) -> tuple[str, ...]:
+    slices = tuple(filter(None, os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")))
+    if len(slices) == nodes:
+        return slices
+    # Pods of an Indexed Job, and of a JobSet: <name>-<index>.<subdomain>.
+    pod = re.fullmatch(r"(.+)-0\.([^.].*)", main)
+    if pod and os.environ.get("JOB_COMPLETION_INDEX"):
+        return tuple(f"{pod[1]}-{index}.{pod[2]}" for index in range(nodes))
+    if os.environ.get("BATCH_JOB_UID"):
+        try:
+            listed = Path(os.environ.get("BATCH_HOSTS_FILE") or HOSTS_FILE).read_text(encoding="utf-8").split("\n")
+        except OSError:
+            return ()
+        found = tuple(line.split()[0] for line in listed if line.strip())
+        return found if len(found) == nodes and found[0] == main else ()
+    return ()
+
+
+def _port() -> int:
+    return _number("MASTER_PORT") if os.environ.get("MASTER_PORT") else PORT
+
+
+def _coordinator() -> str:
+    return os.environ.get("JAX_COORDINATOR_ADDRESS", "")
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{name}: must be a whole number, is {text!r}" if text else f"{name}: is missing")
+    return int(text)

@@ -1,0 +1,68 @@
+"""What the program tells of itself, as lines of its output (lines.py)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from . import lines
+
+EVERY_S = 1.0
+"""Between two lines of `report`: a job of a thousand steps a second is not to drown its log."""
+
+_waiting: dict[str, Any] = {}
+_last = float("-inf")
+
+
+def report(step: int | None = None, steps: int | None = None, **metrics: float) -> None:
+    """Tells how far the job is, and what it measured: `report(step=120, steps=1000, loss=0.31)`.
+
+    Written once a second at most; what comes between is kept, the newest value of each name, and written with the next
+    line or at the program's end. A metric may be anything that float() takes, so also an array of one number.
+
+    Raises:
+        TypeError: a metric is no number.
+    """
+    numbers = {name: _number(name, value) for name, value in metrics.items()}
+    if not _waiting and _last == float("-inf"):
+        import atexit
+
+        atexit.register(flush)
+    if step is not None:
+        _waiting["step"] = int(step)
+    if steps is not None:
+        _waiting["steps"] = int(steps)
+    if numbers:
+        _waiting.setdefault("metrics", {}).update(numbers)
+    if time.monotonic() - _last >= EVERY_S:
+        flush()
+
+
+def flush() -> None:
+    """Writes what `report` has kept back."""
+    global _last
+    if _waiting:
+        _last = time.monotonic()
+        told = dict(_waiting)
+        _waiting.clear()
+        _write(lines.written(**told))
+
+
+def event(kind: str, said: str, step: int | None = None) -> None:
+    """Tells of a "resume", "checkpoint", "stop", "health" or "end"; what `report` has kept comes before it."""
+    flush()
+    _write(lines.written(event=kind, said=said, **({} if step is None else {"step": step})))
+
+
+def _write(line: str) -> None:
+    # One call, so that lines of several threads do not run into each other.
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return value if isinstance(value, int) else float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: a metric must be a number, is {type(value).__name__}") from None

@@ -1,0 +1,234 @@
+"""Files of a checkpoint as they are written and read: each with its size and digest, hashed beside the disk's work.
+
+A digest is the SHA-256 of the SHA-256s of a file's pieces of 16 MiB, so that several threads can work at one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any, Callable, NamedTuple, cast
+
+PIECE = 16 << 20
+BUFFER = 1 << 20
+INLINE = 1 << 16
+"""Bytes that are hashed faster than another thread is woken."""
+WRITE_MAX = 1 << 30
+"""Linux writes at most 2 GiB at once. Source: https://man7.org/linux/man-pages/man2/write.2.html#NOTES"""
+
+
+class File(NamedTuple):
+    """Size in bytes, and digest in hexadecimal."""
+
+    size: int
+    sha256: str
+
+
+def threads() -> ThreadPoolExecutor:
+    """For hashing; SHA-256 is slower than a fast disk on processors that have no instructions for it."""
+    return ThreadPoolExecutor(min(4, max(2, os.cpu_count() or 2)), "accel-checkpoint")
+
+
+class Digest:
+    """Of a stream, in order; the caller lends each part until its futures are done."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self.size = 0
+        self._pool = pool
+        self._pieces: list[Any] = []
+
+    def update(self, part: memoryview) -> list[Future[None]]:
+        """Works at the part; what is not done on return is waited for by the caller."""
+        working: list[Future[None]] = []
+        at = 0
+        while at < len(part):
+            inside = self.size % PIECE
+            if not inside:
+                self._pieces.append(hashlib.sha256())
+            take = part[at : at + PIECE - inside]
+            piece = self._pieces[-1]
+            if len(take) <= INLINE:
+                piece.update(take)
+            else:
+                working.append(self._pool.submit(piece.update, take))
+            self.size += len(take)
+            at += len(take)
+        return working
+
+    def file(self) -> File:
+        """What was read so far."""
+        return File(self.size, _joined([piece.digest() for piece in self._pieces]))
+
+
+class Hashed(io.RawIOBase):
+    """A new file that only grows: what seeks, such as zipfile, writes it as a stream."""
+
+    def __init__(self, path: Path, pool: ThreadPoolExecutor, done: Callable[[File], None]) -> None:
+        self._file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        self._digest = Digest(pool)
+        self._done = done
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Writes all of it, and hashes it meanwhile."""
+        part = memoryview(data).cast("B")
+        working = self._digest.update(part)
+        try:
+            _whole(self._file, part)
+        finally:
+            for each in working:
+                each.result()
+        return len(part)
+
+    def close(self) -> None:
+        """On the disk before it counts."""
+        if self.closed:
+            return
+        try:
+            os.fsync(self._file)
+            self._done(self._digest.file())
+        finally:
+            os.close(self._file)
+            super().close()
+
+
+class Writing:
+    """A checkpoint that is being written: open files in it, or put them into its folder."""
+
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self.folder = folder
+        """For what wants a path. What lies in it at the end is hashed then, which costs a reading."""
+        self._pool = pool
+        self._files: dict[str, File] = {}
+        self._open: list[IO[bytes]] = []
+
+    def open(self, name: str) -> IO[bytes]:
+        """A new file to write from its beginning to its end, hashed on the way.
+
+        Raises:
+            ValueError: the name leads out of the checkpoint, or is taken by us.
+            FileExistsError: it is there already.
+        """
+        path = self.folder / checked(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+        def done(file: File) -> None:
+            self._files[path.relative_to(self.folder).as_posix()] = file
+
+        made = io.BufferedWriter(cast("io.RawIOBase", Hashed(path, self._pool, done)), BUFFER)
+        self._open.append(made)
+        return made
+
+    def files(self) -> dict[str, File]:
+        """All of them, on the disk. Raises ValueError where there are none, or a link is among them."""
+        for file in self._open:
+            file.close()
+        working: list[Future[None]] = []
+        for path in _walk(self.folder):
+            name = path.relative_to(self.folder).as_posix()
+            if path.is_symlink():
+                raise ValueError(f"{name}: is a link; a checkpoint holds files")
+            checked(name)
+            if name not in self._files:
+                working.append(self._pool.submit(_flush, path))
+                self._files[name] = read(path, self._pool, PIECE)
+        for each in working:
+            each.result()
+        if not self._files:
+            raise ValueError("nothing was written into the checkpoint")
+        return self._files
+
+    def abandon(self) -> None:
+        """Closes what is open; its folder is about to go."""
+        for file in self._open:
+            with contextlib.suppress(OSError, ValueError):  # the disk that was full still is
+                file.close()
+
+
+def checked(name: str) -> str:
+    """A file's name within a checkpoint, with / between folders. Raises ValueError."""
+    parts = name.split("/")
+    if not name or name == MANIFEST or any(part in ("", ".", "..") for part in parts) or "\\" in name:
+        raise ValueError(f"{name!r}: is no name for a file of a checkpoint")
+    return name
+
+
+MANIFEST = "manifest.json"
+"""Written last: with it a checkpoint is complete."""
+
+
+def read(path: Path, pool: ThreadPoolExecutor, piece: int) -> File:
+    """Size and digest of a file, its pieces of so many bytes read by several threads."""
+    file = os.open(str(path), os.O_RDONLY)
+    try:
+        size = os.fstat(file).st_size
+        pieces = [pool.submit(_piece, file, start, min(piece, size - start)) for start in range(0, size, piece)]
+        digests = [each.result() for each in pieces]
+    finally:
+        os.close(file)
+    return File(size, _joined(digests))
+
+
+def write(path: Path, data: bytes) -> None:
+    """A new small file, on the disk when this returns."""
+    file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        _whole(file, memoryview(data))
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def flush_folder(folder: Path) -> None:
+    """Names of files are on the disk only after this: else a power cut can undo a rename."""
+    file = os.open(str(folder), os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _whole(file: int, data: memoryview) -> None:
+    at = 0
+    while at < len(data):
+        at += os.write(file, data[at : at + WRITE_MAX])
+
+
+def _piece(file: int, start: int, size: int) -> bytes:
+    digest, end = hashlib.sha256(), start + size
+    while start < end:
+        part = os.pread(file, min(BUFFER, end - start), start)
+        if not part:
+            break  # it has become shorter: another digest
+        digest.update(part)
+        start += len(part)
+    return digest.digest()
+
+
+def _flush(path: Path) -> None:
+    file = os.open(str(path), os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _joined(digests: list[bytes]) -> str:
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(str(folder)):
+        for name in folders:
+            if Path(root, name).is_symlink():
+                yield Path(root, name)
+        for name in files:
+            yield Path(root, name)

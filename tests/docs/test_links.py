@@ -1,0 +1,78 @@
+"""Links of the guide lead somewhere, and its indexes name every page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.pages import FENCE, ROOT, pages
+
+WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "UPGRADING.md"]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(path: Path) -> str:
+    """The page without its fenced blocks."""
+    kept: list[str] = []
+    inside = False
+    for line in path.read_text().splitlines():
+        if FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def anchors(path: Path) -> set[str]:
+    """Those that GitHub gives the headings; a second of one name has -1 behind it."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#{1,6} (.+?)\s*$", prose(path), re.MULTILINE):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        numbered = name
+        count = 0
+        while numbered in found:
+            count += 1
+            numbered = f"{name}-{count}"
+        found.add(numbered)
+    return found
+
+
+def broken(path: Path, text: str) -> list[str]:
+    """The links of a text that lead nowhere in the checkout, as if it lay at `path`."""
+    faults: list[str] = []
+    for link in LINK.findall(re.sub(r"`[^`\n]*`", "", text)):
+        file, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", file):
+            continue
+        to = (path.parent / file).resolve() if file else path
+        if not to.exists():
+            faults.append(f"{path.relative_to(ROOT)}: {link}: no such file")
+        elif anchor and anchor not in anchors(to):
+            faults.append(f"{path.relative_to(ROOT)}: {link}: no such heading")
+    return faults
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path: Path) -> None:
+    assert broken(path, prose(path)) == []
+
+
+@pytest.mark.parametrize(
+    "text, words", [("[a](gone.md)", "no such file"), ("[a](guide.md#gone)", "no such heading"), ("[a](#x)", "no such")]
+)
+def test_a_broken_link_is_found(text: str, words: str) -> None:
+    (found,) = broken(ROOT / "docs/README.md", text)
+    assert words in found
+
+
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {link.partition("#")[0] for link in LINK.findall(prose(index))}
+    assert sorted({path.name for path in (ROOT / "docs").iterdir() if path.is_file()} - linked - {"README.md"}) == []
+
+
+def test_the_readme_leads_to_every_kind_of_page() -> None:
+    """Its own list is of the pages to begin with; the index has the others."""
+    linked = set(LINK.findall(prose(ROOT / "README.md")))
+    assert {"docs/README.md", "docs/tutorial.md", "docs/choosing.md", "docs/cli.md", "docs/job.md"} <= linked

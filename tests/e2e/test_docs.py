@@ -1,0 +1,100 @@
+"""The commands of the guide's pages, each page in one shell, against the sandbox's own stack; their outputs too."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sandbox.environment import project
+from tests.support.engine import Sandbox
+from tests.support.pages import Block, blocks, pages, printed_as, steps
+from tests.support.project import Stack, environment
+
+from .google import shell_on
+
+MARK = "=== step "
+TELL = 'print("trained"); print(\'@accel {"at":1,"metrics":{"loss":0.3,"accuracy":0.9}}\')'
+JOB = {"name": "digits", "image": "local/examples", "command": ["python", "-c", TELL], "timeout_s": "10m"}
+"""The reader's own job.yaml and tune.yaml: quick, since nothing is shown of how they train."""
+SWEEP = {"grid": {"LEARNING_RATE": [0.1, 0.01]}, "objective": {"metric": "accuracy", "best": "max"}}
+RUN = [page for page in pages() if any(block.runs for block in blocks(page))]
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder like a checkout after `make up`: the stack "sandbox" is deployed, and a job has ended."""
+
+    stack: Stack
+    ref: str
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        targets = self.stack.folder / ".accel" / "targets.json"
+        # Unbuffered, so that what a command says and what it prints come in the order of a terminal.
+        own = {**shell_on(self.stack.sandbox, targets, folder).variables, "PYTHONUNBUFFERED": "1"}
+        return {**self.stack.variables, **own}
+
+
+@pytest.fixture(scope="module")
+def checkout(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    folder = tmp_path_factory.mktemp("docs")
+    stack = Stack(folder / "checkout", sandbox, environment("sandbox"), stack="sandbox")
+    shutil.copytree(project() / "examples", stack.folder / "examples")
+    (stack.folder / ".accel").mkdir()
+    try:
+        (stack.folder / ".accel" / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+        for name, fields in {"job.yaml": JOB, "tune.yaml": {**JOB, "name": "tune", "sweep": SWEEP}}.items():
+            (stack.folder / name).write_text(yaml.safe_dump(fields, sort_keys=False))
+        shutil.copy(project() / ".gitignore", stack.folder)
+        subprocess.run(["git", "init", "-q", str(stack.folder)], check=True)
+        submit = "accel-jobs submit job.yaml --to gpu --wait -o id 2>/dev/null"
+        yield Checkout(stack, _bash(submit, Checkout(stack, ""), folder).strip())
+    finally:
+        stack.destroy()
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(project()).with_suffix("")))
+def test_every_command_of_a_page_runs(page: Path, checkout: Checkout, tmp_path: Path) -> None:
+    script, wanted = _script([block for block in blocks(page) if block.runs], checkout.ref)
+    printed = _bash(script, checkout, tmp_path)
+    seen = re.split(rf"^{MARK}\d+\n", printed, flags=re.MULTILINE)[1:]
+    assert len(seen) == len(wanted)
+    unlike = [
+        f"{at}: {command}\n--- the page\n{expected}--- printed\n{got}"
+        for (at, command, expected), got in zip(wanted, seen, strict=True)
+        if expected is not None and not printed_as(expected, got)
+    ]
+    assert not unlike, "\n".join(unlike)
+
+
+def _script(parts: list[Block], ref: str) -> tuple[str, list[tuple[str, str, str | None]]]:
+    """All steps of a page; before each a line with its number. REF stands for a job that has ended."""
+    script = "set -eu\n"
+    wanted: list[tuple[str, str, str | None]] = []
+    for block in parts:
+        for command, expected in steps(block):
+            script += f"printf '\\n{MARK}%s\\n' {len(wanted)}\n" + re.sub(r"\bREF\b", ref, command) + "\n"
+            wanted.append((str(block), command, expected))
+    return script, wanted
+
+
+def _bash(script: str, checkout: Checkout, folder: Path) -> str:
+    """What a script printed, both streams in one."""
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=checkout.stack.folder,
+        env=checkout.variables(folder) | {"HOME": os.environ.get("HOME", "/")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"{script}\nended with {done.returncode}:\n{done.stdout}"
+    return done.stdout.replace("\r\n", "\n")

@@ -1,0 +1,205 @@
+"""Where archives are kept: S3 as moto has it, the sandbox's Cloud Storage, and this machine."""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+import requests
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from moto.server import ThreadedMotoServer
+
+from accel.contract.targets import read_one
+from jobs import google
+from jobs.code import store, tree
+from jobs.code.archive import Archive, pack
+from jobs.code.inside import s3 as fetching
+from jobs.errors import BadInput, CloudRefused
+from tests.jobs.batch_target import BATCH
+from tests.jobs.code.projects import project, ran
+from tests.support.google_fake import Fake
+from tests.support.google_fake import fake as fake
+from tests.support.serving import QuietServer
+
+KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return pack(tree.read(project(tmp_path / "p", {"hello.py": "print('hello')", "data": os.urandom(300_000)})))
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def test_s3_has_it_once(endpoint: str, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3 = boto3.client("s3", region_name="us-east-1")
+    bucket = f"code-{archive.digest[:12]}"
+    s3.create_bucket(Bucket=bucket)
+    kept = store.S3("us-east-1", bucket)
+    assert kept.put(archive) is True
+    first = s3.head_object(Bucket=bucket, Key=archive.name)
+    assert kept.put(archive) is False
+    assert s3.head_object(Bucket=bucket, Key=archive.name)["LastModified"] == first["LastModified"]
+    done = ran(kept.source(archive), archive, "python3", "hello.py", scheme="s3", AWS_ENDPOINT_URL=endpoint, **KEYS)
+    assert done.stdout == "hello\n", done.stderr
+    later = datetime.now(UTC) + timedelta(days=2)
+    monkeypatch.setattr(store, "_moment", lambda answer: later)
+    assert kept.put(archive) is True, "what a bucket may soon forget is sent again"
+
+
+def test_s3_of_two_clients_at_once(endpoint: str, archive: Archive) -> None:
+    bucket = f"both-{archive.digest[:12]}"
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket=bucket)
+    other = tuple(store.S3("us-east-1", bucket) for _ in range(4))
+    made: list[bool] = []
+    data = store._whole(archive)
+
+    def put(one: store.S3) -> None:
+        made.append(one.put(replace(archive, data=io.BytesIO(data))))
+
+    threads = [threading.Thread(target=put, args=(one,)) for one in other]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4 and True in made
+    assert s3.get_object(Bucket=bucket, Key=archive.name)["Body"].read() == data
+
+
+def test_s3_without_a_bucket(endpoint: str, archive: Archive) -> None:
+    with pytest.raises(CloudRefused, match="NoSuchBucket"):
+        store.S3("us-east-1", "never-made").put(archive)
+
+
+@pytest.mark.parametrize("token", ["", "session/token+="])
+def test_requests_are_signed_as_botocore_signs_them(token: str) -> None:
+    url = "https://code-1.s3.eu-west-1.amazonaws.com/accel-jobs/code/0f3c.tar.gz"
+    keys = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "secret/key", "Token": token}
+    ours = fetching.signed(url, "eu-west-1", keys, "20260131T235959Z")
+    request = AWSRequest("GET", url)
+    auth = S3SigV4Auth(Credentials("AKIDEXAMPLE", "secret/key", token or None), "s3", "eu-west-1")
+    request.context["timestamp"] = "20260131T235959Z"
+    request.headers["X-Amz-Date"] = "20260131T235959Z"
+    if token:
+        request.headers["X-Amz-Security-Token"] = token
+    request.headers["X-Amz-Content-SHA256"] = hashlib.sha256().hexdigest()
+    text = auth.string_to_sign(request, auth.canonical_request(request))
+    signature = auth.signature(text, request)
+    assert ours["host"] == urlsplit(url).netloc
+    assert ours["Authorization"].endswith(f"Signature={signature}")
+
+
+def test_the_role_s_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the variables may be of another account, and their endpoint another store."""
+    asked: list[Any] = []
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "theirs")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio.local")
+
+    class Opener:
+        def open(self, url: str, timeout: float) -> Any:
+            assert url == "http://169.254.170.2/v2/credentials/1"
+            return io.BytesIO(b'{"AccessKeyId": "role", "SecretAccessKey": "s", "Token": "t"}')
+
+    monkeypatch.setattr(fetching, "build_opener", lambda *handlers: Opener())
+    monkeypatch.setattr(fetching, "urlopen", lambda request, timeout: asked.append(request))
+    for region, host in (
+        ("eu-west-1", "b.s3.eu-west-1.amazonaws.com"),
+        ("cn-north-1", "b.s3.cn-north-1.amazonaws.com.cn"),
+    ):
+        fetching.opened(f"s3://{region}/b/accel-jobs/code/x.tar.gz")
+        request = asked.pop()
+        assert request.full_url == f"https://{host}/accel-jobs/code/x.tar.gz"
+        assert "Credential=role/" in request.get_header("Authorization")
+        assert request.get_header("X-amz-security-token") == "t"
+
+
+def test_without_a_role(archive: Archive) -> None:
+    line = "import jobs.code.inside.s3 as s3; s3.opened('s3://r/b/k')"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, env=env, check=False)
+    assert "OSError: the container has no role" in done.stderr
+
+
+def test_cloud_storage_has_it_once(fake: Fake, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = f"{fake.url}/storage.googleapis.com/"
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", f"{root}storage/v1/")
+    fake.call("POST", "storage.googleapis.com/storage/v1/b", {"name": "code"}, project="accel-sandbox")
+    kept = store.CloudStorage("code")
+    assert kept.put(archive) is True
+    about = f"storage.googleapis.com/storage/v1/b/code/o/{google.part(archive.name)}"
+    first = fake.call("GET", about)
+    assert kept.put(archive) is False
+    assert fake.call("GET", about)["generation"] == first["generation"]
+    env = {"ACCEL_STORAGE_ROOT": root, "GOOGLE_OAUTH_ACCESS_TOKEN": fake.token}
+    done = ran(kept.source(archive), archive, "python3", "hello.py", scheme="gs", **env)
+    assert done.stdout == "hello\n", done.stderr
+    monkeypatch.setattr(store, "FRESH_S", -1)
+    assert kept.put(archive) is True, "what a bucket may soon forget is sent again"
+    assert fake.call("GET", about)["generation"] != first["generation"]
+
+
+def test_the_metadata_server_speaks_for_the_account(fake: Fake, archive: Archive) -> None:
+    class Metadata(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.headers["Metadata-Flavor"] == "Google"
+            assert self.path == "/computeMetadata/v1/instance/service-accounts/default/token"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"access_token": "%s", "expires_in": 3599}' % fake.token.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = QuietServer(("127.0.0.1", 0), Metadata)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    root = f"{fake.url}/storage.googleapis.com/"
+    fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "other"}, project="accel-sandbox")
+    url = f"{root}upload/storage/v1/b/other/o?uploadType=media&name={archive.name}"
+    head = {"Authorization": f"Bearer {fake.token}"}
+    assert requests.post(url, data=store._whole(archive), headers=head, timeout=30).ok
+    host = f"127.0.0.1:{server.server_address[1]}"
+    env = {"ACCEL_STORAGE_ROOT": root, "GCE_METADATA_HOST": host, "http_proxy": "http://127.0.0.1:9"}
+    env["no_proxy"] = "127.0.0.1"
+    source = store.CloudStorage("other").source(archive)
+    assert ran(source, archive, "python3", "hello.py", scheme="gs", **env).stdout == "hello\n"
+    server.shutdown()
+    server.server_close()
+
+
+def test_this_machine(tmp_path: Path, archive: Archive) -> None:
+    kept = store.Folder(tmp_path / "kept")
+    assert [kept.put(archive), kept.put(archive)] == [True, False]
+    assert ran(kept.source(archive), archive, "python3", "hello.py").stdout == "hello\n"
+
+
+def test_targets_without_a_bucket() -> None:
+    with pytest.raises(BadInput, match="--code: target gpu has no bucket for code") as fault:
+        store.of_target("gpu", read_one(BATCH))
+    assert "aws" in str(fault.value.hint)
+    assert store.of_target("gpu", read_one({**BATCH, "code_bucket": "b"})) == store.S3("us-east-1", "b")
