@@ -87,7 +87,7 @@ def test_google_refuses(tmp_path: Path, fake: Fake, provider: dict[str, str], se
     dice = random.Random(seed)
     values = environment("sandbox", cloud="gcp")
     # Without a cluster: there is no Kubernetes beside the fake.
-    gone = ("cluster", "pools", "workloads")
+    gone = ("cluster", "pools", "workloads", "accounts")
     values["gcp"] = {key: value for key, value in values["gcp"].items() if key not in gone}
     stack = Stack(tmp_path / "stack", Sandbox(fake.home, provider), drawn(dice, values, GOOGLE_PARTS), stack="refused")
     method = dice.choice(GOOGLE)
