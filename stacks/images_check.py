@@ -8,7 +8,7 @@ import click
 from jobs.cli.settings import Settings
 
 from .cli import StackVerb
-from .images_gpus import ACCELERATORS, DRIVER, Numbers, Place, dotted, places
+from .images_gpus import ACCELERATORS, DRIVER, Numbers, Place, places
 
 if TYPE_CHECKING:
     from accel.catalog.cuda import Version
@@ -44,7 +44,7 @@ def check_image(
     The CUDA version is what the image's labels and variables tell in its registry (none is asked where --cuda tells
     it), else its name. Exits with 2 where it cannot run; with --strict, where it runs in part.
     """
-    from accel.catalog.cuda import shown
+    from accel.catalog.cuda import dotted, shown
     from accel.rules import image_cuda
     from jobs.cli.output import show
     from jobs.errors import BadInputs

@@ -10,7 +10,7 @@ import click
 from jobs.cli.settings import Settings
 
 from .cli import StackVerb
-from .images_gpus import ACCELERATORS, DRIVER, Place, dotted, places
+from .images_gpus import ACCELERATORS, DRIVER, Place, places
 
 if TYPE_CHECKING:
     from accel.catalog.accelerators import Accelerator
@@ -76,13 +76,13 @@ def _base(kind: "Accelerator", place: Place) -> "Base":
 
     found = cuda.base(kind, place.driver)
     if found is None:
-        driver = f" and driver {dotted(place.driver)}" if place.driver else ""
+        driver = f" and driver {cuda.dotted(place.driver)}" if place.driver else ""
         raise BadInput(f"{place.name}: there is no base image for {kind.name}{driver}", "pin a newer machine image")
     return found
 
 
 def _about(base: "Base") -> Iterator[str]:
-    from accel.catalog.cuda import releases, shown
+    from accel.catalog.cuda import dotted, releases, shown
 
     release = releases()[base.cuda]
     yield f"# CUDA {shown(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"

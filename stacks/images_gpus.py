@@ -89,8 +89,3 @@ def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], V
         image = lock.find(types[name], section.region) if name in types else None
         driver = version(image.nvidia_driver) if image and image.nvidia_driver != UNKNOWN else None
         yield name, tuple(each for each in gpus if each and accelerators()[each].is_nvidia_gpu), driver
-
-
-def dotted(driver: "Version") -> str:
-    """A driver's version as NVIDIA writes it: 580.95.05."""
-    return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])

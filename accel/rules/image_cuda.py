@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from accel.catalog import cuda as catalogue
 from accel.catalog.accelerators import Accelerator
-from accel.catalog.cuda import Version, shown
+from accel.catalog.cuda import Version, dotted, shown
 from accel.rules import gcp_gpus
 from accel.rules.finding import Finding, Rule
 
@@ -92,12 +92,12 @@ def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> lis
     release = catalogue.release(cuda)
     if driver is None or release is None or driver >= release.driver:
         return []
-    of = f'is "{name}", of CUDA {shown(cuda)}, and the machines\' driver is {_dotted(driver)}'
+    of = f'is "{name}", of CUDA {shown(cuda)}, and the machines\' driver is {dotted(driver)}'
     if driver < release.least_driver:
-        fix = f"use an image of an older CUDA, or machines with driver {_dotted(release.least_driver)} or later"
-        return [DRIVER.finding(field, f"{of}; it wants {_dotted(release.least_driver)}", fix)]
-    fix = f"use driver {_dotted(release.driver)} or later where kernels are compiled at run time (PTX, Triton)"
-    return [MINOR.finding(field, f"{of}; its own is {_dotted(release.driver)}", fix)]
+        fix = f"use an image of an older CUDA, or machines with driver {dotted(release.least_driver)} or later"
+        return [DRIVER.finding(field, f"{of}; it wants {dotted(release.least_driver)}", fix)]
+    fix = f"use driver {dotted(release.driver)} or later where kernels are compiled at run time (PTX, Triton)"
+    return [MINOR.finding(field, f"{of}; its own is {dotted(release.driver)}", fix)]
 
 
 def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
@@ -105,12 +105,7 @@ def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
         known = catalogue.architecture(kind)
         release = catalogue.releases().get(known.first) if known else None
         if release and driver < release.driver:
-            message = f"is {each}, and the machines' driver {_dotted(driver)} is older than it"
-            fix = f"use machines with driver {_dotted(release.driver)} or later"
+            message = f"is {each}, and the machines' driver {dotted(driver)} is older than it"
+            fix = f"use machines with driver {dotted(release.driver)} or later"
             return [GPU_DRIVER.finding("accelerator", message, fix)]
     return []
-
-
-def _dotted(driver: Version) -> str:
-    # NVIDIA writes two digits in the last places: 570.26, 580.65.06.
-    return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])

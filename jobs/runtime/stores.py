@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
-from .writing import MANIFEST, flush_folder, write
+from .writing import MANIFEST, flush, write
 
 WRITING, GOING = ".writing-", ".deleting-"
 UPLOADS = 4
@@ -63,9 +63,9 @@ class Folder:
         """Makes it complete, whose files are on the disk."""
         write(folder / MANIFEST, manifest)
         for root, _, _ in os.walk(str(folder)):
-            flush_folder(Path(root))
+            flush(Path(root))
         folder.rename(self.path / name)
-        flush_folder(self.path)
+        flush(self.path)
 
     def manifest(self, name: str) -> bytes | None:
         """None where it has none."""

@@ -138,7 +138,7 @@ class Writing:
                 raise ValueError(f"{name}: is a link; a checkpoint holds files")
             checked(name)
             if name not in self._files:
-                working.append(self._pool.submit(_flush, path))
+                working.append(self._pool.submit(flush, path))
                 self._files[name] = read(path, self._pool, PIECE)
         for each in working:
             each.result()
@@ -187,9 +187,9 @@ def write(path: Path, data: bytes) -> None:
         os.close(file)
 
 
-def flush_folder(folder: Path) -> None:
-    """Names of files are on the disk only after this: else a power cut can undo a rename."""
-    file = os.open(str(folder), os.O_RDONLY)
+def flush(path: Path) -> None:
+    """A file is on the disk, or the names of a folder's files: else a power cut can undo a rename."""
+    file = os.open(str(path), os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
@@ -211,14 +211,6 @@ def _piece(file: int, start: int, size: int) -> bytes:
         digest.update(part)
         start += len(part)
     return digest.digest()
-
-
-def _flush(path: Path) -> None:
-    file = os.open(str(path), os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _joined(digests: list[bytes]) -> str:

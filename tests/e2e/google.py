@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from sandbox.environment import environment, project
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
+from tests.support.project import Stack, put
+from tests.support.project import environment as environment_of
 
 from .conftest import Shell
 
@@ -27,6 +29,18 @@ def started(factory: pytest.TempPathFactory, name: str) -> Iterator[Sandbox]:
     start(home, ("cloud", "google", "plugins"))
     yield Sandbox(home, environment(home))
     stop(home)
+
+
+def on_both(google: Sandbox, factory: pytest.TempPathFactory, name: str, queues: Mapping[str, Any]) -> Iterator[Stack]:
+    """For a fixture: AWS Batch with these queues, Google Batch and GKE, in one environment, with targets.json."""
+    values = put("aws.queues", dict(queues), environment_of("sandbox"))
+    whole = environment_of("sandbox", cloud="gcp")["gcp"]
+    wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
+    gcp = {key: whole[key] for key in wanted}
+    stack = Stack(factory.mktemp(name), google, {**values, "gcp": gcp}, stack=name)
+    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    yield stack
+    stack.destroy()
 
 
 def shell_on(sandbox: Sandbox, targets: Path, folder: Path) -> Shell:

@@ -20,10 +20,10 @@ from jobs.keys import drawn
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
-from tests.support.project import Stack, environment, put
+from tests.support.project import Stack
 
 from .conftest import Shell
-from .google import PROJECT, caller, shell_on, status
+from .google import PROJECT, caller, on_both, shell_on, status
 from .test_queues import QUEUES, control
 
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -73,15 +73,7 @@ tell("done")
 
 @pytest.fixture(scope="module")
 def deployed(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """AWS Batch, Google Batch and GKE, in one environment."""
-    values = put("aws.queues", {name: QUEUES[name] for name in ("spot", "steady")}, environment("sandbox"))
-    whole = environment("sandbox", cloud="gcp")["gcp"]
-    wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
-    gcp = {name: whole[name] for name in wanted}
-    stack = Stack(tmp_path_factory.mktemp("deadline"), google, {**values, "gcp": gcp}, stack="deadline")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
-    yield stack
-    stack.destroy()
+    yield from on_both(google, tmp_path_factory, "deadline", {name: QUEUES[name] for name in ("spot", "steady")})
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The same program on three platforms, each of which takes its machine away once: it saves, is tried again, resumes and
 ends; `watch` and the page about the job tell of both attempts."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +13,11 @@ from sandbox.kubernetes.client import Cluster
 from tests.support.drifted import control
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
-from tests.support.project import Stack, environment, put
+from tests.support.project import Stack
 from tests.support.resuming import command
 
 from .conftest import Shell
-from .google import PROJECT, caller, shell_on, status
+from .google import PROJECT, caller, on_both, shell_on, status
 from .test_queues import QUEUES
 
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -26,15 +25,7 @@ PODS = "/api/v1/namespaces/jobs/pods"
 
 @pytest.fixture(scope="module")
 def deployed(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """AWS Batch, Google Batch and GKE, in one environment."""
-    values = put("aws.queues", {"spot": QUEUES["spot"]}, environment("sandbox"))
-    whole = environment("sandbox", cloud="gcp")["gcp"]
-    wanted = ("project", "region", "network", "batch", "accounts", "cluster", "pools", "workloads")
-    gcp = {name: whole[name] for name in wanted}
-    stack = Stack(tmp_path_factory.mktemp("reclaims"), google, {**values, "gcp": gcp}, stack="reclaims")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
-    yield stack
-    stack.destroy()
+    yield from on_both(google, tmp_path_factory, "reclaims", {"spot": QUEUES["spot"]})
 
 
 @pytest.fixture

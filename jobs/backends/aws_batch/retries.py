@@ -8,14 +8,12 @@ Source: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
 from typing import Any
 
 from accel.rules.aws_retries import INFRASTRUCTURE, MAX_RETRY_RULES
+from accel.rules.exits import CANNOT_RUN
 
 DEFAULT_ATTEMPTS = 3
 """Of a definition of the job's own. Lost hosts and failed pulls cost no result, so two more are worth it."""
 
-# By POSIX, a shell that could not run the command, or not find it, exits so: another attempt ends in the same way.
-# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
-NOT_EXECUTABLE = {"action": "EXIT", "onExitCode": "126"}
-NOT_FOUND = {"action": "EXIT", "onExitCode": "127"}
+NOT_EXECUTABLE, NOT_FOUND = ({"action": "EXIT", "onExitCode": str(code)} for code in CANNOT_RUN)
 
 NOT_PULLED = {"action": "RETRY", "onReason": "CannotPullContainer*"}
 """What others write beside "Task failed to start", of which a failed pull is one."""

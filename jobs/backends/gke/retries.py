@@ -23,10 +23,6 @@ from .marks import CONTAINER
 
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
-# By POSIX, a shell that could not run the command, or not find it, exits so: another attempt ends in the same way.
-# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
-CANNOT_RUN = [126, 127]
-
 
 def lost_exits(timed: bool) -> list[int]:
     """Exit codes of a lost pod, `timed` where it ends after some time."""
@@ -43,7 +39,7 @@ def of_job(
     if lost and not failures:
         rules.append(_exits(final, "NotIn", [0]))
     elif limit:
-        rules.append(_exits(final, "In", CANNOT_RUN))
+        rules.append(_exits(final, "In", list(exits.CANNOT_RUN)))
     return {
         "backoffLimitPerIndex" if array else "backoffLimit": limit,
         "podFailurePolicy": {"rules": rules},

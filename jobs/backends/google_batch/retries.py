@@ -16,15 +16,12 @@ with an exit code which says so (accel/rules/exits.py), unless the job file has 
 
 from typing import Any
 
+from accel.rules.exits import CANNOT_RUN
 from accel.rules.google_batch import LOST, OUT_OF_TIME, lifecycle
 
 from ...blocks_google import GoogleBatch
 from ...job import Job
 from ..vms.asked import LOST_RETRIES
-
-# By POSIX, a shell that could not run the command, or not find it, exits so; docker run does too.
-# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
-CANNOT_RUN = (126, 127)
 
 
 def lost_retries(job: Job) -> int | None:
