@@ -14,8 +14,6 @@ import pytest
 
 from accel.catalog.xids import cordoning, xids
 from accel.rules import exits
-from jobs.backends.gke.retries import CANNOT_RUN as GKE_FINAL
-from jobs.backends.google_batch.retries import CANNOT_RUN as BATCH_FINAL
 from jobs.runtime import gpus_xids, health, lines, stop
 from jobs.runtime.gpus import Source, Unreadable
 from jobs.runtime.gpus_nvml import Nvml
@@ -148,7 +146,7 @@ def test_a_driver_that_hangs_is_given_up() -> None:
 
 def test_backends_know_the_codes_and_make_none_of_them_final() -> None:
     assert (health.BAD_NODE, stop.STOPPED) == (exits.BAD_NODE, exits.STOPPED)
-    assert not {0, *GKE_FINAL, *BATCH_FINAL} & set(exits.LOST)
+    assert not {0, *exits.CANNOT_RUN} & set(exits.LOST)
 
 
 @needs_compiler
