@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import sweep_tasks
 from ..backend import JobRef, Phase, Request, Status
+from ..supervisor import tried_again
 from ..tasks import TaskStatus
 
 
@@ -36,7 +37,7 @@ def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
     except FileNotFoundError:
         told = {"phase": "starting"}
     phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
-    if phase is Phase.FAILED and not job.phase.ended and reason != "timeout" and attempts <= retries:
+    if phase is Phase.FAILED and not job.phase.ended and tried_again(told, attempts, retries):
         phase = Phase.QUEUED  # the supervisor begins the next attempt
     elif job.phase.ended and not phase.ended:
         phase, reason = Phase.FAILED, job.reason  # its runner was killed

@@ -204,7 +204,8 @@ def may_go_on(record: Record) -> bool:
     """Whether another attempt follows the last one, which has an outcome."""
     match record.last.outcome:
         case "failed":
-            return record.count(FAILED) <= record.body["retries"]
+            cannot_run = any(code in exits.CANNOT_RUN for code in record.last.exit_codes.values())
+            return not cannot_run and record.count(FAILED) <= record.body["retries"]
         case "lost":
             return record.count(LOST) <= record.body["lost_retries"]
         case "no-capacity" | "expired":

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import LocalTarget
+from accel.rules.exits import CANNOT_RUN
 from jobs import keys, machine
 from jobs.backend import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
 from jobs.backends import local
@@ -256,6 +257,14 @@ def test_retries_in_order(backend: LocalBackend) -> None:
 def test_retries_run_out(backend: LocalBackend) -> None:
     status = ended(backend, backend.submit(request(backend, command=["false"], retries=2)))
     assert (status.phase, status.attempts, status.exit_code) == (Phase.FAILED, 3, 1)
+
+
+@pytest.mark.parametrize("script", ["exec no-such-program", "exec /"])
+def test_a_command_that_cannot_be_run_is_not_tried_again(backend: LocalBackend, script: str) -> None:
+    ref = backend.submit(request(backend, command=[*SHELL, script], retries=3))
+    status = ended(backend, ref)
+    assert (status.phase, status.attempts) == (Phase.FAILED, 1)
+    assert status.exit_code in CANNOT_RUN
 
 
 def test_a_timeout_is_not_tried_again(backend: LocalBackend) -> None:

@@ -82,8 +82,8 @@ BACKENDS = {
     "gke": Kind(Gke.of, on_gke),
     "gke-array": Kind(Gke.of_array, on_gke, kept=False),
     "gke-jobset": Kind(JobSet.of, on_gke, final=(), kept=False),
-    "gce": Kind(Machines.of_gce, on_machines, final=()),
-    "tpu-vm": Kind(Machines.of_tpus, on_machines, final=()),
+    "gce": Kind(Machines.of_gce, on_machines),
+    "tpu-vm": Kind(Machines.of_tpus, on_machines),
 }
 
 
