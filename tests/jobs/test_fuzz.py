@@ -38,6 +38,47 @@ mounts:
 timeout_s: 10m
 tasks: 4
 """
+DRAWN = """\
+name: tune
+image: local/examples
+command: [python, train.py]
+spot: prefer
+deadline: 12h
+work_s: 7h
+changeover_s: 20m
+lost_retries: 3
+sweep:
+  random:
+    LEARNING_RATE: {log: [1e-4, 1e-1]}
+    LAYERS: {int: [1, 8]}
+    DROPOUT: {uniform: [0, 0.5]}
+    KIND: {choice: [a, "b", 3]}
+  count: 20
+  seed: 7
+  objective: {metric: accuracy, best: max}
+  shell: false
+"""
+GRID = """\
+name: grid
+image: local/examples
+command: [python, train.py]
+tasks: 4
+parallelism: 2
+sweep:
+  grid:
+    LEARNING_RATE: [0.1, 1e-2]
+    BATCH_SIZE: [&b 32, 64]
+"""
+LIST = """\
+name: list
+image: local/examples
+command: [python, train.py]
+sweep:
+  list:
+  - {RATE: 0.10, KIND: "no"}
+  - {RATE: 1e-3, KIND: rbf}
+"""
+FILES = (FILE, DRAWN, GRID, LIST)
 PIECES = [
     "\t",
     "\0",
@@ -103,8 +144,8 @@ PIECES = [
 
 
 def mutated(rng: random.Random) -> bytes:
-    data = bytearray(FILE.encode())
-    for _ in range(rng.randint(1, 6)):
+    data = bytearray(rng.choice(FILES).encode())
+    for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
         at = rng.randrange(len(data) + 1)
         match rng.randrange(7):
             case 0:
@@ -159,6 +200,11 @@ def apart() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+@pytest.mark.parametrize("text", FILES)
+def test_what_is_mutated_can_be_read(text: str) -> None:
+    assert document.parse(text.encode(), "f.yaml").job().command[0] == "python"
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_mutated_files(apart: ProcessPoolExecutor, seed: int) -> None:
     read, slowest, largest = apart.submit(read_mutated, seed).result()
@@ -190,6 +236,12 @@ LARGE = {
     "base 60": "name: a\ncpus: 1" + ":01" * 300_000,
     "spaces": " " * 1_000_000,
     "unknown names": "name: a\n" + "".join(f"cpu{'s' * 50}{n}: 1\n" for n in range(1500)),
+    "values of a sweep": "name: a\nsweep: {grid: {A: [" + "1," * 400_000 + "]}}",
+    "axes of a sweep": "name: a\nsweep: {grid: {" + "".join(f"A{n}: [1, 2], " for n in range(50_000)) + "}}",
+    "rows of a sweep": "name: a\nsweep: {list: [" + "{A: 1}, " * 100_000 + "]}",
+    "draws of a sweep": "name: a\nsweep: {count: 100000, random: {"
+    + "".join(f"A{n}: {{log: [1e-300, 1e300]}}, " for n in range(20_000))
+    + "}}",
     "bad names": "name: a\nenv:\n" + "".join(f"  {n}-x: 1\n" for n in range(10_000)),
 }
 
