@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.soak import sampled
 from tests.support.wheel import run as installed_run
 
 from .conftest import Shell
@@ -102,7 +103,7 @@ runs = submit_many([hello.but(name=f"twice-{number}") for number in range(8)], t
 wait(runs, 240)
 print(json.dumps([str(run) for run in runs]))
 """
-PROGRAMS = pytest.mark.parametrize("program", [PLAIN, IN_A_LOOP], ids=["plain", "in-a-loop"])
+PROGRAMS = pytest.mark.parametrize("program", sampled([PLAIN, IN_A_LOOP], [IN_A_LOOP]), ids=["plain", "in-a-loop"])
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.soak import sampled
 
 from .conftest import Shell
 from .google import shell_on, started
@@ -99,7 +100,7 @@ def its_failed_tasks_run_the_same_code(shell: Shell, project: Project, to: str, 
     ]
 
 
-@pytest.mark.parametrize("to", ["local", "gpu"])
+@pytest.mark.parametrize("to", sampled(["local", "gpu"], ["gpu"]))
 def test_on_this_machine_and_on_aws_batch(shell: Shell, project: Project, to: str, tmp_path: Path) -> None:
     goes_round(shell, project, to, tmp_path)
     its_failed_tasks_run_the_same_code(shell, project, to, tmp_path)
@@ -137,7 +138,7 @@ def on_google(google_cloud: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
     stack.destroy()
 
 
-@pytest.mark.parametrize("to", ["batch", "vertex", "vm"])
+@pytest.mark.parametrize("to", sampled(["batch", "vertex", "vm"], ["batch"]))
 def test_on_google_cloud(on_google: Stack, google_cloud: Sandbox, project: Project, to: str, tmp_path: Path) -> None:
     shell = shell_on(google_cloud, on_google.folder / "targets.json", tmp_path)
     goes_round(shell, project, to, tmp_path)

@@ -21,6 +21,7 @@ from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.project import Stack
+from tests.support.soak import sampled
 
 from .conftest import Shell
 from .google import PROJECT, caller, on_both, shell_on, status
@@ -130,7 +131,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("target", sampled(TARGETS, ["batch"]))
 def test_a_reclaimed_job_is_moved_in_time_and_resumes(
     target: str, shell: Shell, google: Sandbox, job: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 from tests.support.sought import sought
 from tests.support.sweeping import sweep
 
@@ -218,6 +219,7 @@ def test_a_job_waits_for_quota_until_another_ends(submit: Any, shell: Shell, tmp
     shell.jobs("wait", first, second)
 
 
+@soak_only
 def test_a_reclaimed_spot_node_restarts_the_job_which_resumes(
     submit: Any, shell: Shell, cluster: Cluster, tmp_path: Path
 ) -> None:

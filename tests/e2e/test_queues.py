@@ -16,7 +16,7 @@ import yaml
 from sandbox.environment import project
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, soak_only
 
 from .conftest import Shell
 
@@ -95,6 +95,7 @@ def arn(queues: Stack, queue: str) -> str:
     return json.loads((queues.folder / "targets.json").read_text())[queue]["queue_arn"]
 
 
+@soak_only
 def test_a_fair_share_queue_takes_jobs_that_name_their_share(
     shell: Shell, queues: Stack, sandbox: Sandbox, job: Callable[..., str]
 ) -> None:

@@ -12,6 +12,7 @@ from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
+from tests.support.soak import sampled
 
 from .conftest import Shell
 from .google import shell_on, started, status
@@ -74,7 +75,7 @@ KEPT = {"vm": ("batch", "vertex"), "batch": ("vms", "vertex"), "vertex": ("vms",
 """The sections that stay when that of a target goes."""
 
 
-@pytest.mark.parametrize("target", JOBS)
+@pytest.mark.parametrize("target", sampled(JOBS, ["vm"]))
 def test_a_ground_that_goes(target: str, ground: Stack, running: Callable[..., str], shell: Shell) -> None:
     ground.write_environment(sections(*KEPT[target]))
     code, idle = report(ground, "--fail-on", "kills-jobs")

@@ -13,7 +13,7 @@ from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
-from tests.support.soak import soak_only
+from tests.support.soak import sampled
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
@@ -125,9 +125,7 @@ def left(google: Call) -> list[str]:
     return found + [each["name"] for each in templates]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in ("v4-16", "v6e-8") else pytest.param(kind, marks=soak_only) for kind in ZONES]
-)
+@pytest.mark.parametrize("kind", sampled(ZONES, ["v4-16"]))
 def test_each_generation_from_its_queue_to_nothing_left(
     kind: str, shell: Shell, submit: Callable[..., str], google: Call
 ) -> None:

@@ -12,6 +12,7 @@ from sandbox.environment import project
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.soak import soak_only
 
 from .conftest import Shell
 
@@ -37,6 +38,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         stop(home, wipe=True)
 
 
+@soak_only
 def test_jax_computes_on_a_slice(shell: Shell) -> None:
     ref = shell.jobs("submit", "examples/jobs/tpu-smoke-jax.yaml", "--to", "tpu", "--wait", "-o", "id")
     status = json.loads(shell.jobs("get", ref, "-o", "json"))

@@ -13,6 +13,7 @@ from sandbox.environment import project
 from tests.support import commands
 from tests.support.engine import Result, Sandbox
 from tests.support.project import KEY, Stack, put
+from tests.support.soak import soak_only
 
 REGION = "ap-northeast-1"
 BATCH = "aws:batch/"
@@ -215,6 +216,7 @@ def test_nothing_is_made_again(tmp_path: Path, sandbox: Sandbox, by_hand: None) 
     stack.destroy()
 
 
+@soak_only
 def test_what_would_be_made_again_is_refused(tmp_path: Path, sandbox: Sandbox, by_hand: None) -> None:
     """The import protects what it took over, until the first update that succeeds."""
     before = names(sandbox)

@@ -13,7 +13,7 @@ from tests.support.drifted import control
 from tests.support.engine import Sandbox
 from tests.support.google_fake import Fake
 from tests.support.project import Stack, environment, put
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 
@@ -82,6 +82,7 @@ def test_aws_refuses(tmp_path: Path, sandbox: Sandbox, seed: int) -> None:
     stack.destroy()
 
 
+@soak_only
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_google_refuses(tmp_path: Path, fake: Fake, provider: dict[str, str], seed: int) -> None:
     dice = random.Random(seed)

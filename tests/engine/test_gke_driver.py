@@ -11,6 +11,7 @@ from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Engine, Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake
 from tests.support.kubernetes import until
+from tests.support.soak import soak_only
 
 ZONE, CLUSTERS = "us-central1-a", f"{CONTAINER}/us-central1-a/clusters"
 SUBNETS = f"{COMPUTE}/regions/us-central1/subnetworks"
@@ -64,6 +65,7 @@ def node_of(cluster: Cluster) -> dict[str, Any] | None:
     return None
 
 
+@soak_only
 def test_a_driver_that_does_not_come_fails_the_update(google: Sandbox, bare_node: Cluster, tmp_path: Path) -> None:
     told = json.loads((google.home / "kubernetes.json").read_text())
     where = {"server": told["url"], "certificate-authority-data": told["ca"]}

@@ -7,6 +7,7 @@ from typing import Any
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 # What stands for nvidia-smi: it is scheduled only where the node offers a GPU.
 PROBE = {"image": "local/examples", "command": ["python", "-c", "print('a GPU')"], "timeout_s": 60}
@@ -24,6 +25,7 @@ def layer(name: str) -> dict[str, Any]:
     return values
 
 
+@soak_only
 def test_three_layers(google: Sandbox, tmp_path: Path) -> None:
     stacks = [Stack(tmp_path / name, google, layer(name), stack=name) for name in LAYERS]
     network, cluster, workloads = (stack.up().outputs for stack in stacks)

@@ -7,6 +7,7 @@ from typing import Any
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 PLACE = "/api/v1/namespaces/kube-system/configmaps/accel-provisioning-watchdog"
 DEPLOYMENT = "/apis/apps/v1/namespaces/kube-system/deployments/accel-provisioning-watchdog"
@@ -31,6 +32,7 @@ def queued(found: dict[str, Any]) -> dict[str, Any]:
     return put("gcp.workloads.queueing.provisioning", {"watchdog": {"age_limit_s": 7200}}, found)
 
 
+@soak_only
 def test_the_watchdog_comes_and_goes_with_provisioning(google: Sandbox, tmp_path: Path) -> None:
     stack = Stack(tmp_path / "watched", google, queued(values()), stack="watched")
     stack.up()

@@ -156,6 +156,7 @@ def test_a_workload_policy(engine: Engine, fake: Fake) -> None:
     still(engine)
 
 
+@soak_only
 def test_a_commitment_is_bought_once(engine: Engine, fake: Fake) -> None:
     engine.write(program(reservations={"a100": KEPT}, commitments={"paid": PAID}))
     shown = engine.preview()

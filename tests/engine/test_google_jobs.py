@@ -11,6 +11,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.targets import read_one
 from tests.support.engine import Engine, Result, Step
 from tests.support.google_fake import COMPUTE, Fake, P, engine_on
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -145,6 +146,7 @@ def test_the_ground_of_google_batch(engine: Engine, fake: Fake) -> None:
     assert batch["state"] == "ENABLED", "others may use it"
 
 
+@soak_only
 def test_the_ground_of_vertex(engine: Engine, fake: Fake) -> None:
     given: dict[str, Any] = {
         "CLAIMS": {},
@@ -206,6 +208,7 @@ SECTION = {
 }
 
 
+@soak_only
 def test_the_section_of_an_environment(engine: Engine, fake: Fake) -> None:
     given = {"owner": "ml", "gcp": SECTION}
     text = "from stacks.config import load_environment\nfrom stacks.environment import deploy\n"

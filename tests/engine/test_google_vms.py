@@ -183,6 +183,7 @@ def test_a_gpu_vm_tells_of_its_gpus(engine: Engine, fake: Fake) -> None:
     assert instances(fake) == []
 
 
+@soak_only
 def test_a_notice_of_preemption_reaches_the_training(engine: Engine, fake: Fake, tmp_path: Path) -> None:
     pid, saved = tmp_path / "pid", tmp_path / "saved"
     spec: dict[str, Any] = {

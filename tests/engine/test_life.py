@@ -117,6 +117,7 @@ def test_a_definition_that_no_instance_holds_stops_the_preview(tmp_path: Path, s
     assert "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g5.2xlarge" in said
 
 
+@soak_only
 def test_another_environment_stands_on_the_outputs(tmp_path: Path, sandbox: Sandbox) -> None:
     values = small("us-west-2")
     platform = Stack(tmp_path / "platform", sandbox, values, stack="platform")

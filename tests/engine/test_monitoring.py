@@ -9,6 +9,7 @@ import pytest
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 REGION = "ca-central-1"
 
@@ -47,6 +48,7 @@ def stack(tmp_path: Path, sandbox: Sandbox) -> Stack:
     return Stack(tmp_path / "watched", sandbox, watched(), stack="watched")
 
 
+@soak_only
 def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     before = listing(sandbox, REGION)
     made = stack.up()

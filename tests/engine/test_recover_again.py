@@ -83,6 +83,7 @@ def test_a_state_that_was_cut_off_is_the_one_before_it(tmp_path: Path, sandbox: 
     assert listing(sandbox, REGION) == before
 
 
+@soak_only
 def test_a_creation_that_was_cut_short_within_the_provider(tmp_path: Path, sandbox: Sandbox) -> None:
     """The group is there, and the rule with which EC2 makes it, which its provider had still to take back."""
     more = """

@@ -180,6 +180,7 @@ def test_replaced_under_a_running_job_where_raw_resources_fail(
     raw.destroy()
 
 
+@soak_only
 def test_jobs_are_terminated_where_the_config_says_so(stack: Stack, batch: Any) -> None:
     job = submit(batch, stack, 600)
     stack.write_environment(put("aws.environments.on-demand.drain", {"jobs": "terminate"}, other(stack)))

@@ -14,6 +14,7 @@ from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 REGION = "eu-north-1"
 ZONES = [f"{REGION}a", f"{REGION}b"]
@@ -67,6 +68,7 @@ def job_file(stack: Stack, name: str, *command: str, **fields: Any) -> str:
 SMALL: dict[str, Any] = {"nodes": 2, "cpus": 4, "memory_mib": 4000, "accelerator": {"count": 8}}
 
 
+@soak_only
 def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     before = listing(sandbox, REGION)
     made = stack.up()

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.soak import soak_only
+
 IN_USE = "Cannot delete, found existing JobQueue relationship"
 ALLOW = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}]}'
 ON_DEMAND_G, SPOT_G = "L-DB2E81BA", "L-3819A6DF"
@@ -38,6 +40,7 @@ def reason(aws: Any, job: str) -> str:
     return shown["statusReason"]
 
 
+@soak_only
 def test_an_environment_is_held_for_a_while_after_its_queue_let_go(start_aws: Callable[..., Any]) -> None:
     aws = start_aws(SANDBOX_UNLINK_S="600")
     old, new = aws.environment(), aws.environment()

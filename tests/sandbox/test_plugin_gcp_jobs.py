@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.engine import Engine, Sandbox
 from tests.support.google_fake import Fake
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -49,6 +50,7 @@ def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Eng
     engine.destroy(check=False)
 
 
+@soak_only
 def test_what_changes_in_place_and_what_is_given_back(engine: Engine, fake: Fake) -> None:
     made = engine.write(program("a", protected=True)).up().outputs
     field = f"firestore.googleapis.com/v1/{made['database']}/collectionGroups/rows/fields/expires"

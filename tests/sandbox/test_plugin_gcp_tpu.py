@@ -10,6 +10,7 @@ import pytest
 from tests.support.engine import Engine
 from tests.support.google_fake import Fake, P, engine_on
 from tests.support.google_tpus import TPU, ZONE, reach, until
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
 pytestmark = pytest.mark.engine
@@ -38,6 +39,7 @@ def nodes(fake: Fake) -> dict[str, Any]:
     return {each["name"].rpartition("/")[2]: each for each in fake.call("GET", f"{TPU}/nodes")["nodes"]}
 
 
+@soak_only
 def test_a_vm_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> None:
     program = f"""{HEAD}
 net = gcp.compute.Network("net", auto_create_subnetworks=False)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.engine import Engine
 from tests.support.google_fake import COMPUTE, Fake, engine_on
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -51,6 +52,7 @@ def still(engine: Engine, count: int) -> None:
     assert (changed, result.ops()) == ({}, {"same": count})
 
 
+@soak_only
 def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> None:
     assert left(fake) == []
     planned = engine.write(PROGRAM).preview()

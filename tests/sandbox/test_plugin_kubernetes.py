@@ -19,6 +19,7 @@ from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import Refused, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
 from tests.support.kubernetes import kubernetes
+from tests.support.soak import soak_only
 
 pytestmark = pytest.mark.engine
 
@@ -273,6 +274,7 @@ def node(cluster: Cluster) -> Iterator[None]:
     cluster.delete("/api/v1/namespaces/test")
 
 
+@soak_only
 @pytest.mark.usefixtures("node")
 def test_what_is_waited_for(engine: Program, cluster: Cluster) -> None:
     made = engine.write(AWAITED).up()

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.plugins.aws.plugin import KINDS
 from tests.support.engine import Engine, Result, Sandbox
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.engine"]
 pytestmark = pytest.mark.engine
@@ -141,6 +142,7 @@ def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     life.end()
 
 
+@soak_only
 def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
     ecr, dynamodb, ssm, secrets, s3 = map(sandbox.client, ("ecr", "dynamodb", "ssm", "secretsmanager", "s3"))
 
@@ -185,6 +187,7 @@ def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
     life.end()
 
 
+@soak_only
 def test_types_that_watch(engine: Engine, sandbox: Sandbox) -> None:
     events, sns, watch, logs, budgets = map(sandbox.client, ("events", "sns", "cloudwatch", "logs", "budgets"))
 

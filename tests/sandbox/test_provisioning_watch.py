@@ -17,6 +17,7 @@ from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.sandbox.test_manifests import manifests
 from tests.support.kubernetes import kubernetes, until
+from tests.support.soak import soak_only
 
 pytestmark = pytest.mark.engine
 
@@ -153,6 +154,7 @@ def account(cluster: Cluster, folder: Path, ca: str) -> Path:
     return folder
 
 
+@soak_only
 def test_nodes_of_a_pool_that_is_gone_are_asked_for_in_one_that_is_there(watched: Watched) -> None:
     watched.queue(*KEYS)
     watched.submit("gone")

@@ -22,7 +22,7 @@ from tests.support.soak import SOAK
 
 SAVER = Path(__file__).with_name("saver.py")
 fake = google_fake.fake
-KILLS = 200 if SOAK else 10
+KILLS = 200 if SOAK else 6
 SIZE, STEPS = 40_000, 4
 ON_AWS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
 
