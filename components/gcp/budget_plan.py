@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, joined, once
 from ..sdk import gcp
 from .budget_function.plan import PLAN
 
@@ -48,7 +48,7 @@ class BudgetPlan(Component):
             content_type="application/json",
             opts=self.child(depends_on=granted),
         )
-        self.source = joined("gs://", args.bucket, "/", made.name)
+        self.source = once(joined("gs://", args.bucket, "/", made.name), made.id)
         self.finish()
 
 

@@ -15,6 +15,7 @@ from pulumi.output import Unknown
 from accel.contract.schema import OUTPUTS
 from stacks.config import ConfigFaults, load_environment
 from stacks.environment import deploy
+from tests.components.gcp import budget_makers
 from tests.support.environments import ENVIRONMENTS, GKE, STACKS, WATCHED, WORKING
 from tests.support.memory_state import ENDED, Engine, Faults, Run
 from tests.support.soak import SOAK
@@ -155,3 +156,12 @@ def test_a_component_of_which_creates_failed(part: int, name: str, plans: list[l
 def test_what_is_built_of_a_failed_create(document: Any, type: str) -> None:
     """With --continue-on-error every value of it is None, as in a destroy that runs the program."""
     holds(of(document), [[Faults(types=frozenset({type}), goes_on=True)]])
+
+
+def test_a_plan_that_is_not_there_has_no_place() -> None:
+    def program() -> None:
+        pulumi.export("source", budget_makers.plan("one").source)
+
+    faults = Faults(types=frozenset({"gcp:storage/bucketObject:BucketObject"}), goes_on=True)
+    run = Engine(stacks()).up(program, faults)
+    assert run.failed and isinstance((run.outputs or {})["source"], Unknown)
