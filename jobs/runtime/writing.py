@@ -1,6 +1,7 @@
 """Files of a checkpoint as they are written and read: each with its size and digest, hashed beside the disk's work.
 
-A digest is the SHA-256 of the SHA-256s of a file's pieces of 16 MiB, so that several threads can work at one file.
+A digest is the SHA-256 of the SHA-256s of a file's pieces of 4 MiB, so that several threads can work at one file and at
+one write into it. What was written goes to the disk while the rest still comes.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Callable, NamedTuple, cast
 
-PIECE = 16 << 20
+PIECE = 4 << 20
 BUFFER = 1 << 20
 INLINE = 1 << 16
 """Bytes that are hashed faster than another thread is woken."""
+FLUSH = 64 << 20
+"""Bytes after which the disk begins, so that little is left for it at the end."""
 WRITE_MAX = 1 << 30
 """Linux writes at most 2 GiB at once. Source: https://man7.org/linux/man-pages/man2/write.2.html#NOTES"""
 
@@ -30,8 +33,8 @@ class File(NamedTuple):
 
 
 def threads() -> ThreadPoolExecutor:
-    """For hashing; SHA-256 is slower than a fast disk on processors that have no instructions for it."""
-    return ThreadPoolExecutor(min(4, max(2, os.cpu_count() or 2)), "accel-checkpoint")
+    """For hashing, since SHA-256 is slower than a fast disk; and one that waits for the disk."""
+    return ThreadPoolExecutor(1 + min(4, max(2, os.cpu_count() or 2)), "accel-checkpoint")
 
 
 class Digest:
@@ -72,6 +75,9 @@ class Hashed(io.RawIOBase):
         self._file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._digest = Digest(pool)
         self._done = done
+        self._pool = pool
+        self._fresh = 0
+        self._flushing: Future[None] | None = None
 
     def writable(self) -> bool:
         """Always."""
@@ -86,13 +92,24 @@ class Hashed(io.RawIOBase):
         finally:
             for each in working:
                 each.result()
+        self._fresh += len(part)
+        if self._fresh >= FLUSH and (self._flushing is None or self._flushed()):
+            self._fresh = 0
+            self._flushing = self._pool.submit(os.fsync, self._file)
         return len(part)
+
+    def _flushed(self) -> bool:
+        """Whether the disk has what it was given; raises what it said, which it says but once."""
+        assert self._flushing is not None
+        return self._flushing.done() and self._flushing.result() is None
 
     def close(self) -> None:
         """On the disk before it counts."""
         if self.closed:
             return
         try:
+            if self._flushing is not None:
+                self._flushing.result()
             os.fsync(self._file)
             self._done(self._digest.file())
         finally:

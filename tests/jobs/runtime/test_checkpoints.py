@@ -1,5 +1,7 @@
 """Checkpoints in a folder, and of every kind in a bucket; kills are in test_checkpoints_killed.py."""
 
+import contextlib
+import errno
 import json
 import os
 import sys
@@ -62,6 +64,29 @@ def test_files_of_every_size_and_way_have_the_same_digest(tmp_path: Path, monkey
                         file.write(data[at : at + size])
             (folder / "by-path").write_bytes(data)
             assert len(set(into.files().values())) == 1 and len(into.files()) == len(pieces) + 1
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_what_the_disk_says_once_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool) -> None:
+    """The kernel tells a file's error to one fsync only, and that may be the one while the rest is still written."""
+    synced: list[int] = []
+
+    def fsync(file: int) -> None:
+        synced.append(file)
+        if len(synced) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(writing, "FLUSH", 1000 if early else 1 << 30)
+    monkeypatch.setattr(os, "fsync", fsync)
+    with writing.threads() as pool:
+        into = writing.Writing(tmp_path, pool)
+        file = into.open("state")
+        with contextlib.suppress(OSError):  # it may be here already that the disk is heard
+            file.write(bytes(writing.BUFFER * 2))
+        with pytest.raises(OSError, match="Input/output error"):
+            into.files()
+        into.abandon()
+    assert len(synced) <= 2
 
 
 def test_what_seeks_writes_a_stream(tmp_path: Path) -> None:
