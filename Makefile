@@ -59,7 +59,7 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 # The engine and the commands of Kubernetes are made before the tests: none of them waits for a build.
 test: $(STAMP) ## Run every test, the long ones with a sample of their cases
 	@$(BIN)/python -m sandbox.toolchain
-	@$(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m pytest -n 4
 
 soak: $(STAMP) ## Run every test with the full counts
 	@$(BIN)/python -m sandbox.toolchain
