@@ -105,10 +105,29 @@ def composed(call: Call, collection: Collection) -> Json:
     if missing:
         raise Refused(404, f"No such object: {bucket}/{missing[0]}", "notFound")
     data = b"".join(call.world.media[key] for key in keys)
-    made = Call(**{**vars(call), "path": {**call.path, "bucket": bucket}})
-    item = uploaded(made, {"name": name, "componentCount": len(sources)}, data, "application/octet-stream")
+    about = {"name": name, "componentCount": len(sources)}
+    item = uploaded(_into(call, bucket), about, data, "application/octet-stream")
     del item["md5Hash"]
     return item
+
+
+def rewritten(call: Call, collection: Collection) -> Json:
+    """A copy of an object, at once. Source:
+    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/rewrite"""
+    source = f"b/{call.path['sourceBucket']}/o/{_escaped(call.path['sourceObject'])}"
+    found = call.find(source)
+    if found is None:
+        raise Refused(404, f"No such object: {call.path['sourceBucket']}/{call.path['sourceObject']}", "notFound")
+    kept = {name: found[name] for name in ("contentType", "storageClass", "metadata") if name in found}
+    about = {**kept, **call.body, "name": call.path["destinationObject"]}
+    data = call.world.media[f"storage/{source}"]
+    made = uploaded(_into(call, call.path["destinationBucket"]), about, data, found["contentType"])
+    sizes = {"totalBytesRewritten": made["size"], "objectSize": made["size"]}
+    return {"kind": "storage#rewriteResponse", **sizes, "done": True, "resource": made}
+
+
+def _into(call: Call, bucket: str) -> Call:
+    return Call(**{**vars(call), "path": {**call.path, "bucket": bucket}})
 
 
 class Media(bytes):

@@ -243,6 +243,7 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     "storage.objects.list": accounts.objects,
     "storage.objects.get": _media,
     "storage.objects.compose": accounts.composed,
+    "storage.objects.rewrite": accounts.rewritten,
     "serviceusage.services.get": _service,
     "serviceusage.services.enable": _switch,
     "serviceusage.services.disable": _switch,
