@@ -220,9 +220,13 @@ def test_objects_of_a_bucket(fake: Fake) -> None:
     put("z", b"")
     listed = fake.call("GET", f"{root}/some-data/o", delimiter="/")
     assert ([item["name"] for item in listed["items"]], listed["prefixes"]) == (["z"], ["a/"])
+    copied = fake.call("POST", f"{root}/some-data/o/a%2Fb%20c/rewriteTo/b/some-data/o/y")
+    assert (copied["done"], copied["resource"]["name"], copied["objectSize"]) == (True, "y", "3")
+    assert fake.ask("GET", f"{root}/some-data/o/y", alt="media").content == b"two"
+    assert fake.ask("POST", f"{root}/some-data/o/gone/rewriteTo/b/some-data/o/y").status_code == 404
     refused = fake.ask("DELETE", f"{root}/some-data")
     assert (refused.status_code, "is not empty" in refused.text) == (409, True)
-    for name in ("a%2Fb%20c", "z"):
+    for name in ("a%2Fb%20c", "y", "z"):
         fake.ask("DELETE", f"{root}/some-data/o/{name}")
     assert fake.ask("DELETE", f"{root}/some-data").status_code == 200
     assert fake.ask("GET", f"{root}/some-data").json()["error"]["message"] == "The specified bucket does not exist."
