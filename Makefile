@@ -57,11 +57,11 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 	pulumi preview --stack $(STACK) --config-file "$$copy" --non-interactive
 
 # The engine and the commands of Kubernetes are made before the tests: none of them waits for a build.
-test: $(STAMP) ## Run every test, the long ones with a sample of their cases
+test: $(STAMP) ## Run the tests: of the long ones a sample, and of several proofs of the same thing one
 	@$(BIN)/python -m sandbox.toolchain
 	@$(BIN)/python -m pytest -n 4
 
-soak: $(STAMP) ## Run every test with the full counts
+soak: $(STAMP) ## Run every test, with the full counts
 	@$(BIN)/python -m sandbox.toolchain
 	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 3
 
