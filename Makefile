@@ -59,7 +59,7 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 # The engine and the commands of Kubernetes are made before the tests: none of them waits for a build.
 test: $(STAMP) ## Run the tests: of the long ones a sample, and of several proofs of the same thing one
 	@$(BIN)/python -m sandbox.toolchain
-	@$(BIN)/python -m pytest -n 4
+	@$(BIN)/python -m pytest -n 3
 
 soak: $(STAMP) ## Run every test, with the full counts
 	@$(BIN)/python -m sandbox.toolchain
