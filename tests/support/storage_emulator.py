@@ -5,7 +5,7 @@ In front of the sandbox's fake, which wants a token and serves the JSON API alon
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -64,7 +64,7 @@ def _path(asked: str) -> str:
 
 
 @contextmanager
-def storage_emulator(fake: Fake) -> Iterator[str]:
+def storage_emulator(fake: Fake) -> Generator[str]:
     """Where it listens: a host and a port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
     threading.Thread(target=server.serve_forever, daemon=True).start()

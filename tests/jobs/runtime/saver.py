@@ -64,7 +64,7 @@ def main(where: str, steps: int, size: int, kill_at: int = -1) -> None:
     """Saves."""
     gcs.PART = 16 << 10  # so that small files go up in parts
     writing.PIECE = checkpoints_module.PIECE = 8 << 10
-    writing.FLUSH = 32 << 10
+    writing.AHEAD = 32 << 10
     checkpoints = Checkpoints(where, keep=2, interval_s=0)
     done = count_calls(kill_at) if "://" not in where else [0]
     found = checkpoints.resume()

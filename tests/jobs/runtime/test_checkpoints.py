@@ -1,6 +1,5 @@
 """Checkpoints in a folder, and of every kind in a bucket; kills are in test_checkpoints_killed.py."""
 
-import contextlib
 import errno
 import json
 import os
@@ -9,6 +8,7 @@ import time
 import types
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,27 +66,36 @@ def test_files_of_every_size_and_way_have_the_same_digest(tmp_path: Path, monkey
             assert len(set(into.files().values())) == 1 and len(into.files()) == len(pieces) + 1
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_what_the_disk_says_once_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool) -> None:
-    """The kernel tells a file's error to one fsync only, and that may be the one while the rest is still written."""
+def test_the_disk_begins_early_and_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[int, int]] = []
     synced: list[int] = []
+    begin, fsync = writing._begin, os.fsync
+    monkeypatch.setattr(writing, "AHEAD", 1000)
+    monkeypatch.setattr(writing, "BUFFER", 512)
+    monkeypatch.setattr(writing, "_begin", lambda file, *part: (begun.append(part), begin(file, *part)))
+    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
+    with writing.threads() as pool:
+        into = writing.Writing(tmp_path, pool)
+        with into.open("state") as file:
+            for _ in range(20):
+                file.write(bytes(700))
+        assert into.files()["state"].size == 14_000
+    assert begun[0][0] == 0 and all(size >= 1000 for _, size in begun)
+    assert all(start + size == after for (start, size), (after, _) in pairwise(begun))
+    assert len(synced) == 1, "a mounted bucket takes an fsync for the end of an object"
 
+
+def test_what_the_disk_says_at_the_end_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fsync(file: int) -> None:
-        synced.append(file)
-        if len(synced) == 1:
-            raise OSError(errno.EIO, "Input/output error")
+        raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(writing, "FLUSH", 1000 if early else 1 << 30)
     monkeypatch.setattr(os, "fsync", fsync)
     with writing.threads() as pool:
         into = writing.Writing(tmp_path, pool)
-        file = into.open("state")
-        with contextlib.suppress(OSError):  # it may be here already that the disk is heard
-            file.write(bytes(writing.BUFFER * 2))
+        into.open("state").write(b"state")
         with pytest.raises(OSError, match="Input/output error"):
             into.files()
         into.abandon()
-    assert len(synced) <= 2
 
 
 def test_what_seeks_writes_a_stream(tmp_path: Path) -> None:
