@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wheel import built
+
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -31,6 +33,13 @@ def test_the_wheel_claims_no_name_but_its_own(wheel: Path) -> None:
         "accel",
         f"accel-{SETTINGS['project']['version']}.dist-info",
     }
+
+
+@pytest.mark.slow
+def test_the_same_files_make_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    again = built(tmp_path)
+    assert again.stat().st_mtime_ns != wheel.stat().st_mtime_ns
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 @pytest.mark.slow

@@ -20,18 +20,23 @@ def run(*command: str | Path, cwd: Path, **environ: str) -> str:
     return answer.stdout
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy: setuptools leaves its own folders beside what it reads."""
-    source = tmp_path_factory.mktemp("source")
+def built(source: Path) -> Path:
+    """Built from a copy in this folder: setuptools leaves its own folders beside what it reads."""
     for name in ("pyproject.toml", "LICENSE"):
-        shutil.copy(project() / name, source)
+        shutil.copyfile(project() / name, source / name)
     for folder in ("accel", "components", "jobs"):
-        shutil.copytree(project() / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(project() / folder, source / folder, ignore=unwanted, copy_function=shutil.copyfile)
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
-    run(*build, "--wheel-dir", source / "dist", source, cwd=source)
+    run(*build, "--wheel-dir", source / "dist", source, cwd=source, SOURCE_DATE_EPOCH="1795000000")
     (made,) = (source / "dist").glob("accel-*.whl")
     return made
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for the session."""
+    return built(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="session")
