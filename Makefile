@@ -74,7 +74,7 @@ lint: $(STAMP) ## Check style and formatting
 	@$(BIN)/ruff format --check .
 
 types: $(STAMP) ## Check types
-	@$(BIN)/pyright
+	@$(BIN)/pyright --threads 2
 
 AUDIT := .venv/audit/$(shell cksum < requirements-audit.txt | cut -d' ' -f1)
 # Tests hold names of secrets, and no secret.
