@@ -79,7 +79,6 @@ class Hashed(io.RawIOBase):
         self._done = done
         self._pool = pool
         self._begun = 0
-        self._beginning: Future[None] | None = None
 
     def writable(self) -> bool:
         """Always."""
@@ -88,16 +87,16 @@ class Hashed(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Writes all of it, and hashes it meanwhile."""
         part = memoryview(data).cast("B")
+        written = self._digest.size
         working = self._digest.update(part)
+        if written - self._begun >= AHEAD:
+            working.append(self._pool.submit(_begin, self._file, self._begun, written - self._begun))
+            self._begun = written
         try:
             _whole(self._file, part)
         finally:
             for each in working:
                 each.result()
-        if self._digest.size - self._begun >= AHEAD and (self._beginning is None or self._beginning.done()):
-            size = self._digest.size - self._begun
-            self._beginning = self._pool.submit(_begin, self._file, self._begun, size)
-            self._begun += size
         return len(part)
 
     def close(self) -> None:
@@ -105,8 +104,6 @@ class Hashed(io.RawIOBase):
         if self.closed:
             return
         try:
-            if self._beginning is not None:
-                self._beginning.result()
             os.fsync(self._file)
             self._done(self._digest.file())
         finally:
