@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..base import Component, joined
+from ..base import Component, joined, once
 from ..sdk import gcp
 from .job_bucket import JobBucketSpec, job_bucket
 
@@ -46,5 +46,5 @@ class CodeBucket(Component):
             for key, email in args.readers.items()
         ]
         # A job that comes before its account may read would fail: whoever uses the bucket waits.
-        self.bucket = pulumi.Output.all(bucket.name, *reads).apply(lambda known: str(known[0]))
+        self.bucket = once(bucket.name, *reads)
         self.finish()

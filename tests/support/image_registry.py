@@ -7,9 +7,11 @@ import hashlib
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
+
+from .serving import QuietServer
 
 INDEX, MANIFEST = "application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json"
 TOKEN = "for-anybody"
@@ -95,7 +97,7 @@ def serving() -> Generator[Registry]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     registry.host = f"127.0.0.1:{server.server_port}"
     thread = Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

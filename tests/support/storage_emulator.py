@@ -7,11 +7,12 @@ import http.client
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
 from .google_fake import Fake
+from .serving import QuietServer
 
 OWN = {"host", "content-length", "transfer-encoding", "accept-encoding", "connection", "date", "server"}
 """Headers of one connection, which are not passed on."""
@@ -66,7 +67,7 @@ def _path(asked: str) -> str:
 @contextmanager
 def storage_emulator(fake: Fake) -> Generator[str]:
     """Where it listens: a host and a port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
+    server = QuietServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"

@@ -53,17 +53,13 @@ def _of(pod: Mapping[str, Any], job: found.Found) -> Attempt:
         0,
         found.index(pod) if job.several else None,
         found.at(part(pod, "metadata").get("creationTimestamp")),
-        placed=_scheduled(pod),
+        placed=_moved(pod, "PodScheduled"),
         started=found.at(ended.get("startedAt") or part(state, "running").get("startedAt")),
         stopped=stopped or (_moved(pod, "DisruptionTarget") if failed else None),
         exit_code=None if code is None else int(code),
         reason=": ".join(dict.fromkeys(str(word) for word in words if word)) or None,
         lost=lost,
     )
-
-
-def _scheduled(pod: Mapping[str, Any]) -> datetime | None:
-    return _moved(pod, "PodScheduled")
 
 
 def _moved(pod: Mapping[str, Any], kind: str) -> datetime | None:

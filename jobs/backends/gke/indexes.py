@@ -11,7 +11,7 @@ from ...tasks import TaskStatus
 from . import found, marks
 from .found import Found
 from .marks import Scope
-from .observe import status_of
+from .observe import TAKEN, status_of
 
 _PODS = {"Running": Phase.RUNNING, "Succeeded": Phase.SUCCEEDED, "Pending": Phase.STARTING}
 
@@ -56,5 +56,5 @@ def _phase(job: Found, pods: list[dict[str, Any]], done: bool, failed: bool) -> 
 def _reason(pod: Mapping[str, Any]) -> str | None:
     ended = part(found.state(pod), "terminated")
     if found.is_lost(pod):
-        return "its machine was taken away"
+        return TAKEN
     return str(part(pod, "status").get("reason") or ended.get("reason") or "") or None

@@ -1,10 +1,8 @@
 """The attempts of a job on machines of its own, from its record."""
 
-from datetime import UTC, datetime
-
 from ...backend import Attempt as Tried
 from .record import LOST, Record
-from .status import exit_code
+from .status import exit_code, moment
 
 
 def attempts(record: Record) -> list[Tried]:
@@ -12,16 +10,12 @@ def attempts(record: Record) -> list[Tried]:
     return [
         Tried(
             number,
-            created=_moment(each.made or each.planned),
-            started=_moment(each.started),
-            stopped=_moment(each.ended),
+            created=moment(each.made or each.planned),
+            started=moment(each.started),
+            stopped=moment(each.ended),
             exit_code=exit_code(each),
             reason=": ".join(part for part in (each.zone, each.outcome, each.reason) if part) or None,
             lost=each.outcome == LOST,
         )
         for number, each in enumerate(record.attempts, 1)
     ]
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None

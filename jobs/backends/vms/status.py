@@ -32,9 +32,9 @@ def status_of(record: Record, seen: Seen, results: Mapping[int, Result], now: da
         lost=foreseen.count(LOST),
         lost_gpu_hours=_lost_gpu_hours(foreseen),
         taken=_TAKEN.get(last.outcome) if phase is Phase.FAILED else None,
-        created=_moment(record.created),
-        started=_moment(started[0]) if started else None,
-        stopped=_moment(record.ended or last.ended) if phase.ended else None,
+        created=moment(record.created),
+        started=moment(started[0]) if started else None,
+        stopped=moment(record.ended or last.ended) if phase.ended else None,
         target=record.target or None,
     )
 
@@ -74,5 +74,6 @@ def _lost_gpu_hours(record: Record) -> float | None:
     return gpus * sum(span.total_seconds() for span in spans) / 3600
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
+    """As a record has it."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import requests
 
 from jobs.runtime import Checkpoints
 from tests.jobs.runtime.relay import Relay
@@ -136,11 +134,7 @@ def test_a_kill_at_any_byte_loses_no_more_than_one_save_in_cloud_storage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = f"{fake.url}/storage.googleapis.com"
-    head = {"Authorization": f"Bearer {fake.token}"}
-    made: Any = requests.post(
-        f"{url}/storage/v1/b", params={"project": "accel-sandbox"}, json={"name": "runs"}, headers=head, timeout=20
-    )
-    assert made.ok, made.text
+    fake.call("POST", "storage.googleapis.com/storage/v1/b", {"name": "runs"}, project="accel-sandbox")
     relay = Relay(urlsplit(fake.url).netloc)
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
     monkeypatch.setenv("ACCEL_STORAGE_ROOT", f"{url}/")
