@@ -16,16 +16,24 @@ STAMP := .venv/made-$(shell cat requirements.txt requirements-dev.txt Makefile |
 # In two steps: a failure inside eval "$$(...)" goes unseen, and Pulumi would then run on the caller's own backend.
 ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUMI_BACKEND_URL:?}";
 
-.PHONY: help up down preview test soak bench lint types audit format sandbox-start sandbox-stop clean
+.PHONY: help install up down preview test soak bench lint types audit format sandbox-start sandbox-stop clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The engine is linked beside the commands, so that `. .venv/bin/activate` is all that a shell needs.
+install: $(STAMP) ## Install what a deployment needs into .venv: packages, the commands, Pulumi's engine
+	@engine=$$($(BIN)/python -m sandbox.toolchain --print) && \
+	for command in "$$engine"/pulumi "$$engine"/pulumi-language-python*; do \
+		[ "$$command" -ef "$(BIN)/$${command##*/}" ] || ln -sf "$$command" $(BIN)/; \
+	done
+	@echo "installed: $$($(BIN)/pulumi version) and accel; now: . $(BIN)/activate"
 
 up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on each and show its logs
 	@$(ON_SANDBOX) \
 	config=$$($(BIN)/sandbox config $(if $(CLOUD),--cloud $(CLOUD))) && \
 	pulumi stack select --create sandbox && \
-	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --non-interactive && \
+	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --suppress-outputs --non-interactive && \
 	$(BIN)/stacks export --stack sandbox && \
 	$(BIN)/jobs targets && \
 	for target in gpu gke vm batch vertex; do \
@@ -96,6 +104,25 @@ sandbox-start: $(STAMP) # Started here, and never anything but the sandbox used
 		echo "error: PULUMI_BACKEND_URL is $$asked, and make runs on the sandbox only" >&2; \
 		echo "hint: unset PULUMI_BACKEND_URL, or deploy with pulumi up --stack NAME" >&2; \
 		exit 2; \
+	fi; \
+	pulumi="$$SANDBOX_HOME/backend/.pulumi"; state="$$pulumi/stacks/accel/sandbox.json"; lost=; kept=; \
+	for part in cloud:AWS google:Google; do \
+		told="$$SANDBOX_HOME/$${part%:*}.json"; \
+		if [ ! -e "$$told" ]; then continue; fi; \
+		if [ "$$told" -nt "$$state" ]; then lost="$$lost $${part#*:}"; else kept="$$kept $${part#*:}"; fi; \
+	done; \
+	if [ ! -e "$$state" ]; then \
+		exit 0; \
+	elif [ -z "$$kept" ]; then \
+		echo "The sandbox was started again, and its clouds have forgotten what make up made: so does its state." >&2; \
+		pulumi cancel sandbox --yes >&2; \
+		pulumi stack rm sandbox --force --yes --preserve-config >&2; \
+	elif compgen -G "$$pulumi/locks/organization/accel/sandbox/*.json" > /dev/null; then \
+		echo "The last make was killed: what it left is put right first." >&2; \
+		$(BIN)/stacks recover sandbox --yes >&2; \
+	fi; \
+	if [ -n "$$lost" ] && [ -n "$$kept" ]; then \
+		echo "The sandbox's$$lost was started again, and has forgotten what make up made there: make up makes it again." >&2; \
 	fi
 
 sandbox-stop: $(STAMP) ## Stop the sandbox and keep its state

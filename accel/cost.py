@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HOURS_A_MONTH = 730
 """As AWS's own calculator counts: 8,760 hours a year over twelve. https://docs.aws.amazon.com/pricing-calculator/"""
@@ -128,6 +128,16 @@ def counted(options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilis
 def fixed(usd_hour: float) -> Envelope:
     """What costs the same whether anything runs or not."""
     return Envelope(Amount(usd_hour), Amount(usd_hour), Amount(usd_hour))
+
+
+def at_least(envelope: Envelope) -> Envelope:
+    """The same where a charge on top of it is not known; what costs nothing has none."""
+
+    def lower_bound(amount: Amount) -> Amount:
+        return Amount(amount.usd, at_least=True) if amount.usd != 0 else amount
+
+    scenarios = {name: lower_bound(getattr(envelope, name)) for name in ("floor", "expected", "worst")}
+    return replace(envelope, **scenarios)
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

@@ -4,15 +4,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .redaction import MAY_BE_SECRET, redacted
+
 SHOWN_MAX = 60
 _HIDDEN = ("env", "secrets", "labels", "command")
 """Fields whose values are never shown: people put secrets there."""
-
-_SECRET = re.compile(
-    r"AKIA|ASIA|gh[pousr]_|github_pat_|hf_|sk-|xox[bap]-|eyJ|-----BEGIN|://[^/\s]*:[^/\s]*@"
-    r"|pass(word|wd)?|secret|token|api[-_ ]?key|credential|[A-Za-z0-9+/=_-]{24,}",
-    re.IGNORECASE,
-)
 
 _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9_-]*$": "must be letters, digits, - and _, beginning with a letter or a digit",
@@ -67,7 +63,23 @@ def explained(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], v
     words = known if isinstance(known, str) else known(limits)
     if kind in _OWN_VALUE or (kind == "value_error" and not words.startswith("must be")) or "YAML read" in words:
         return words
-    return f"{words}, is {shown(value, hidden=any(part in _HIDDEN for part in path))}"
+    meant = amount(str(path[-1]) if path else "", value) if kind.startswith("int_") else ""
+    return f"{words}, is {shown(value, hidden=any(part in _HIDDEN for part in path))}{meant}"
+
+
+_AMOUNT = re.compile(r"(\d{1,12}) ?([KMGT])i?[Bb]?", re.ASCII)
+_UNITS = "KMGT"
+
+
+def amount(field: str, value: Any) -> str:
+    """`; write 4096 for 4 GiB` for `4Gi` in a field of MiB; nothing for what is no amount. A unit that may be decimal
+    is taken for the binary one, which is larger."""
+    unit, given = field.rpartition("_")[2], _AMOUNT.fullmatch(str(value))
+    if unit not in ("mib", "gib") or not given:
+        return ""
+    steps = _UNITS.index(given[2]) - _UNITS.index(unit[0].upper())
+    whole, rest = divmod(int(given[1]) * 1024 ** max(steps, 0), 1024 ** max(-steps, 0))
+    return "" if rest or not whole else f"; write {whole} for {given[1]} {given[2]}iB"
 
 
 def shown(value: Any, hidden: bool = False) -> str:
@@ -82,7 +94,7 @@ def shown(value: Any, hidden: bool = False) -> str:
         return "a list"
     if isinstance(value, int | float):
         return "a number" if hidden else _short(f"{value:.17g}" if isinstance(value, float) else _digits(value))
-    if hidden or _SECRET.search(str(value)):
+    if hidden or MAY_BE_SECRET.search(str(value)):
         return "text"
     return _short(repr(str(value)))
 
@@ -101,7 +113,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 def name_shown(name: str) -> str:
     """A name that a user wrote, on one line and not too long."""
-    return _short(name if name.isprintable() and name else repr(name))
+    return _short(redacted(name if name.isprintable() and name else repr(name)))
 
 
 def _digits(value: int) -> str:

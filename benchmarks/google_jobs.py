@@ -141,7 +141,9 @@ def _write(google: Google, uid: str, count: int, gate: Path) -> tuple[float, flo
 
 def _submissions(url: str) -> Iterator[Line]:
     """As fast as Vertex AI's limit lets one process, in minutes of MINUTE_S; what it refuses is counted."""
-    requests.post(f"{url}/sandbox-api/faults", json={"minute_s": MINUTE_S}, timeout=10).raise_for_status()
+    head = {"Authorization": f"Bearer {os.environ['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+    paced = requests.post(f"{url}/sandbox-api/faults", json={"minute_s": MINUTE_S}, headers=head, timeout=10)
+    paced.raise_for_status()
     target = VertexTarget(**json.loads(Path(os.environ["ACCEL_TARGETS"]).read_text())["vertex"])
     timing = Timing(window_s=MINUTE_S, lease_s=90, read_s=30)
     backend = VertexBackend("vertex", target, timing=timing)

@@ -1,7 +1,7 @@
 """What every component shares: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 import pulumi
@@ -50,7 +50,11 @@ class Component(pulumi.ComponentResource):
     def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None) -> None:
         # The spec goes into state as the component's inputs, so a preview and a policy can read it.
         super().__init__(self.TYPE, name, {"spec": spec.model_dump(mode="json")}, opts)
-        for finding in spec.findings():
+        self.warn(spec.findings())
+
+    def warn(self, findings: Iterable[Finding]) -> None:
+        """Log findings; those that are not the spec's do not fail an environment with strict checks."""
+        for finding in findings:
             pulumi.log.warn(f"{finding.field}: {finding.text} [{finding.rule}]", self)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:

@@ -28,7 +28,7 @@ class StopRunning(Spec):
 
 
 class Stop(Spec):
-    """The stack stops itself: no new submissions, queues off, maximum 0 for pools and environments."""
+    """The stack stops itself: no new submissions; queues, pools and environments off."""
 
     at: float = Field(default=1.0, description="share of the amount")
     basis: Literal["actual", "forecast"] = "actual"

@@ -63,7 +63,9 @@ async def wait(
     return statuses[0] if isinstance(jobs, AnyJob) else statuses
 
 
-async def logs(job: AnyJob, *, follow: bool = False, task: int | None = None) -> AsyncGenerator[LogLine]:
+async def logs(
+    job: AnyJob, *, follow: bool = False, task: int | None = None, tail: int | None = None
+) -> AsyncGenerator[LogLine]:
     """As Run.logs. The thread that reads ends with the log, or with the next line after nobody wants it."""
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[LogLine | BaseException | None] = asyncio.Queue()
@@ -76,7 +78,7 @@ async def logs(job: AnyJob, *, follow: bool = False, task: int | None = None) ->
 
     def read() -> None:
         try:
-            for line in run.logs(follow=follow, task=task):
+            for line in run.logs(follow=follow, task=task, tail=tail):
                 if over.is_set():
                     return
                 tell(line)

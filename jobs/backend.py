@@ -17,6 +17,8 @@ class JobRef:
     kind: str
     scope: str
     id: str
+    there: bool = field(default=False, compare=False, repr=False)
+    """As submit gives it: the job of the key was there before."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.scope}/{self.id}"
@@ -48,14 +50,13 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """What will be sent, whole: the golden files, the laws and `--dry-run` all read this."""
+    """What will be sent, whole, in plain JSON values with the service's own field names: what `--dry-run` shows."""
 
     kind: str
     target: str
     name: str
     key: str
     body: dict[str, Any]
-    """Plain JSON values, in the service's own field names."""
     warnings: tuple[str, ...] = ()
 
 
@@ -70,20 +71,24 @@ class Status:
     """The platform's own word for the state."""
     reason: str | None = None
     exit_code: int | None = None
-    attempts: int = 0
-    lost: int = 0
+    attempts: int | None = None
+    """None: not known; so it is with each that follows."""
+    lost: int | None = None
     """Of the attempts: how many the platform took the machine away from."""
     lost_gpu_hours: float | None = None
     """GPU hours of the lost attempts; None where there are none, or no GPUs."""
     taken: str | None = None
-    """Of a job that failed because the platform took its machine away, or had none for it: which of the two. On another
-    target it may run."""
+    """Of a job that failed because its machine was taken away, or there was none: which. Elsewhere it may run."""
     tasks: dict[str, int] = field(default_factory=dict[str, int])
-    """Of an array: how many tasks are in which native state."""
+    """How many tasks of an array are in which native state."""
     created: datetime | None = None
     started: datetime | None = None
     stopped: datetime | None = None
     target: str | None = None
+    gpus: int | None = None
+    """GPUs or TPU chips that a task has, on all of its nodes."""
+    owner: str | None = None
+    """See owners.py."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +126,13 @@ class Backend(Protocol):
     """The required part. Every call may raise the errors of errors.py and no others on purpose."""
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The request for this job on the backend's target. Pure: no clock, no network, no file.
-
-        Raises BadInput (BadInputs for several) for each field that cannot be honoured, with the reason.
-        """
+        """The request for this job on the backend's target. Pure: no clock, no network, no file. Raises BadInput
+        (BadInputs for several) for each field that cannot be honoured, with the reason."""
         ...
 
     def submit(self, request: Request) -> JobRef:
-        """Makes the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash
-        between the request and its answer, and for two clients at once. The same key with another body is
-        BadInput.
-        """
+        """Makes the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash between the
+        request and its answer, and for two clients at once. The same key with another body is BadInput."""
         ...
 
     def status(self, ref: JobRef) -> Status:
@@ -147,8 +148,10 @@ class Backend(Protocol):
 class Logs(Protocol):
     """A backend that keeps what jobs print."""
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
-        """Lines so far, in order, each once; with follow, until the job has ended and its log is drained."""
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
+        """Lines so far, or the last `tail` of them, in order, each once; follow: until the log is whole."""
         ...
 
 
@@ -159,7 +162,7 @@ class Listing(Protocol):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Newest first. `progress` is told, while the platform is asked, how many jobs it has named."""
+        """Newest first; then perhaps raises Damaged. `progress` is told how many the platform has named so far."""
         ...
 
 
@@ -242,11 +245,9 @@ class Exec(Protocol):
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """The command's exit code. `host`: on the machine rather than in the job's container.
-
-        Raises BadInput for a job that does not run, of several tasks and none named, or whose machines may not be
-        entered. Several threads may call it once `places` was.
-        """
+        """The command's exit code. `host`: on the machine rather than in the job's container. Raises BadInput for a job
+        that does not run, of several tasks and none named, or whose machines may not be entered. Several threads may
+        call it once `places` was."""
         ...
 
 
@@ -294,7 +295,5 @@ class Explain(Protocol):
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Reads only. A job that is not there is a cause too; it is looked for in the scopes that `elsewhere` gives.
-
-        Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read.
-        """
+        Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
         ...

@@ -19,14 +19,17 @@ def _dependency(value: Any) -> Any:
     return {"job": value} if isinstance(value, str) else value
 
 
+Waited = Annotated[Dependency, BeforeValidator(_dependency, json_schema_input_type=str | Dependency)]
+
+
 class AwsBatch(Part):
     """What only AWS Batch knows."""
 
     definition: str | None = Field(default=None, description="the stack's definition to use, by its name")
     share_identifier: str | None = Field(default=None, description="fair-share queues only")
     scheduling_priority: int | None = Field(default=None, ge=0, le=9999, strict=True)
-    depends_on: list[Annotated[Dependency, BeforeValidator(_dependency)]] = Field(
-        default_factory=list[Dependency], max_length=20, description="a reference alone, or one with its type"
+    depends_on: list[Annotated[Dependency, BeforeValidator(_dependency, json_schema_input_type=str | Dependency)]] = (
+        Field(default_factory=list[Dependency], max_length=20, description="a reference alone, or one with its type")
     )
 
 
@@ -42,6 +45,13 @@ class Gke(Part):
     )
     gpu_sharing: Literal["time-sharing", "mps"] | None = Field(
         default=None, description="take GPUs that pods share in this way; without it, whole ones"
+    )
+    user: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        strict=True,
+        description="number of the user that the command runs as, 1000 or another; without it, the image's own",
     )
     grace_s: Seconds | None = Field(
         default=None, description="between SIGTERM and SIGKILL; without it 30, and 15 where Spot nodes may run the job"

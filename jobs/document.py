@@ -15,12 +15,14 @@ import yaml
 from pydantic import ValidationError
 
 from accel import words
+from accel.redaction import SECRET_NAME
 
 from . import yaml_tree
+from .blanks import BLANKS
 from .errors import BadInput, BadInputs, NotFound
 from .fields import Part
 from .job import Job
-from .refusals import inside, path_of, place_name, refused
+from .refusals import did_you_mean, inside, path_of, place_name, refused
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
@@ -42,13 +44,15 @@ class Document:
         self.places: dict[yaml_tree.Path, str] = {path: f"{name}:{above + line}" for path, line in tree.lines.items()}
         self._unread = {fault.path for fault in tree.faults if fault.path is not None}
         self.faults = [f"{name}:{above + fault.line}: {fault.words}" for fault in tree.faults]
+        self.notes = [f"{name}:{note}" for note in tree.notes]
+        """What was read otherwise than it is written."""
 
     def set(self, text: str) -> None:
         """`--set a.b=value`, the value in YAML (so JSON too)."""
         dotted, equals, raw = text.partition("=")
-        place = f"--set {_visible(dotted, raw) if equals else words.name_shown(dotted)}"
         path = tuple(dotted.split("."))
         fault = _unknown(path) if dotted and equals else "expected <field>=<value>, such as cpus=4"
+        place = f"--set {_visible(dotted, raw, of_no_field=fault is not None)}"
         if fault is None and not raw.strip() and path[0] not in AS_WRITTEN:
             fault = f"{dotted}: must have a value; null leaves the field out"
         if fault:
@@ -217,7 +221,19 @@ def _bytes(path: str) -> tuple[str, bytes]:
 
 def dump(job: Job) -> str:
     """The job as a job file; reading it gives an equal job."""
-    return yaml.safe_dump(job.model_dump(exclude_defaults=True), sort_keys=False, allow_unicode=True)
+    return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes a text with no-break spaces: outside quotes they are read as spaces."""
+
+
+def _text(dumper: _Dumper, data: str) -> yaml.ScalarNode:
+    style = '"' if any(blank in data for blank in BLANKS) else None
+    return yaml.ScalarNode("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _is_mapping(value: Any) -> bool:
@@ -236,12 +252,14 @@ def _unknown(path: tuple[str, ...]) -> str | None:
             continue
         if part not in model.model_fields:
             known = [".".join([*path[:depth], name]) for name in model.model_fields]
-            return f"unknown field {place_name(path)}{words.did_you_mean(place_name(path[: depth + 1]), known)}"
+            return f"unknown field {place_name(path)}{did_you_mean(place_name(path[: depth + 1]), known)}"
         model = inside(model.model_fields[part].annotation)
     return None
 
 
-def _visible(dotted: str, raw: str) -> str:
+def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
+    """A value of what is no field may be anything, so that only numbers are shown."""
     shown = words.name_shown(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.shown(raw) == "text"
+    hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)
     return shown if hidden else f"{shown}={words.name_shown(raw)}"

@@ -4,11 +4,11 @@ import re
 
 WRITTEN = "a whole number of seconds, or 90s, 30m, 4h, 2d"
 
-_PATTERN = re.compile(r"([0-9]{1,12})([smhd]?)")
+PATTERN = "([0-9]{1,12})([smhd]?)"
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds(text: str) -> int | None:
     """The duration in seconds, or None where the text is not one."""
-    match = _PATTERN.fullmatch(text.strip())
+    match = re.fullmatch(PATTERN, text.strip())
     return int(match[1]) * _SECONDS[match[2]] if match else None

@@ -3,11 +3,11 @@
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from accel.contract.variables import RESERVED_PREFIXES
 
-from .duration import WRITTEN, seconds
+from .duration import PATTERN, WRITTEN, seconds
 from .errors import BadInputs
 
 INT_MAX = 2**31 - 1
@@ -23,8 +23,11 @@ def _seconds(value: Any) -> Any:
     return duration
 
 
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
 def _variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not re.fullmatch(_VARIABLE, name):
         raise ValueError("not the name of an environment variable: letters, digits and _, not beginning with a digit")
     if name.startswith(RESERVED_PREFIXES):
         raise ValueError(f"names that begin with {' or '.join(RESERVED_PREFIXES)} are set by the platform")
@@ -58,10 +61,21 @@ def _no_nul(value: str) -> str:
     return value
 
 
-Seconds = Annotated[int, BeforeValidator(_seconds), Field(ge=1, le=INT_MAX, strict=True)]
+Seconds = Annotated[
+    int,
+    BeforeValidator(_seconds),
+    Field(ge=1, le=INT_MAX, strict=True),
+    WithJsonSchema(
+        {"type": ["integer", "string"], "minimum": 1, "maximum": INT_MAX, "pattern": rf"^\s*(?=0*[1-9]){PATTERN}\s*$"}
+    ),
+]
 Count = Annotated[int, Field(ge=1, le=INT_MAX, strict=True)]
 Argument = Annotated[str, AfterValidator(_no_nul)]
-VariableName = Annotated[str, AfterValidator(_variable)]
+VariableName = Annotated[
+    str,
+    AfterValidator(_variable),
+    WithJsonSchema({"type": "string", "pattern": rf"^(?!{'|'.join(RESERVED_PREFIXES)}){_VARIABLE}$"}),
+]
 VariableValue = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_one_line)]
 Spot = Annotated[bool | Literal["prefer"], BeforeValidator(_spot)]
 Variables = dict[VariableName, VariableValue]
@@ -104,7 +118,7 @@ class Mount(Part):
         min_length=1,
         description="on AWS Batch efs://<file system id>[/folder], or host:///folder of the instance; on GKE "
         "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder], which VMs and Google Batch take "
-        "too; on Google Batch nfs://<server>/<share>",
+        "too; on Google Batch nfs://<server>/<share>; with an image on this machine /folder",
     )
     path: str = Field(pattern=r"^/")
     read_only: bool = Field(default=False, strict=True)

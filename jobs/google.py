@@ -19,11 +19,17 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
+from .errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """What Cloud Quotas asks for; its methods have no read-only scope. Source:
 https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/list"""
+
+EMAIL = "https://www.googleapis.com/auth/userinfo.email"
+"""Without it clusters know a service account by its number, and bindings of its e-mail do not count; and userinfo does
+not answer. Sources:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances,
+data_source_google_client_openid_userinfo.go of https://github.com/hashicorp/terraform-provider-google"""
 
 ROOTS = {
     "aiplatform": "https://aiplatform.googleapis.com/",
@@ -43,6 +49,7 @@ ROOTS = {
     "pubsub": "https://pubsub.googleapis.com/",
     "secretmanager": "https://secretmanager.googleapis.com/",
     "artifactregistry": "https://artifactregistry.googleapis.com/",
+    "cloudscheduler": "https://cloudscheduler.googleapis.com/",
     "cloudfunctions": "https://cloudfunctions.googleapis.com/",
     "file": "https://file.googleapis.com/",
     "iam": "https://iam.googleapis.com/",
@@ -65,6 +72,8 @@ CONNECT_S, READ_S = 3, 30
 SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
 SLOWER = "calls, or what they ask for, are above a quota just now; try again in a minute"
+NOT_ENABLED = "the API is not enabled"
+"""In the message of a refusal."""
 
 
 class Conflict(CloudRefused):
@@ -113,7 +122,7 @@ def signed() -> dict[str, str]:
     if token := os.environ.get(GIVEN):
         return {"Authorization": f"Bearer {token}"}
     headers: dict[str, str] = {}
-    credentials(SCOPE).apply(headers)
+    credentials(SCOPE, EMAIL).apply(headers)
     return headers
 
 
@@ -160,8 +169,11 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
 
 def root_of(api: str) -> str:
     """Where an API of ROOTS is, without a slash at the end. That of a region alone is <region>-<name>. Source:
-    https://github.com/googleapis/python-aiplatform/issues/1684"""
-    name = api.rpartition("-")[2]
+    https://github.com/googleapis/python-aiplatform/issues/1684. Raises BadInput for what is no region: it would lead to
+    another host, and the user's credentials with it."""
+    region, _, name = api.rpartition("-")
+    if not re.fullmatch(r"[a-z0-9-]*", region):
+        raise BadInput(f"region: {region[:60]!r} is no region of Google Cloud")
     given = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}")
     return (given or ROOTS[name].replace(name, api, 1)).rstrip("/")
 
@@ -213,7 +225,7 @@ def _told(error: Mapping[str, Any]) -> str:
     if disabled and disabled.get("service"):
         consumer = str(disabled.get("consumer", "")).removeprefix("projects/")
         project = f" --project {consumer}" if consumer else ""
-        return line(f"the API is not enabled: gcloud services enable {disabled['service']}{project}")
+        return line(f"{NOT_ENABLED}: gcloud services enable {disabled['service']}{project}")
     if denied and denied.get("permission"):
         return line(f"permission {denied['permission']} is missing on {denied.get('resource', 'the project')}")
     return line(error.get("message") or "")

@@ -5,14 +5,10 @@ from importlib import import_module
 from typing import Any
 
 from .errors import CloudRefused, NoCredentials, NotFound
-from .google import GIVEN, SCOPE, credentials, get, session, unchanged
+from .google import EMAIL, GIVEN, SCOPE, credentials, get, session, unchanged
 
 ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
 """An address that is there already: of credentials that do not tell theirs."""
-
-EMAIL = "https://www.googleapis.com/auth/userinfo.email"
-"""Without this scope userinfo does not answer. Source: data_source_google_client_openid_userinfo.go of
-https://github.com/hashicorp/terraform-provider-google"""
 
 _HINT = f"say it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated identity a service account to act as"
 

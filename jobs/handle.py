@@ -85,11 +85,14 @@ class Run:
         settle_ended([status], Kept().say)
         return status
 
-    def logs(self, *, follow: bool = False, task: int | None = None) -> Iterator[LogLine]:
-        """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only."""
+    def logs(self, *, follow: bool = False, task: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
+        """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only. `tail`: of the
+        lines so far at most so many, the last ones. Raises BadInput for a `tail` below 1."""
         from .cli.logs import lines_of
 
-        return lines_of(of_ref(self.ref), self.ref, task, follow)
+        if tail is not None and tail < 1:
+            raise BadInput(f"tail: must be at least 1, is {tail}")
+        return lines_of(of_ref(self.ref), self.ref, task, follow, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
         """Its status once it has ended. `timeout` in seconds.
@@ -127,13 +130,13 @@ class Run:
 
 
 AnyJob = Run | JobRef | Status | str
-"""A job: an object of one, or its reference as submit and ls tell it, or the beginning of a recent one's id or name."""
+"""A job: an object of one, its reference, its name, a short id as ls shows it, or the beginning of one."""
 
 
 def reference(job: AnyJob) -> JobRef:
-    """Raises NotFound, or BadInput for a beginning that several jobs have."""
+    """Raises NotFound, or BadInput for what could be several jobs; see docs/cli.md for which a name means."""
     if isinstance(job, str):
-        return finding.reference(job)
+        return finding.reference(job, Kept())
     return job if isinstance(job, JobRef) else job.ref
 
 

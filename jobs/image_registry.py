@@ -54,6 +54,8 @@ class Image:
     digest: str
     labels: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, str] = field(default_factory=dict[str, str])
+    entry_point: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
 
     @property
     def cuda(self) -> str | None:
@@ -125,7 +127,8 @@ class Registry:
         inner = _mapping(blob.get("config"))
         labels = {str(key): str(value) for key, value in _mapping(inner.get("Labels")).items()}
         pairs = [str(each).partition("=") for each in cast(list[Any], inner.get("Env") or [])]
-        return Image(digest, labels, {name: value for name, _, value in pairs})
+        variables = {name: value for name, _, value in pairs}
+        return Image(digest, labels, variables, _words(inner.get("Entrypoint")), _words(inner.get("Cmd")))
 
     def _manifest(self, reference: str) -> tuple[str, dict[str, Any]]:
         body, headers = self._body(f"manifests/{urllib.parse.quote(reference, safe=':')}", _MANIFESTS)
@@ -217,6 +220,10 @@ def _mapping(value: object) -> dict[str, Any]:
 
 def _list(value: object) -> list[dict[str, Any]]:
     return [_mapping(each) for each in cast(list[Any], value)] if isinstance(value, list) else []
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(map(str, cast(list[Any], value))) if isinstance(value, list) else ()
 
 
 def _of(platform: object, system: str, architecture: str) -> bool:

@@ -1,6 +1,7 @@
 """One job, on any backend: what a job file says."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,9 +11,13 @@ from . import sweep, sweep_tasks
 from .blocks import AwsBatch, Gce, Gke, TpuVm
 from .blocks_google import GoogleBatch, Vertex
 from .deadline.policy import CHANGEOVER_S, needed_s
+from .errors import JobWarning
 from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
 from .runtime.sweep import count
 from .sweep import Sweep
+
+if TYPE_CHECKING:
+    from .document import Document
 
 Written = dict[str, Any]
 """A part of a job as a job file has it."""
@@ -41,7 +46,9 @@ class Job(Part):
         default=1, description="machines that run the command at once, each in a container of its own: docs/nodes.md"
     )
     tasks: Count = Field(default=1, description="each finds its number in its environment; a sweep sets it")
-    parallelism: Count | None = Field(default=None, description="tasks at once; without it, all")
+    parallelism: Count | None = Field(
+        default=None, description="tasks at once; without it, all, and of a sweep 4 on Google Batch"
+    )
     sweep: Sweep | None = Field(default=None, description="a task for each combination of parameters: docs/sweeps.md")
     retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
         default=None, description="attempts after the first; without it, the definition's"
@@ -120,14 +127,14 @@ class Job(Part):
         """The one job of a file. Raises BadInputs with each fault and its line, NotFound."""
         from .document import read
 
-        return read(os.fspath(path)).job()
+        return _said(read(os.fspath(path))).job()
 
     @classmethod
     def read_all(cls, path: str | os.PathLike[str]) -> "list[Job]":
         """The job of each YAML document of a file. Raises as read."""
         from .document import jobs_of, read_all
 
-        return jobs_of(read_all(os.fspath(path)))
+        return jobs_of([_said(document) for document in read_all(os.fspath(path))])
 
     def but(self, **fields: Any) -> "Job":
         """The same job with other values of some fields. Raises BadInputs."""
@@ -183,6 +190,13 @@ def prefers(job: Job) -> tuple[str, ...]:
     """The fault of a job that would be moved to on demand, on a target whose jobs nobody moves."""
     kinds = "aws-batch, google-batch and gke"
     return (f"spot: prefer is for targets of kind {kinds}",) if job.spot == "prefer" else ()
+
+
+def _said(document: "Document") -> "Document":
+    """Warn of what was read otherwise than it is written."""
+    for note in document.notes:
+        warnings.warn(note, JobWarning, stacklevel=4)
+    return document
 
 
 def _unfit(job: Job) -> list[str]:

@@ -1,14 +1,29 @@
 """What the clouds sell with a kind of accelerator: the catalogue's offers, the cheapest first."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from accel.catalog import AmbiguousName, Machine, NoMachine, NotOffered, UnknownName, accelerator, hosts, machines_for
+from accel.catalog import (
+    AmbiguousName,
+    Machine,
+    NoMachine,
+    NotOffered,
+    UnknownName,
+    accelerator,
+    hosts,
+    machines,
+    machines_for,
+)
+from accel.catalog.accelerators import Accelerator, accelerators
+from accel.catalog.machines import sold_with
 from accel.catalog.places import check_region
 from accel.catalog.prices import Price, price, prices_for
+from accel.catalog.tpu import NoSuchSlice, tpu
+from accel.catalog.uses import uses
 from accel.cost import least_sure
+from accel.rules import gcp_gpus
 
 from .errors import BadInput
 
@@ -20,7 +35,7 @@ class Listed:
     """A machine type in a region; USD an hour of the whole machine, None where not known.
 
     GPUs to attach come with a host, once for each that takes them: `machine` is then `n1-standard-4+nvidia-tesla-t4x1`.
-    `memory_gib` is what the cloud lists, more than a job gets.
+    `gpu_memory_gib` is of one GPU; `memory_gib` is the host's, as the cloud lists it, more than a job gets.
     """
 
     cloud: str
@@ -28,6 +43,7 @@ class Listed:
     machine: str
     accelerator: str
     count: int | float
+    gpu_memory_gib: float
     vcpus: int
     memory_gib: float
     on_demand: float | None
@@ -36,6 +52,38 @@ class Listed:
     dates: tuple[str, ...]
     confidence: str
     why_unknown: str | None
+    notes: tuple[str, ...] = ()
+    """How the machine is had, where that is not on demand as a matter of course."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of accelerator, and what it is best for by `source`; nothing where no source is known."""
+
+    accelerator: str
+    gpu_memory_gib: float
+    counts: tuple[int | float, ...]
+    """How many of it a machine has; none where it is sold by the slice."""
+    clouds: tuple[str, ...]
+    architecture: str
+    best_for: tuple[str, ...]
+    source: str
+
+
+def kinds(cloud: str | None = None) -> list[Kind]:
+    """Every kind of accelerator that a cloud sells, the one with the most memory first."""
+    found = (_kind(gpu, ("aws", "gcp") if cloud is None else (cloud,)) for gpu in accelerators().values())
+    return sorted((each for each in found if each.clouds), key=lambda each: (-each.gpu_memory_gib, each.accelerator))
+
+
+def _kind(gpu: Accelerator, clouds: Sequence[str]) -> Kind:
+    use = uses().get(gpu.name)
+    found = {cloud: sold_with(cloud).get(gpu.name, []) for cloud in clouds}
+    counts = tuple(sorted({machine.accelerator_count for each in found.values() for machine in each}))
+    # Some TPUs are sold by the slice alone, which is no machine.
+    sold = tuple(cloud for cloud, each in found.items() if each or (gpu.is_tpu and cloud == "gcp"))
+    best_for, source = (use.best_for, f"{use.source} ({use.source_date})") if use else ((), "")
+    return Kind(gpu.name, gpu.memory_gib, counts, sold, gpu.architecture, best_for, source)
 
 
 def wanted(text: str) -> tuple[str, float | None]:
@@ -54,6 +102,40 @@ def wanted(text: str) -> tuple[str, float | None]:
     return found.name, int(count) if count.isdigit() else float(count)
 
 
+def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[Listed]:
+    """A TPU slice in every region that offers it, whole, with the vCPUs and memory of all its hosts; none where the
+    name is no slice's."""
+    try:
+        found = tpu(name)
+    except (UnknownName, NoSuchSlice):
+        return []
+    # Hosts of v2 and v4 are not in the catalogue.
+    host = next((each for each in machines("gcp") if each.name == found.machine_type), None)
+    unsized = () if host else ("the vCPUs and memory of its hosts are not known",)
+    rows = [
+        Listed(
+            "gcp",
+            place,
+            found.name,
+            found.generation.accelerator,
+            found.chips,
+            accelerator(found.generation.accelerator).memory_gib,
+            host.vcpus * found.hosts if host else 0,
+            host.memory_mib * found.hosts / 1024 if host else 0.0,
+            paid.on_demand,
+            paid.spot,
+            paid.spot_low,
+            tuple(dict.fromkeys(date for date in (paid.on_demand_date, paid.spot_date) if date)),
+            paid.confidence,
+            paid.why_unknown,
+            unsized,
+        )
+        for place, paid in (prices_for("gcp", found.name) if found.places else {}).items()
+        if region in (None, place)
+    ]
+    return sorted(rows, key=lambda each: _rank(each, capacity))
+
+
 def listed(
     kind: str,
     count: float | None,
@@ -66,9 +148,10 @@ def listed(
 ) -> list[Listed]:
     """Every machine type with so many of the accelerator (any number where None) and at least so many vCPUs and GiB, in
     every region that offers it: the cheapest an hour first as `capacity` (`spot`, `on-demand`; None: as either), and
-    those without that price last.
+    those without that price last. Left out is what `not_sold` names.
 
-    Raises BadInput with the counts that exist, with the sizes that do, or for a region that no cloud asked has.
+    Raises BadInput with the reasons where nothing is sold so, with the counts that exist, with the sizes that do, or
+    for a region that no cloud asked has.
     """
     ranked = _ranked(kind, count, cloud, capacity)
     found = [
@@ -85,8 +168,30 @@ def listed(
 
 @cache
 def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> tuple[Listed, ...]:
-    found = (each for machine in _fitting(kind, count, cloud) for each in _sold(machine))
+    fitting = _fitting(kind, count, cloud)
+    kept = [machine for machine in fitting if not _not_sold(machine, capacity)]
+    if not kept:
+        raise BadInput(f"--capacity: {'; '.join(not_sold(kind, count, cloud, capacity))}")
+    found = (each for machine in kept for each in _sold(machine, capacity))
     return tuple(sorted(found, key=lambda each: _rank(each, capacity)))
+
+
+def not_sold(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> list[str]:
+    """Why machines with such GPUs are not listed for a capacity."""
+    reasons = {machine.name: _not_sold(machine, capacity) for machine in _fitting(kind, count, cloud)}
+    return [f"{name}: {reason}" for name, reason in reasons.items() if reason]
+
+
+def _not_sold(machine: Machine, capacity: str | None) -> str | None:
+    found = gcp_gpus.small_a3(machine.name, capacity, "capacity") if capacity else []
+    return f"capacity: {found[0].text}" if found and machine.cloud == "gcp" else None
+
+
+def _notes(machine: Machine, capacity: str | None) -> tuple[str, ...]:
+    if machine.cloud != "gcp":
+        return ()
+    found = gcp_gpus.small_a3(machine.name, capacity) + gcp_gpus.scarce(machine.name, capacity)
+    return tuple(f"capacity: {each.text}" for each in found)
 
 
 def _fitting(kind: str, count: float | None, cloud: str | None) -> tuple[Machine, ...]:
@@ -122,17 +227,20 @@ def _check_size(ranked: tuple[Listed, ...], cpus: int, memory_gib: float) -> Non
         raise BadInput(f"no machine with such GPUs has {' and '.join(asked)}; the largest: {vcpus}, {memory:g} GiB")
 
 
-def _sold(machine: Machine) -> Iterator[Listed]:
+def _sold(machine: Machine, capacity: str | None) -> Iterator[Listed]:
+    notes = _notes(machine, capacity)
     for region, paid in prices_for(machine.cloud, machine.name).items():
         if not machine.is_attachment:
-            yield _listed(machine, region, machine.name, machine, (paid,))
+            yield _listed(machine, region, machine.name, machine, (paid,), notes)
             continue
         for host in hosts(machine):
             name = f"{host.name}+{machine.accelerator}x{machine.accelerator_count}"
-            yield _listed(machine, region, name, host, (paid, price(host.cloud, region, host.name)))
+            yield _listed(machine, region, name, host, (paid, price(host.cloud, region, host.name)), notes)
 
 
-def _listed(machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...]) -> Listed:
+def _listed(
+    machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...], notes: tuple[str, ...]
+) -> Listed:
     """A machine that costs what its parts cost together, with the vCPUs and memory of `host`."""
     dates = dict.fromkeys(date for part in parts for date in (part.on_demand_date, part.spot_date) if date)
     return Listed(
@@ -141,6 +249,7 @@ def _listed(machine: Machine, region: str, name: str, host: Machine, parts: tupl
         name,
         machine.accelerator,
         machine.accelerator_count,
+        accelerator(machine.accelerator).memory_gib,
         host.vcpus,
         host.memory_mib / 1024,
         _sum([part.on_demand for part in parts]),
@@ -149,6 +258,7 @@ def _listed(machine: Machine, region: str, name: str, host: Machine, parts: tupl
         tuple(dates),
         least_sure(part.confidence for part in parts),
         "; ".join(part.why_unknown for part in parts if part.why_unknown) or None,
+        notes,
     )
 
 

@@ -1,6 +1,7 @@
 """Targets that a stack publishes, and the copy of them that is kept for an hour.
 
-ssm:<region>/<path>                                         an SSM parameter a target, below the path
+ssm:<region>/<path>                                         an SSM parameter a target, below the path, and perhaps one
+                                                            a definition
 configmap:<project>/<location>/<cluster>/<namespace>        the ConfigMap accel-targets of a GKE cluster, a key a target
 gs://<bucket>[/<folder>]                                    an object <target>.json each, in the folder accel-targets
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.contract import buckets
+from accel.contract.published import whole
 
 from .errors import BadInput, CloudSilent, NotFound
 from .folders import cache, write_json
@@ -24,6 +26,8 @@ from .timing import Timing
 SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
 CONFIGMAP_NAME = FOLDER = buckets.TARGETS
 MAX_AGE_S = 3600.0
+NOW_S = 60.0
+"""How old a copy may be that tells whether something else is: many submits in a row ask once."""
 
 _IDENTITY = (
     "AWS_PROFILE",
@@ -46,7 +50,7 @@ class Documents:
     warnings: tuple[str, ...] = ()
 
 
-def load(source: str, *, refresh: bool = False) -> Documents:
+def load(source: str, *, refresh: bool = False, max_age_s: float = MAX_AGE_S) -> Documents:
     """What is published there, or the copy of it if it is young enough.
 
     An old copy is used, with a warning, where the service cannot be reached. Raises CloudSilent without a
@@ -59,7 +63,7 @@ def load(source: str, *, refresh: bool = False) -> Documents:
     kept = _kept(copy)
     age = time.time() - kept["fetched"] if kept else None
     # A copy from the future: the clock was set back, so its age says nothing.
-    if kept and age is not None and 0 <= age < MAX_AGE_S and not refresh:
+    if kept and age is not None and 0 <= age < max_age_s and not refresh:
         return Documents(source, kept["documents"], age)
     try:
         documents = fetch()
@@ -114,27 +118,16 @@ def _objects(source: str) -> Callable[[], dict[str, Any]]:
 
 
 def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
-    from .google_api import Google, object_path
+    from .bucket_targets import published
+    from .google_api import Google
 
-    google, documents = Google(Timing(connect_s=3, read_s=10, attempts=2)), dict[str, Any]()
     try:
-        for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
-            name = str(item.get("name"))
-            if not name.endswith(".json"):
-                continue
-            data, _ = google.read("storage", object_path(bucket, name))
-            try:
-                documents[name.removeprefix(f"{folder}/").removesuffix(".json")] = json.loads(data)
-            except ValueError:
-                raise BadInput(f"gs://{bucket}/{name}: is not JSON") from None
+        documents = dict(published(Google(Timing(connect_s=3, read_s=10, attempts=2)), bucket, folder))
     except NotFound as missing:
         raise NotFound(f"targets: {missing.message}", "has the stack been deployed?") from None
     if not documents:
         raise NotFound(f"targets: {source}: there is no target in {folder}", "has the stack been deployed?")
     return documents
-
-
-_NAMES = "items(name),nextPageToken"
 
 
 def _fetch(region: str, path: str) -> dict[str, Any]:
@@ -153,7 +146,7 @@ def _fetch(region: str, path: str) -> dict[str, Any]:
                 raise BadInput(f"ssm:{region}{parameter['Name']}: is not JSON") from None
     if not documents:
         raise NotFound(f"targets: there is no parameter below {path} in {region}", "has the stack been deployed?")
-    return documents
+    return whole(documents)
 
 
 _SOURCES: dict[str, Callable[[str], Callable[[], dict[str, Any]]]] = {

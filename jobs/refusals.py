@@ -1,5 +1,6 @@
 """What a model refuses of its values, in plain lines: `accelerator.count: must be an integer, is 1.5`."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
@@ -23,11 +24,39 @@ def refused(model: type[Part], error: ValidationError, unread: Collection[Path] 
             yield from ((path_of(line.partition(":")[0]), line) for line in str(limits["error"]).splitlines())
             continue
         if fault["type"] == "extra_forbidden":
-            said = f"unknown field{words.did_you_mean(str(path[-1]), _fields(model, path[:-1]))}"
+            known = _fields(model, path[:-1])
+            meant = _gpus(fault["input"]) if is_gpus(str(path[-1]), known) else None
+            said = f"unknown field{meant or did_you_mean(str(path[-1]), known)}"
         else:
             value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
             said = words.explained(fault["type"], limits, path, value)
+            if path == (_ACCELERATOR,) and fault["type"].startswith("model"):
+                said += _gpus(value) or ""
         yield path, f"{place_name(path)}: {said}"
+
+
+_ACCELERATOR = "accelerator"
+_GPUS = ("gpu", "gpus", "num_gpus", "gpu_count", "gpu_type", "accelerators")
+_KIND = re.compile(r"(?=\D)([A-Za-z][A-Za-z0-9-]{0,40})(?::(\d{1,4}))?", re.ASCII)
+
+
+def is_gpus(name: str, known: Sequence[str]) -> bool:
+    """Whether an unknown field is what others call ours for GPUs."""
+    return name.lower() in _GPUS and _ACCELERATOR in known
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """As in accel.words, and for what others call a field."""
+    return f"; did you mean {_ACCELERATOR}?" if is_gpus(name, known) else words.did_you_mean(name, known)
+
+
+def _gpus(value: Any) -> str | None:
+    """`; write accelerator: {count: 1}`, of a number or a kind of GPU as other tools have them."""
+    if re.fullmatch(r"\d{1,4}", str(value), re.ASCII):
+        return f"; write {_ACCELERATOR}: {{count: {value}}}"
+    found = _KIND.fullmatch(value) if isinstance(value, str) and words.shown(value) != "text" else None
+    count = f", count: {found[2]}" if found and found[2] else ""
+    return f"; write {_ACCELERATOR}: {{type: {found[1]}{count}}}" if found else None
 
 
 def path_of(text: str) -> Path:

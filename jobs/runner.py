@@ -1,6 +1,7 @@
 """Runs one attempt of a job on this machine: `python runner.py FOLDER [--tied]`. Standard library only.
 
 FOLDER/spec.json    {"command": [...], "env": {...}, "workdir": "...", "timeout_s": int|null, "grace_s": int}
+                    and perhaps "removal": [...], which ends what the command leaves behind when it is killed
 FOLDER/output.log   stdout and stderr, raw, as they come
 FOLDER/status.json  {"phase": "running"|"succeeded"|"failed", "pid": of this runner, "exit_code": int|null,
                      "reason": null|"exited"|"timeout"|"terminated"|"not-started: ...",
@@ -27,6 +28,7 @@ from typing import Any
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+REMOVAL_S = 60
 
 
 class Stop:
@@ -65,7 +67,7 @@ def main(arguments: list[str]) -> None:
     """One attempt, from its spec to its last status."""
     folder = Path(arguments[0])
     spec: dict[str, Any] = json.loads((folder / "spec.json").read_text())
-    guard = _guard()
+    guard = _guard(_removal(spec))
     stop = Stop(tied="--tied" in arguments[1:])
     status: dict[str, Any] = {
         "phase": "running",
@@ -106,6 +108,8 @@ def _attempt(folder: Path, spec: dict[str, Any], stop: Stop, guard: int) -> tupl
             return (NOT_FOUND if missing else NOT_EXECUTABLE), f"not-started: {error}"
     reason = _wait(process, spec, stop)
     _signal_group(process.pid, signal.SIGKILL)
+    if reason != "exited" or process.returncode < 0:
+        _removal(spec)()
     os.write(guard, b".")
     code = process.returncode
     return (code if code >= 0 else 128 - code), reason
@@ -141,7 +145,18 @@ def environment(wanted: dict[str, str]) -> dict[str, str]:
     return defaults | wanted
 
 
-def _guard() -> int:
+def _removal(spec: dict[str, Any]) -> Callable[[], None]:
+    """What ends that which outlives the command's processes: a container goes on without its client."""
+
+    def remove() -> None:
+        if line := spec.get("removal"):
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(line, env=environment(spec["env"]), capture_output=True, check=False, timeout=REMOVAL_S)
+
+    return remove
+
+
+def _guard(remove: Callable[[], None]) -> int:
     """A process that kills the job's group should this runner be killed; returns the pipe that it listens to.
 
     SIGKILL of a runner reaches neither the job nor the processes that it started. (PR_SET_PDEATHSIG would
@@ -164,6 +179,7 @@ def _guard() -> int:
     heard = _read_all(lambda: os.read(listening, 64))
     if heard and not heard.endswith(b"."):
         _signal_group(int(heard), signal.SIGKILL)
+        remove()
     os._exit(0)
 
 

@@ -22,9 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from accel.contract import variables
 from accel.rules.exits import CANNOT_RUN
 
+from . import docker
 from .folders import write_json
 from .process import identity
 
@@ -144,21 +144,14 @@ class Supervisor:
             os.kill(pid, signal.SIGTERM)
 
     def _spec(self, task: int, attempt: int, share: list[str]) -> dict[str, Any]:
-        given = {
-            variables.JOB_NAME: self.body["job"],
-            variables.TASK_COUNT: str(self.tasks),
-            variables.TASK_INDEX: str(task),
-            variables.INDEX_FROM: variables.INDEX_VARIABLE["local"],
-            variables.ATTEMPT: str(attempt),
-        }
-        devices = {DEVICES: ",".join(share)} if share else {}
-        return {
-            "command": self.body["command"],
-            "env": devices | self.body["env"] | given,
-            "workdir": self.body["folder"],
-            "timeout_s": self.body["timeout_s"],
-            "grace_s": self.body["grace_s"],
-        }
+        env = self.body["env"] | docker.task_variables(self.body, task, attempt)
+        spec = {name: self.body[name] for name in ("command", "timeout_s", "grace_s")}
+        spec["workdir"] = self.body["folder"]
+        if "image" in self.body:
+            name = f"accel-{self.folder.name}-{task}-{attempt}"
+            line = docker.command(self.body, name, env, share)
+            return spec | {"command": line, "env": docker.client(), "removal": docker.removal(name)}
+        return spec | {"env": ({DEVICES: ",".join(share)} if share else {}) | env}
 
     def _ended(self, pid: int) -> None:
         task, attempt = self.running.pop(pid)
@@ -218,16 +211,17 @@ def _shares(body: dict[str, Any], devices: list[str]) -> list[list[str]]:
 def _attempt_status(folder: Path) -> dict[str, Any]:
     gone = {"phase": "failed", "exit_code": None, "reason": "its runner was killed"}
     try:
-        status: dict[str, Any] = json.loads((folder / "status.json").read_text())
-    except FileNotFoundError:
-        return gone
-    return gone if status["phase"] == "running" else status
+        status: Any = json.loads((folder / "status.json").read_bytes())
+        known = {name: status[name] for name in gone}
+    except (OSError, ValueError, LookupError, TypeError):
+        return gone  # nothing, or nothing that can be read
+    return gone if known["phase"] not in ("succeeded", "failed") else known
 
 
 def _stop_reason(folder: Path) -> str:
     try:
-        return f"cancelled: {json.loads((folder / 'cancel.json').read_text())['reason']}"
-    except FileNotFoundError:
+        return f"cancelled: {json.loads((folder / 'cancel.json').read_bytes())['reason']}"
+    except (OSError, ValueError, LookupError, TypeError):
         return "terminated: the supervisor of the job was asked to stop"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from .fields import INT_MAX, Part, VariableName, VariableValue
 from .runtime import sweep as parameters
@@ -39,7 +39,13 @@ def _truth(value: Any) -> Any:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=INT_MAX, strict=True)]
+Whole = Annotated[
+    int,
+    BeforeValidator(_whole),
+    Field(ge=0, le=INT_MAX, strict=True),
+    WithJsonSchema({"type": ["integer", "string"], "minimum": 0, "maximum": INT_MAX, "pattern": r"^[+-]?\d{1,38}$"}),
+]
+Truth = bool | Literal["true", "false"]
 Bound = Annotated[VariableValue, AfterValidator(_number)]
 Bounds = Annotated[list[Bound], Field(min_length=2, max_length=2)]
 Values = Annotated[list[VariableValue], Field(min_length=1)]
@@ -73,7 +79,7 @@ class Sweep(Part):
     count: Whole | None = Field(default=None, description="tasks of random")
     seed: Whole | None = Field(default=None, description="of random; 0 without it")
     objective: Objective | None = Field(default=None, description="by what `accel-jobs results` ranks")
-    shell: Annotated[bool, BeforeValidator(_truth), Field(strict=True)] = Field(
+    shell: Annotated[bool, BeforeValidator(_truth, json_schema_input_type=Truth), Field(strict=True)] = Field(
         default=True,
         description="/bin/sh of the image exports the parameters before command; false: the program reads them from "
         "ACCEL_SWEEP, as accel_runtime does",

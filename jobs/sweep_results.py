@@ -101,7 +101,7 @@ def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
     if isinstance(backend, Tasks):
         return backend.tasks(ref)
     seen = backend.status(ref)
-    return [TaskStatus(0, seen.phase, seen.native, seen.attempts, seen.exit_code, seen.reason)]
+    return [TaskStatus(0, seen.phase, seen.native, seen.attempts or 0, seen.exit_code, seen.reason)]
 
 
 def failed(backend: Backend, ref: JobRef, count: int) -> list[int]:

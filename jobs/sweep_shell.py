@@ -53,6 +53,14 @@ def command(spec: Mapping[str, Any], words: Sequence[str], kind: str) -> list[st
     return [SHELL, "-c", script(spec, kind), "accel", *words]
 
 
+def unwrapped(words: Sequence[str]) -> list[str]:
+    """The command that `command` was given; other words as they are."""
+    shell, *rest = words or [""]
+    if shell != SHELL or len(rest) < 3 or not rest[1].startswith(_SCRIPT.partition("(")[0]):
+        return list(words)
+    return list(rest[3:])
+
+
 def script(spec: Mapping[str, Any], kind: str) -> str:
     """Ends with code 2 where the platform gave no index of the sweep."""
     native, ours = variables.INDEX_VARIABLE[kind], variables.TASK_INDEX

@@ -19,6 +19,10 @@ ALONE = ("vertex", "tpu-vm", "gce")
 """Kinds of targets that run one task a job: there each task of a sweep is a job of its own."""
 MOVED_MAX = 1000
 """Tasks of a sweep that move to on demand, each by itself: as many jobs of a target are looked after at once."""
+CAP = 4
+"""Tasks of a sweep without `parallelism` that run at once, where a platform can be told (CAPPED); a sweep of more that
+runs elsewhere is warned of. A default of ours, for nobody means to pay for a hundred machines by leaving out a line."""
+CAPPED = ("google-batch",)
 
 _NAME_MAX = 100
 _LEAST_ROW = 4
@@ -76,12 +80,42 @@ def apart(job: "Job", kind: str) -> "list[Job]":
             f"looks after {MOVED_MAX}; write spot: true, or make several sweeps of it"
         )
     spec = told(job.sweep)
-    return [_alone(job, spec, index) for index in range(parameters.count(spec))]
+    written = text(spec)
+    return [_alone(job, spec, written, index) for index in range(parameters.count(spec))]
+
+
+def at_once(job: "Job", kind: str) -> int | None:
+    """Return how many tasks of a job run at once on a target of `kind`; None: as many as the platform runs."""
+    if job.parallelism is None and job.sweep is not None and kind in CAPPED and job.tasks > CAP:
+        return CAP
+    return job.parallelism
+
+
+def cap_warnings(job: "Job", kind: str) -> tuple[str, ...]:
+    """Return the warning for a sweep that names no parallelism: that it is capped, or that nothing caps it."""
+    if job.sweep is None or job.parallelism is not None or job.tasks <= CAP:
+        return ()
+    if kind in CAPPED:
+        if job.google_batch and job.google_batch.in_order:
+            return ()  # one at a time
+        told = f"is missing, and {CAP} of the sweep's {job.tasks} tasks run at once on {kind}"
+        return (f"parallelism: {told}; write parallelism: {job.tasks} for all of them",)
+    told = f"is missing, and all {job.tasks} tasks of the sweep may run at once"
+    if kind == "aws-batch":
+        fix = "AWS Batch cannot cap an array, only max_vcpus of the queue's environments does"
+    elif kind in ALONE or job.spot == "prefer":
+        fix = "each is a job of its own, which nothing but quotas and budgets caps"
+    else:
+        fix = f"write parallelism: {CAP}, or as many as you mean to pay for"
+    return (f"parallelism: {told}; {fix}",)
 
 
 def first(job: "Job") -> "Job":
     """The first task of a sweep as a job of its own, with its parameters; any other job as it is."""
-    return _alone(job, told(job.sweep), 0) if job.sweep else job
+    if job.sweep is None:
+        return job
+    spec = told(job.sweep)
+    return _alone(job, spec, text(spec), 0)
 
 
 def together(job: "Job") -> list[str]:
@@ -89,8 +123,8 @@ def together(job: "Job") -> list[str]:
     return ["sweep: each of its tasks is a job of its own here, which `accel-jobs submit` makes"] if job.sweep else []
 
 
-def _alone(job: "Job", spec: Mapping[str, Any], index: int) -> "Job":
-    own = {variables.SWEEP: text(spec), variables.SWEEP_ONLY: str(index)}
+def _alone(job: "Job", spec: Mapping[str, Any], written: str, index: int) -> "Job":
+    own = {variables.SWEEP: written, variables.SWEEP_ONLY: str(index)}
     env = job.env | parameters.params(spec, index) | own
     name = f"{job.name[: _NAME_MAX - len(f'-{index}')]}-{index}"
     return job.model_copy(update={"name": name, "sweep": None, "tasks": 1, "parallelism": None, "env": env})

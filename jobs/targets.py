@@ -1,16 +1,16 @@
 """Where jobs can run: the targets that a stack exports, and this machine.
 
 A source is the path of a JSON file, as `stacks export` writes it, or a place where the stack publishes them (see
-published.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source:
-.accel/targets.json here or in a folder above, else nothing but `local`, which is always there. A relative root of a
-local target begins at the folder of the file (for .accel/targets.json: the folder that holds .accel), or else at the
-working folder.
+published.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source: the
+.accel/targets.json of usual_targets.py, else nothing but `local`, which is always there. A relative root of a local
+target begins at the folder of the file (for .accel/targets.json: the folder that holds .accel), or else at the working
+folder.
 """
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,10 +22,12 @@ from accel.contract.targets import KINDS, AnyTarget, LocalTarget, read_one
 from . import published
 from .errors import BadInput, BadInputs, NotFound
 from .published import Documents
+from .usual_targets import USUAL, find
 
 VARIABLE = "ACCEL_TARGETS"
-USUAL = Path(".accel", "targets.json")
 LOCAL = "local"
+NEWER = ("literal_error", "union_tag_invalid")
+"""Faults, as pydantic names them, of a value that is one of a few, and to which a newer accel may have added."""
 
 Target = AnyTarget
 
@@ -38,6 +40,8 @@ class Entry:
     kind: str
     target: Target | None
     fault: str | None = None
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """As it was written."""
 
 
 @dataclass(frozen=True)
@@ -79,22 +83,14 @@ def load(source: str | None = None, *, refresh: bool = False) -> Targets:
     """
     source = source or os.environ.get(VARIABLE) or None
     if source is None:
-        usual = _usual()
-        return (
-            _of(_file(usual), usual.parents[1])
-            if usual
-            else _of(Documents("no source: this machine only", {}), Path.cwd())
-        )
+        usual, passed = find(Path.cwd())
+        documents = _file(usual) if usual else Documents("no source: this machine only", {})
+        return _of(replace(documents, warnings=passed), usual.parents[1] if usual else Path.cwd())
     if source.startswith(published.PREFIXES):
         return _of(published.load(source, refresh=refresh), Path.cwd())
     path = Path(source)
     folder = path.absolute().parent
     return _of(_file(path), folder.parent if folder.name == USUAL.parts[0] else folder)
-
-
-def _usual() -> Path | None:
-    here = Path.cwd()
-    return next((folder / USUAL for folder in (here, *here.parents) if (folder / USUAL).is_file()), None)
 
 
 def _file(path: Path) -> Documents:
@@ -126,7 +122,8 @@ def _of(documents: Documents, folder: Path) -> Targets:
 
 
 def _entry(name: str, document: Any, folder: Path) -> Entry:
-    """An unknown kind comes from a newer stack. Any other fault is one of the file: its kind is empty."""
+    """An unknown kind, or another word than this version knows, comes from a newer stack. Any other fault is one of the
+    file: its kind is empty."""
     if not isinstance(document, Mapping):
         return Entry(name, "", None, f"{name}: must be a mapping, is {words.shown(document)}")
     values = cast(Mapping[str, Any], document)
@@ -138,10 +135,12 @@ def _entry(name: str, document: Any, folder: Path) -> Entry:
     try:
         target = read_one(values)
     except ValidationError as error:
+        if all(fault["type"] in NEWER for fault in error.errors(include_url=False)):
+            return Entry(name, kind, None, f"needs a newer accel: {_first_fault('', error)}")
         return Entry(name, "", None, _first_fault(name, error))
     if isinstance(target, LocalTarget):
         target = target.model_copy(update={"root": str((folder / target.root).resolve())})
-    return Entry(name, kind, target)
+    return Entry(name, kind, target, document=values)
 
 
 def _first_fault(name: str, error: ValidationError) -> str:
@@ -150,4 +149,4 @@ def _first_fault(name: str, error: ValidationError) -> str:
     path = [str(part) for part in fault["loc"][1:]]
     said = words.explained(fault["type"], fault.get("ctx", {}), path, fault["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{'.'.join([name, *path])}: {said}{more}"
+    return f"{'.'.join([*([name] if name else []), *path])}: {said}{more}"

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import yaml
 
+from . import blanks
+
 Path = tuple[str | int, ...]
 
 _yaml: Any = yaml
@@ -64,6 +66,8 @@ class Tree:
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict[Path, int])
     faults: list[Fault] = field(default_factory=list[Fault])
+    notes: list[str] = field(default_factory=list[str])
+    """What was read otherwise than it is written, each with its line."""
 
 
 def documents(data: bytes) -> list[tuple[int, bytes]]:
@@ -86,7 +90,7 @@ def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -
 
     Raises Fault where nothing can be read.
     """
-    text = _text(data)
+    text, lines = blanks.in_yaml(_text(data))
     _bounds(text)
     try:
         node: Any = _yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -94,7 +98,9 @@ def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -
         raise _explained(error, text) from error
     if node is None:
         raise Fault(1, "is empty")
-    return _Reader(as_written).tree(node, at)
+    tree = _Reader(as_written).tree(node, at)
+    tree.notes += [blanks.note(lines)] if lines else []
+    return tree
 
 
 def _text(data: bytes) -> str:

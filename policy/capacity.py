@@ -147,6 +147,14 @@ def _slice(region: str, own: Slice, spot: bool) -> Held:
     return _times(1, own.chips, known("gcp", region, own.name), spot)
 
 
+def _queued(resource: Resource) -> Iterator[Held]:
+    """TPUs that are declared in a bucket, by the component's spec."""
+    spec = resource.view.inside("spec")
+    own = tpu(spec.text("accelerator_type"), spec.text("topology") or None)
+    price, count = known("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1
+    yield _times(count, own.chips, price, spec.text("capacity") == "spot")
+
+
 def _persistent(resource: Resource) -> Iterator[Held]:
     view = resource.view
     for pool in view.each("resourcePools"):
@@ -171,5 +179,6 @@ MAKERS: dict[str, Callable[[Resource], Iterator[Held]]] = {
     "accel:gcp:GpuVmGroup": _group,
     "gcp:tpu/v2Vm:V2Vm": _tpu,
     "gcp:tpu/v2QueuedResource:V2QueuedResource": _tpu,
+    "accel:gcp:QueuedTpu": _queued,
     "gcp:vertex/aiPersistentResource:AiPersistentResource": _persistent,
 }

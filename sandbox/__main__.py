@@ -9,9 +9,12 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from accel.redaction import guarded, own
+
 from . import Fault, toolchain
 from .config import CLOUDS, config_of
 from .environment import PERSONAL, environment, home_of
+from .grants import GRANTS, grant
 from .processes import AWS, PARTS, running, start, stop, wanted
 from .toolchain import WHAT_TO_INSTALL, ToolchainError
 
@@ -25,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     starting = verbs.add_parser("start", help="start what does not run yet")
     starting.add_argument("--only", choices=["aws"], help=f"without Google and Kubernetes (also by {ONLY}=aws)")
+    starting.add_argument("--no-grants", action="store_true", help="AWS as it opens an account: no vCPUs of any GPU")
     stopping = verbs.add_parser("stop", help="end every process of it, jobs too")
     stopping.add_argument("--wipe", action="store_true", help="delete its state as well")
     verbs.add_parser("status", help="a line for each part; exit code 6 where one does not run")
@@ -45,6 +49,10 @@ def _status(home: Path) -> int:
         about = json.dumps({k: v for k, v in part.told.items() if k not in _UNSAID}) if part else ""
         state = f"running, pid {part.process.pid} {about}" if part else "not running" if name in asked else "left out"
         _say(f"{name}: {state}")
+    if cloud := parts.get("cloud"):
+        granted = grant(home, cloud.told["url"], {})
+        rows = ", ".join(f"{code} {value:.0f}" for code, value in granted.items())
+        _say(f"granted on AWS: {rows or 'nothing'}; the rest is as in a new account")
     return 0 if set(asked) <= parts.keys() else 6
 
 
@@ -61,12 +69,16 @@ def _parts(only: str | None) -> Collection[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    with guarded():
+        return _run(_parser().parse_args(arguments))
+
+
+def _run(given: argparse.Namespace) -> int:
     home = home_of(given.home)
     try:
         match given.verb:
             case "start":
-                start(home, _parts(given.only))
+                start(home, _parts(given.only), {} if given.no_grants else GRANTS)
                 return _status(home)
             case "stop":
                 ended = stop(home, given.wipe)
@@ -82,8 +94,10 @@ def main(arguments: list[str] | None = None) -> int:
                 # A profile, a token or an endpoint for one service would lead past the sandbox.
                 for name in sorted(name for name in os.environ if name.startswith(PERSONAL) and name not in values):
                     _say(f"unset {name}")
-                for name, value in values.items():
-                    _say(f"export {name}={shlex.quote(value)}")
+                # A shell reads it: the keys are those of the sandbox alone. What `pulumi up` deploys from here,
+                # `accel-jobs` finds.
+                told = {**values, "ACCEL_EXPORT": values["ACCEL_TARGETS"]}
+                own(sys.stdout).writelines(f"export {name}={shlex.quote(value)}\n" for name, value in told.items())
     except Fault as fault:
         sys.stderr.write(f"error: {fault}\nhint: {fault.hint}\n")
         return fault.code

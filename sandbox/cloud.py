@@ -1,6 +1,6 @@
 """The sandbox's AWS: a moto server whose Batch is sandbox.batch. Run as `python -m sandbox.cloud --home DIR`.
 
-Control, besides the AWS APIs:
+Requests are signed with an access key of keys.py. Control, besides the AWS APIs, by whoever has the key of DIR/key:
     POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward.
     POST   /sandbox-api/faults  {"operation": "SubmitJob", "kind": "throttle", "count": 3}: batch/faults.py;
                                 {"kind": "reclaim", "job_id": ID}: takes away the instance of a running job;
@@ -11,25 +11,30 @@ Control, besides the AWS APIs:
                                 after an update or a deletion.
     POST   /sandbox-api/spend   {"budget": NAME, "actual": 1200}: what a budget shows; budgets.py.
     POST   /sandbox-api/functions {"function": NAME, "event": {}}: calls a Lambda function; functions.py.
-    POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of an EC2 quota; service_quotas.py.
+    POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of a quota; service_quotas.py.
+    POST   /sandbox-api/permissions {"caller": NAME, "policies": [{}]}: what an access key may do; callers.py.
     GET    /sandbox-api/faults  the plans and how often each fired; DELETE ends them.
 """
 
 import argparse
-import io
 import json
 import os
-import re
 import signal
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterable
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
+
+from . import account, budgets, calls, limits
+from .answers import Answer, document, send
+from .callers import Callers
+from .guard import CONTROL, Guard
+from .keys import key
 
 # Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.
 ACCOUNT_ID = "210020003000"
@@ -60,11 +65,9 @@ SERVICES = (
 
 NOT_SERVED = b"<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>"
 
-Answer = tuple[int, list[tuple[str, str]], bytes]
-
 
 class Cloud:
-    """The WSGI application."""
+    """The WSGI application behind the guard, who has read the body: a slow client must not stop the others."""
 
     def __init__(self, world: Any) -> None:
         from moto.server import DomainDispatcherApplication, create_backend_app
@@ -75,20 +78,21 @@ class Cloud:
         self._world, self._faults, self._api, self._capacity = world, faults, api, capacity
         self._plans: list[Any] = []
         self._quotas = world.quotas
+        self._account = partial(account.answer, granted=self._quotas.granted, account_id=ACCOUNT_ID)
+        self._callers = Callers(ACCOUNT_ID)
         self._functions = Functions(world)
         self._functions.install()
         self._moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        # Read before the lock is taken: a slow client must not stop the others.
-        chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
-        body = environ["wsgi.input"].read(-1 if chunked else int(environ.get("CONTENT_LENGTH") or 0))
-        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        body = environ["wsgi.input"].getvalue()
         path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
-        if path.startswith("/sandbox-api/"):
-            return _send(start_response, *self._control(method, path, body))
-        service, region = _scope(environ)
+        if path.startswith(CONTROL):
+            return send(start_response, *self._control(method, path, body))
+        service, region, _ = calls.scope(environ)
         with self._world.lock:
+            if refusal := self._callers.refusal(calls.parsed(environ, body)):
+                return send(start_response, *refusal)
             operation = self._operation(service, environ, body)
             plan = next((plan for plan in self._plans if plan.take(operation)), None)
             if plan is None or plan.after():
@@ -97,7 +101,7 @@ class Cloud:
                 answer = None
         if plan:
             answer = self._faulted(plan, service, environ, answer)
-        return _send(start_response, *answer) if answer else []
+        return send(start_response, *answer) if answer else []
 
     def _operation(self, service: str, environ: dict[str, Any], body: bytes) -> str:
         if service == "batch":
@@ -117,26 +121,23 @@ class Cloud:
             if service == "autoscaling":
                 found = self._capacity.answer(batch, self._operation(service, environ, body), body)
                 return 200 if found else 400, [("Content-Type", "text/xml")], found or NOT_SERVED
-            status, document = self._api.answer(
+            status, told = self._api.answer(
                 batch, environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", ""), body
             )
             headers = [("Content-Type", "application/json")]
             if status >= 400:
-                headers.append(("x-amzn-ErrorType", document["__type"]))
-            return status, headers, json.dumps(document).encode()
-        if service == "servicequotas":
-            operation = self._operation(service, environ, body)
-            if own := self._quotas.answer(operation, region, body):
-                return own
-        if service == "budgets":
-            from . import budgets
-
-            if own := budgets.answer(self._operation(service, environ, body), ACCOUNT_ID, body):
-                return own
+                headers.append(("x-amzn-ErrorType", told["__type"]))
+            return status, headers, json.dumps(told).encode()
+        operation = self._operation(service, environ, body)
+        if own := limits.answer(service, operation, body) or self._account(service, operation, region, body):
+            return own
+        if service == "servicequotas" and (own := self._quotas.answer(operation, region, body)):
+            return own
+        if service == "budgets" and (own := budgets.answer(operation, ACCOUNT_ID, body)):
+            return own
         if service == "ec2":
             from . import capacity_reservations, placement_groups
 
-            operation = self._operation(service, environ, body)
             for part in (placement_groups, capacity_reservations):
                 if own := part.answer(operation, ACCOUNT_ID, region, body):
                     return own[0], [("Content-Type", "text/xml")], own[1]
@@ -169,12 +170,12 @@ class Cloud:
 
         try:
             request = json.loads(body or b"{}")
-            if path == "/sandbox-api/functions":  # without the lock: a function calls the APIs
+            if path == f"{CONTROL}functions":  # without the lock: a function calls the APIs
                 calls = self._functions
                 done: Any = calls.call(request["function"], request["event"]) if method == "POST" else calls.wait()
-                return 200, [("Content-Type", "application/json")], json.dumps(done).encode()
+                return document(200, done)
             with self._world.lock:
-                match method, path.removeprefix("/sandbox-api/"):
+                match method, path.removeprefix(CONTROL):
                     case "POST", "clock":
                         self._world.advance(float(request["advance_s"]))
                         answer = {"now": self._world.now()}
@@ -192,13 +193,13 @@ class Cloud:
                     case "POST", "faults":
                         self._plans.append(self._faults.Plan(**request))
                         answer = {}
+                    case _, "permissions":
+                        answer = self._callers.control(method, request)
                     case "GET", "faults":
                         answer = {"plans": [plan.shown() for plan in self._plans]}
                     case "POST", "spend":
-                        from . import budgets
-
                         answer = budgets.spend(ACCOUNT_ID, request)
-                    case "POST", "quotas":
+                    case "GET" | "POST", "quotas":
                         answer = self._quotas.grant(request)
                     case "DELETE", "faults":
                         self._plans.clear()
@@ -207,22 +208,9 @@ class Cloud:
                         answer = {}
                     case _:
                         return 404, [], b"{}"
-            return 200, [("Content-Type", "application/json")], json.dumps(answer).encode()
+            return document(200, answer)
         except (KeyError, TypeError, ValueError, Refused) as error:
-            return 400, [("Content-Type", "application/json")], json.dumps({"message": str(error)}).encode()
-
-
-def _send(start_response: Any, status: int, headers: list[tuple[str, str]], body: bytes) -> list[bytes]:
-    if "content-length" not in {name.lower() for name, _ in headers}:
-        headers = [*headers, ("Content-Length", str(len(body)))]
-    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
-    return [body]
-
-
-def _scope(environ: dict[str, Any]) -> tuple[str, str]:
-    """Service and region that the request is signed for."""
-    found = re.search(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
-    return (found[2], found[1]) if found else ("", "us-east-1")
+            return document(400, {"message": str(error)})
 
 
 def serve(home: Path, port: int, root: Path, runner: Path) -> None:
@@ -235,7 +223,7 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server
 
-    from . import events
+    from . import events, nat_gateways
     from .batch.scheduler import Scheduler
     from .batch.state import Batch, World
 
@@ -264,8 +252,9 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     for service in SERVICES:
         backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
     events.install()
+    nat_gateways.install()
     scheduler = Scheduler(world)
-    server = make_server("127.0.0.1", port, Cloud(world), threaded=True, request_handler=Handler)
+    server = make_server("127.0.0.1", port, Guard(key(home), Cloud(world)), threaded=True, request_handler=Handler)
     world.endpoint = f"http://127.0.0.1:{server.port}"
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

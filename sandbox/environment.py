@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from . import Fault, toolchain
-from .google import PROJECT, token
+from . import Fault, keys, toolchain
+from .google import PROJECT
 
 PERSONAL = ("AWS_", "CLOUDSDK_", "GCLOUD_", "GOOGLE_")
 """How the names of variables begin that would lead a command past the sandbox."""
@@ -19,7 +19,7 @@ _ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
 _PATHS = {
     **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
     **dict.fromkeys(("tpu", "logging", "openidconnect", "oslogin", "secretmanager"), ""),
-    **dict.fromkeys(("batch", "aiplatform", "firestore", "pubsub", "cloudfunctions"), ""),
+    **dict.fromkeys(("batch", "aiplatform", "firestore", "pubsub", "cloudfunctions", "cloudscheduler"), ""),
     **dict.fromkeys(("artifactregistry", "file"), ""),
     "cloudbilling": "v1/",
     "compute": "compute/v1/",
@@ -63,8 +63,7 @@ def environment(home: Path | None = None) -> dict[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{cloud['port']}",
-        "AWS_ACCESS_KEY_ID": "sandbox",
-        "AWS_SECRET_ACCESS_KEY": "sandbox",
+        **keys.aws(keys.key(home)),
         "AWS_EC2_METADATA_DISABLED": "true",
         # Empty files: a person's own profile can never be reached from here.
         "AWS_CONFIG_FILE": str(home / "aws-config"),
@@ -80,7 +79,7 @@ def environment(home: Path | None = None) -> dict[str, str]:
 def _google(home: Path, url: str) -> dict[str, str]:
     roots = {f"{_ROOT}{name.upper()}": f"{url}/{name}.googleapis.com/{path}" for name, path in _PATHS.items()}
     relay = {_RELAY: f"{url.replace('http', 'ws', 1)}/v4"}
-    return {"GOOGLE_OAUTH_ACCESS_TOKEN": token(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **relay, **roots}
+    return {"GOOGLE_OAUTH_ACCESS_TOKEN": keys.key(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **relay, **roots}
 
 
 def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:

@@ -4,6 +4,8 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import log_policies
+
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -12,6 +14,7 @@ def install() -> None:
     from moto.events.models import EventTemplateParser, Rule
     from moto.sns.models import Subscription, sns_backends
 
+    log_policies.install()
     to_others, publish = Rule.send_to_targets, Subscription.publish
 
     def send(rule: Any, event: Any, transform_input: bool = True) -> None:

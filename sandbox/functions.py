@@ -16,6 +16,8 @@ import zipfile
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .keys import aws, key
+
 _BOOT = """\
 import importlib, json, sys
 told = json.load(sys.stdin)
@@ -24,6 +26,14 @@ module, _, name = told["handler"].rpartition(".")
 print(json.dumps(getattr(importlib.import_module(module), name)(told["event"], None)))
 """
 _GIVEN_S = 300
+CONCURRENCY = 10
+"""Executions at once of an account that was just opened, all of which stay unreserved; of another, 100 of 1,000 do.
+Sources: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html,
+https://github.com/aws-samples/one-observability-demo/issues/278"""
+_TOO_FEW = (
+    "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its "
+    f"minimum value of [{CONCURRENCY}]."
+)
 
 
 @dataclass
@@ -46,10 +56,17 @@ class Functions:
         self._threads: list[threading.Thread] = []
 
     def install(self) -> None:
-        """Lets topics call functions, which moto does in containers."""
+        """Lets topics call functions, which moto does in containers, and no function reserve concurrency."""
+        from moto.awslambda.exceptions import InvalidParameterValueException
+        from moto.awslambda.models import LambdaBackend
         from moto.sns.models import Subscription
 
-        publish = Subscription.publish
+        publish, reserve = Subscription.publish, LambdaBackend.put_function_concurrency
+
+        def reserved(backend: Any, function_name: str, reserved_concurrency: str) -> str:
+            if int(reserved_concurrency) > 0:
+                raise InvalidParameterValueException(_TOO_FEW)
+            return reserve(backend, function_name, reserved_concurrency)
 
         def called(subscription: Any, message: Any, message_id: str, *args: Any, **named: Any) -> None:
             if subscription.protocol != "lambda":
@@ -63,7 +80,18 @@ class Functions:
             self._threads.append(thread)
             thread.start()
 
+        def made(backend: Any, spec: dict[str, Any]) -> Any:
+            _check_environment(spec)
+            return create(backend, spec)
+
+        def changed(backend: Any, function_name: str, qualifier: str, body: dict[str, Any]) -> Any:
+            _check_environment(body)
+            return update(backend, function_name, qualifier, body)
+
+        create, update = LambdaBackend.create_function, LambdaBackend.update_function_configuration
+        LambdaBackend.create_function, LambdaBackend.update_function_configuration = made, changed
         Subscription.publish = called
+        LambdaBackend.put_function_concurrency = reserved
 
     def call(self, name: str, event: Any) -> dict[str, Any]:
         """Calls a function by its name or ARN, and waits for it. Raises ValueError where there is none."""
@@ -101,7 +129,22 @@ class Functions:
         return [asdict(each) for each in self._ran]
 
     def _environment(self, function: Any) -> dict[str, str]:
-        keys = {"AWS_ACCESS_KEY_ID": "sandbox", "AWS_SECRET_ACCESS_KEY": "sandbox"}
         region = {"AWS_REGION": function.region, "AWS_DEFAULT_REGION": function.region}
         path = {"PATH": os.environ.get("PATH", ""), "AWS_LAMBDA_FUNCTION_NAME": function.function_name}
-        return {**keys, **region, **path, "AWS_ENDPOINT_URL": self._world.endpoint, **function.environment_vars}
+        reach = {**aws(key(self._world.home)), "AWS_ENDPOINT_URL": self._world.endpoint}
+        return {**reach, **region, **path, **function.environment_vars}
+
+
+def _check_environment(spec: dict[str, Any]) -> None:
+    """Raises what Lambda answers to more than 4 KB of variables.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-deployment.html
+    """
+    from moto.awslambda.exceptions import InvalidParameterValueException
+
+    text = json.dumps((spec.get("Environment") or {}).get("Variables") or {}, separators=(",", ":"))
+    if len(text.encode()) > 4096:
+        raise InvalidParameterValueException(
+            "Lambda was unable to configure your environment variables because the environment variables you have "
+            f"provided exceeded the 4KB limit. String measured: {text}"
+        )

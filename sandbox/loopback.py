@@ -21,6 +21,18 @@ def address(*names: object) -> str:
     return ".".join(map(str, (127, 1 + first % 254, *rest)))
 
 
+def foreign(port: int, host: str | None, origin: str | None, *origins: str) -> str | None:
+    """Why a request to a port of ours is refused: it was meant for another host, as that of a page whose name was made
+    to lead here, or it comes from a page. None: for one that is ours, or from one of `origins`. A relay or a tunnel has
+    another port, which a page cannot say of a host that is not its own."""
+    own = (f"{LOCAL}:{port}", f"localhost:{port}")
+    if (host or "").lower().partition(":")[0] not in (LOCAL, "localhost"):
+        return f"the sandbox answers for {own[0]}, and not for the host {host!r}"
+    if origin is not None and origin.lower() not in (*(f"http://{each}" for each in own), *origins):
+        return f"the sandbox takes no requests of the pages of {origin!r}"
+    return None
+
+
 @functools.cache
 def _all_of_it() -> bool:
     with socket.socket() as probe:

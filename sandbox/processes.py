@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import psutil
 
 from . import Fault
 from .environment import project
+from .grants import GRANTS, grant
+from .keys import bearer
 
 AWS = ("cloud", "plugins")
 GOOGLE = ("google", "kubernetes")
@@ -22,6 +24,8 @@ PARTS = ("cloud", *GOOGLE, "plugins")
 _CONTROL_PLANE = frozenset(
     {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"}
 )
+HEADER = "header"
+"""The file with what curl sends to the control API, so that no command line shows it: curl -H @FILE."""
 _START_S = 180
 _STOP_S = 5
 
@@ -57,13 +61,16 @@ def wanted(home: Path) -> tuple[str, ...]:
     return tuple(json.loads(path.read_text())) if path.exists() else PARTS
 
 
-def start(home: Path, parts: Collection[str] = AWS) -> dict[str, Part]:
-    """Start what does not run of these parts, and keep what runs besides.
+def start(home: Path, parts: Collection[str] = AWS, grants: Mapping[str, float] = GRANTS) -> dict[str, Part]:
+    """Start what does not run of these parts, and keep what runs besides; an AWS that starts is granted `grants`.
 
     Two at once: the second waits, then finds everything running.
     """
     for folder in ("backend", "gcloud", "jobs", "logs", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
+    (home / HEADER).touch(mode=0o600)
+    (home / HEADER).write_text("".join(f"{name}: {value}\n" for name, value in bearer(home).items()))
     for empty in ("aws-config", "google-credentials.json"):
         (home / empty).touch()
     with filelock.FileLock(home / "lock"):
@@ -74,7 +81,7 @@ def start(home: Path, parts: Collection[str] = AWS) -> dict[str, Part]:
         if missing:
             _end(_remains(home, missing))  # what a killed start or a crashed part left
             try:
-                _launch(home, missing)
+                _launch(home, missing, grants)
             except BaseException:
                 _end(_remains(home, missing))
                 raise
@@ -105,7 +112,7 @@ def stop(home: Path, wipe: bool = False) -> list[str]:
     return ended
 
 
-def _launch(home: Path, missing: Collection[str]) -> None:
+def _launch(home: Path, missing: Collection[str], grants: Mapping[str, float]) -> None:
     """Start parts side by side, plugins when there are clouds to know, and wait until each has told where it is."""
     for name in missing:
         (home / f"{name}.json").unlink(missing_ok=True)
@@ -115,6 +122,8 @@ def _launch(home: Path, missing: Collection[str]) -> None:
     for name in started.keys() & {"cloud", "google"}:
         _await(home, name, started[name], give_up)
     told = json.loads((home / "cloud.json").read_text())
+    if "cloud" in missing:
+        grant(home, told["url"], grants)
     started["plugins"] = _spawn(home, "plugins", ["--cloud-url", f"http://127.0.0.1:{told['port']}"])
     for name, process in started.items():
         _await(home, name, process, give_up)
@@ -158,8 +167,13 @@ def _remains(home: Path, parts: Collection[str] = PARTS) -> Iterator[psutil.Proc
 
 
 def _left_of(process: psutil.Process, home: Path) -> str | None:
-    """The part that started a process: a job (a pod's ends without us), a machine, a command of the control plane."""
+    """The part that started a process, or without which it can do nothing any more: a job (a pod's ends without us), a
+    machine, a command of the control plane; Pulumi's engine and its program."""
     line = process.cmdline() or [""]
+    if process.environ().get("PULUMI_HOME") == str(home / "pulumi") and (
+        process.name().startswith("pulumi") or any("pulumi-language" in part for part in line)
+    ):
+        return "plugins"
     if process.environ().get("HOME", "").startswith(f"{home / 'machines'}/"):
         return "google"
     if "python" in process.name():

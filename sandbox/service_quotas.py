@@ -1,7 +1,9 @@
 """The EC2 part of Service Quotas, of which moto has VPC's only: what is granted, AWS's defaults, requests for more.
 
+The account begins like one that was just opened: nothing is granted, and of every GPU family AWS's default is 0.
+
 Control: POST /sandbox-api/quotas {"L-DB2E81BA": 0} sets what is granted, in every region; null takes a grant back, so
-that AWS's default applies.
+that AWS's default applies. Codes are those of EC2 in accel/catalog/data/quotas.csv and those of account.py.
 """
 
 import json
@@ -12,12 +14,15 @@ from typing import Any
 
 from accel.catalog.quotas import Quota, quotas
 
+from .account import LIMITS, Limit
+
 Document = dict[str, Any]
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
-GRANTED_VCPUS = 1024.0
-"""What the sandbox's account has been granted of each quota: AWS's own default is 0 for every GPU family, and nothing
-would run."""
+_NAMES = {
+    "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
+    "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",
+}
 
 
 class Refused(Exception):
@@ -33,8 +38,9 @@ class ServiceQuotas:
 
     def __init__(self, account_id: str) -> None:
         self._account_id = account_id
-        self._known = {quota.code: quota for quota in quotas() if quota.service == "ec2"}
-        self._granted: dict[str, float | None] = dict.fromkeys(self._known, GRANTED_VCPUS)
+        vcpus = [quota for quota in quotas() if quota.service == "ec2"]
+        self._known: dict[str, Quota | Limit] = {each.code: each for each in (*vcpus, *LIMITS)}
+        self.granted: dict[str, float | None] = dict.fromkeys(self._known)
         self._requests: list[Document] = []
         self._operations: dict[str, Callable[[str, Document], Document]] = {
             "GetServiceQuota": self._get,
@@ -47,22 +53,23 @@ class ServiceQuotas:
         }
 
     def grant(self, values: Document) -> Document:
-        """Sets grants by code; every grant afterwards. Raises ValueError for a code that is not EC2's."""
+        """Sets grants by code; every grant afterwards. Raises ValueError for a code that is not known."""
         for code, value in values.items():
             if code not in self._known:
-                raise ValueError(f"{code!r} is no quota of EC2 in the catalogue: {', '.join(sorted(self._known))}")
-            self._granted[code] = None if value is None else float(value)
-        return dict(self._granted)
+                raise ValueError(f"{code!r} is no quota that the sandbox knows: {', '.join(sorted(self._known))}")
+            self.granted[code] = None if value is None else float(value)
+        return dict(self.granted)
 
     def limit(self, quota: Quota) -> float | None:
         """What may run: the grant, else AWS's default; None where neither is known."""
-        granted = self._granted.get(quota.code)
+        granted = self.granted.get(quota.code)
         return quota.default if granted is None else granted
 
     def answer(self, operation: str, region: str, body: bytes) -> Answer | None:
         """Status, headers and body; None for what is moto's: another service, another operation."""
         request: Document = json.loads(body or b"{}")
-        ours = request.get("ServiceCode") == "ec2" or "RequestId" in request
+        raised = self.granted.get(request.get("QuotaCode", "")) is not None
+        ours = request.get("ServiceCode") == "ec2" or "RequestId" in request or raised
         if operation not in self._operations or not ours:
             return None
         headers = [("Content-Type", "application/x-amz-json-1.1")]
@@ -72,17 +79,20 @@ class ServiceQuotas:
             document = {"__type": refused.code, "message": str(refused)}
             return 400, [*headers, ("x-amzn-ErrorType", refused.code)], json.dumps(document).encode()
 
-    def _quota(self, request: Document) -> Quota:
-        code = request.get("QuotaCode", "")
-        if code not in self._known:
+    def _quota(self, request: Document) -> Quota | Limit:
+        code, service = request.get("QuotaCode", ""), request["ServiceCode"]
+        if code not in self._known or self._known[code].service != service:
             raise Refused("NoSuchResourceException", f"The specified quota {code} does not exist.")
         return self._known[code]
 
-    def _shown(self, quota: Quota, value: float | None, region: str) -> Document:
+    def _of(self, request: Document) -> list[Quota | Limit]:
+        return [each for each in self._known.values() if each.service == request["ServiceCode"]]
+
+    def _shown(self, quota: Quota | Limit, value: float | None, region: str) -> Document:
         return {
-            "ServiceCode": "ec2",
-            "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-            "QuotaArn": f"arn:aws:servicequotas:{region}:{self._account_id}:ec2/{quota.code}",
+            "ServiceCode": quota.service,
+            "ServiceName": _NAMES[quota.service],
+            "QuotaArn": f"arn:aws:servicequotas:{region}:{self._account_id}:{quota.service}/{quota.code}",
             "QuotaCode": quota.code,
             "QuotaName": quota.name,
             "Value": value,
@@ -93,13 +103,13 @@ class ServiceQuotas:
 
     def _get(self, region: str, request: Document) -> Document:
         quota = self._quota(request)
-        granted = self._granted[quota.code]
+        granted = self.granted[quota.code]
         if granted is None:
             raise Refused("NoSuchResourceException", "The quota has no applied value.")
         return {"Quota": self._shown(quota, granted, region)}
 
     def _list(self, region: str, request: Document) -> Document:
-        rows = [(quota, self._granted[quota.code]) for quota in self._known.values()]
+        rows = [(quota, self.granted[quota.code]) for quota in self._of(request)]
         return {"Quotas": [self._shown(quota, value, region) for quota, value in rows if value is not None]}
 
     def _default(self, region: str, request: Document) -> Document:
@@ -107,12 +117,12 @@ class ServiceQuotas:
         return {"Quota": self._shown(quota, quota.default, region)}
 
     def _defaults(self, region: str, request: Document) -> Document:
-        return {"Quotas": [self._shown(quota, quota.default, region) for quota in self._known.values()]}
+        return {"Quotas": [self._shown(quota, quota.default, region) for quota in self._of(request)]}
 
     def _request(self, region: str, request: Document) -> Document:
         """A request that stays open, as one for GPUs does until a person has looked at it. AWS takes one at a time."""
         quota = self._quota(request)
-        granted = self._granted[quota.code]
+        granted = self.granted[quota.code]
         now = quota.default or 0 if granted is None else granted
         if float(request["DesiredValue"]) <= now:
             raise Refused("IllegalArgumentException", f"The desired value must be above the current one, {now}.")

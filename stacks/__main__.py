@@ -1,5 +1,8 @@
-"""`python -m stacks`."""
+"""`python -m stacks`, and `stacks` where the wheel is installed."""
 
 from .cli import main
 
-main()
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()

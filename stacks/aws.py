@@ -24,6 +24,7 @@ from . import budgets, monitoring, outputs
 from .allowances import Spending
 from .config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
 from .images_lock import pinned_images
+from .names import targets_path
 from .providers import aws_provider, tags
 
 
@@ -59,6 +60,7 @@ def deploy(
             metric_namespaces=list(monitoring.gpu_namespaces(section).values()),
             mounted_buckets=_mounted_buckets(section),
             code_arn=code.folder_arn if code else None,
+            log_groups=_log_groups(section),
             efs_volumes=[
                 volume
                 for spec in section.definitions.values()
@@ -122,12 +124,13 @@ def deploy(
     submit = SubmitPolicy(
         "submit",
         SubmitPolicyArgs(
-            spec=SubmitPolicySpec(definition_prefix=outputs.definition_prefix(), targets_path=outputs.targets_path()),
+            spec=SubmitPolicySpec(definition_prefix=outputs.definition_prefix(), targets_path=targets_path()),
             region=section.region,
             queue_arns=[queues[name].arn for name in sorted(queues)],
             definition_arns=[definitions[name].arn for name in sorted(definitions)],
             role_arns=[roles.job_role_arn, roles.execution_role_arn],
             log_group_arn=log.arn,
+            log_groups=_log_groups(section),
             claim_table_arn=claims.arn if claims else None,
             ledger_arn=pay.table_arn,
             code_bucket_arn=code.arn if code else None,
@@ -141,9 +144,25 @@ def deploy(
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
     return outputs.export_aws(
         section,
-        outputs.AwsParts(environments, queues, definitions, roles, log, claims, repositories, paid, code),
+        outputs.AwsParts(
+            environments,
+            queues,
+            definitions,
+            roles,
+            log,
+            claims,
+            repositories,
+            paid,
+            code,
+            environment.longest_allowances(),
+        ),
         on_aws,
     )
+
+
+def _log_groups(section: Aws) -> list[str]:
+    """Those of definitions that do not log to the stack's own group."""
+    return sorted({spec.log_group for spec in section.definitions.values() if spec.log_group})
 
 
 def _mounted_buckets(section: Aws) -> dict[str, Access]:
@@ -166,7 +185,13 @@ def _network(section: Aws, on_aws: pulumi.ResourceOptions) -> _Place:
     match section.network:
         case CreatedNetwork() as spec:
             efa = any(each.efa for each in section.environments.values())
-            made = Network("network", NetworkArgs(spec=spec, region=section.region, open_default=efa), on_aws)
+            args = NetworkArgs(
+                spec=spec,
+                region=section.region,
+                open_default=efa,
+                permissions_boundary=section.roles.permissions_boundary,
+            )
+            made = Network("network", args, on_aws)
             return _Place(made.vpc_id, made.subnet_ids, made.security_group_id.apply(lambda group: [group]))
         case ExistingNetwork() as given:
             return _Place(given.vpc_id, given.subnet_ids, given.security_group_ids)

@@ -23,7 +23,10 @@ VERBS = {
     "refresh": ("refresh", "Read live prices and offers into a catalogue of your own."),
     "export": ("cli", "Write the targets of a deployed stack where jobs looks for them."),
     "adopt": ("adopt.verb", "Take over what exists on AWS Batch, without making it again."),
+    "permissions": ("permissions.verb", "Show what clouds have to allow whoever deploys, submits or previews."),
+    "schema": ("schema", "Print the JSON Schema of Pulumi.<stack>.yaml for editors."),
     "recover": ("recover.verb", "Put the state right after an up or a destroy that was killed."),
+    "completion": ("completion", "Print a shell's completion script."),
 }
 """Verb: its module, and its line in the help."""
 
@@ -36,16 +39,23 @@ class StackVerb(Verb):
 
 @click.command(cls=StackVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
+@click.option(
+    "--online",
+    is_flag=True,
+    help="Also read, with your credentials, the networks, roles and clusters that exist already.",
+)
 @click.pass_obj
-def validate(settings: Settings, names: tuple[str, ...]) -> None:
+def validate(settings: Settings, names: tuple[str, ...], online: bool) -> None:
     """Check the environment of each STACK (a name or a file), of all in this folder where none is named.
 
-    Every fault is shown, with file, line and path. With --strict warnings are faults too.
+    Every fault is shown, with file, line and path. With --strict warnings are faults too. With --online nothing is
+    changed either: what would leave jobs waiting in what exists already is a fault, and what your credentials may not
+    read is a warning.
     """
     from .commands import stack_files
     from .commands import validate as judge
 
-    for line in judge(stack_files(list(names), Path()), settings.strict):
+    for line in judge(stack_files(list(names), Path()), settings.strict, online):
         click.echo(line)
 
 
@@ -111,14 +121,15 @@ def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output:
     from jobs.cli.output import table
 
     from .commands import stack_files
-    from .cost import document, estimates, rows
+    from .cost import document, estimates, rows, summary
 
     found = estimates(stack_files(list(names), Path()), utilisation, settings.strict)
     if output == "json":
         click.echo(json.dumps([document(each) for each in found], indent=2))
         return
     for each in found:
-        click.echo(f"{each.stack}: USD an hour in {each.region or 'no region'}, utilisation {each.utilisation:g}")
+        click.echo(summary(each))
+        click.echo(f"USD an hour in {each.region or 'no region'}, utilisation {each.utilisation:g}:")
         columns = ("component", "what", "floor", "expected", "worst", "spot", "prices_of", "confidence")
         table(rows(each), columns)
         notes = [f"{line.component}: {note}" for line in each.lines for note in line.notes]

@@ -1,7 +1,7 @@
 """What `stacks validate` and `stacks export` do."""
 
 import json
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,12 +45,14 @@ def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
 
 @dataclass(frozen=True)
 class ReadStack:
-    """A valid config file: the stack's name, its environment, and its warnings with file, line and path."""
+    """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed` puts
+    the file and line before a fault of the environment."""
 
     path: Path
     name: str
     environment: "Environment"
     warnings: list[str]
+    placed: Callable[[Fault], str]
 
 
 def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
@@ -72,11 +74,21 @@ def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[Re
     return stacks
 
 
-def validate(paths: list[Path], strict: bool) -> list[str]:
-    """A line for each valid file and for each of its warnings. Raises BadInputs as read_stacks does."""
+def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
+    """A line for each valid file and for each of its warnings; `online`, also for what exists in its clouds. Raises
+    BadInputs as read_stacks does, and with every fault of what exists."""
     lines: list[str] = []
+    faults: list[str] = []
     for stack in read_stacks(paths, strict, locks=True):
         lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
+        if online:
+            from .online.environment import lines as existing
+
+            shown, wrong = existing(stack, strict or stack.environment.strict)
+            lines += shown
+            faults += wrong
+    if faults:
+        raise BadInputs(faults)
     return lines
 
 
@@ -103,12 +115,13 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
     except ConfigFaults as found:
         raise BadInputs(refused + [placed(fault) for fault in found.faults]) from None
     unlocked = _unlocked(environment, path.parent) if locks else []
-    warned = [placed(fault) for fault in warnings(environment) + unlocked]
+    warned = [f"{path}:{note}: Pulumi itself reads none" for note in tree.notes]
+    warned += [placed(fault) for fault in warnings(environment) + unlocked]
     strict = strict or environment.strict
     if refused or (strict and warned):
         raise BadInputs(refused + (warned if strict else []))
     name = path.name.split(".")[1] if path.name.count(".") > 1 else path.stem
-    return ReadStack(path, name, environment, warned)
+    return ReadStack(path, name, environment, warned, placed)
 
 
 def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
@@ -140,10 +153,7 @@ def _output(names: list[str], stack: str | None, failed: str) -> Any:
 def export(stack: str | None, out: Path) -> list[str]:
     """Writes the targets of a deployed stack where `jobs` looks for them. Returns their names."""
     targets = stack_output("targets", stack)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside and renamed: a reader never sees half a file.
-    with tempfile.NamedTemporaryFile("w", dir=out.parent, prefix=out.name, delete=False) as half:
-        json.dump(targets, half, indent=2, sort_keys=True)
-        half.write("\n")
-    Path(half.name).replace(out)
+    from .targets_file import write
+
+    write(targets, out)
     return sorted(targets)

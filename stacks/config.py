@@ -5,13 +5,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from accel.catalog.nearest import nearest
+from accel.contract.allowances import Allowances, DynamoDbLedger
 from accel.faults import Fault, find, several
+from accel.rules import aws_limits as tag_rules
 from accel.rules import aws_monitoring as monitoring_rules
-from accel.rules import aws_places, gcp_labels
+from accel.rules import aws_places, aws_types, gcp_labels, gcp_vms, image_cuda
 from accel.rules import aws_queues as queue_rules
 from accel.rules import placeholders as rules
 from accel.rules.aws_clusters import zones
 from accel.rules.aws_fit import Place, Size, in_queues, unserved
+from accel.rules.aws_network import closed_image
 from accel.rules.finding import Finding, under
 from components.aws.batch_roles import BatchRolesSpec
 from components.aws.budget import BudgetSpec
@@ -27,6 +30,7 @@ from components.aws.monitoring import MonitoringSpec
 from components.aws.network import NetworkSpec
 from components.base import Name, Spec
 
+from . import aws_limits, aws_targets
 from .allowances_config import AllowancesSpec
 from .gcp_config import Gcp
 
@@ -145,6 +149,10 @@ class Aws(Spec):
         for name, spec in self.environments.items():
             found += under(f"environments.{name}", zones(wanted=spec.one_zone, count=self._zone_count(spec)))
             found += under(f"environments.{name}", aws_places.instance_types(self.region, spec.instance_types))
+        named = {name: queue.environments for name, queue in self.queues.items()}
+        for name, spec in self.environments.items():
+            if spec.state == "ENABLED":
+                found += queue_rules.unnamed(name, named, f"environments.{name}")
         queues = {name: self._places(queue) for name, queue in self.queues.items()}
         sizes = {name: Size(spec.vcpus, spec.memory_mib, spec.gpus) for name, spec in self.definitions.items()}
         for name, places in queues.items():
@@ -152,25 +160,41 @@ class Aws(Spec):
             found += under(f"queues.{name}", queue_rules.architectures(types) + unserved(sizes, places))
         for name, size in sizes.items():
             found += under(f"definitions.{name}", in_queues(size, queues))
-        return found + self._gpu_metrics()
+            gpus = [aws_types.gpus(types) for types in self._types_by_queue()] if size.gpus else []
+            found += under(f"definitions.{name}", image_cuda.everywhere(self.definitions[name].image, gpus))
+            if self.closed:
+                found += under(f"definitions.{name}", closed_image(self.definitions[name].image, self.region))
+        return found + self._gpu_metrics() + aws_limits.findings(self)
+
+    @property
+    def closed(self) -> bool:
+        """Whether instances are known to reach services of AWS alone."""
+        return isinstance(self.network, CreatedNetwork) and self.network.egress == "endpoints"
 
     def _gpu_metrics(self) -> list[Finding]:
         if self.monitoring is None or not self.monitoring.gpu_metrics:
             return []
         network = self.network if isinstance(self.network, CreatedNetwork) else None
         return monitoring_rules.gpu_metrics(
-            closed=network is not None and network.egress == "endpoints",
+            closed=self.closed,
             endpoints=network.interface_endpoints if network else [],
             profiles={name: spec.instance_profile for name, spec in self.environments.items()},
         )
 
+    def _types_by_queue(self) -> list[list[str]]:
+        return [
+            [name for place in self._places(queue) for name in place.instance_types] for queue in self.queues.values()
+        ]
+
     def _places(self, queue: JobQueueSpec) -> list[Place]:
         known = {key: self.environments[key] for key in queue.environments if key in self.environments}
-        return [Place(key, spec.instance_types, spec.max_vcpus) for key, spec in known.items()]
+        return [Place(key, spec.instance_types, spec.max_vcpus, self.region) for key, spec in known.items()]
 
 
 OWN_LABELS = 3
 """Labels that every resource has besides: owner, project and stack."""
+OWN_TAGS = OWN_LABELS + 2
+"""Of AWS, where a compute environment has how to drain it and where its stop is told."""
 
 
 class Environment(Spec):
@@ -186,6 +210,13 @@ class Environment(Spec):
     )
 
     @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not any(each.isalnum() for each in self.owner):
+            text = f'is "{self.owner}", without a letter or digit; write a team or a person'
+            raise several([("owner", text)])
+        return self
+
+    @model_validator(mode="after")
     def _targets(self) -> Self:
         workloads = self.gcp.workloads if self.gcp else None
         both = sorted(set(self.aws.queues if self.aws else ()) & set(workloads.targets if workloads else ()))
@@ -197,7 +228,22 @@ class Environment(Spec):
         return self
 
     def findings(self) -> list[Finding]:
-        return gcp_labels.labels(self.labels, own=OWN_LABELS) if self.gcp else []
+        found: list[Finding] = []
+        if self.gcp:
+            found += gcp_labels.labels(self.labels, own=OWN_LABELS)
+            found += gcp_vms.own_keys(map(gcp_labels.key, self.labels), ())
+        if self.aws:
+            found += under("aws", aws_targets.findings(self.aws, self.longest_allowances()))
+            found += tag_rules.tags(self.labels, owner=self.owner, own=OWN_TAGS)
+        return found
+
+    def longest_allowances(self) -> Allowances | None:
+        """Of every target, with the longest names that its ledger may get."""
+        if self.allowances is None:
+            return None
+        longest = aws_targets.LONGEST_ARN
+        ledger = DynamoDbLedger(region=self.aws.region if self.aws else longest, table=longest)
+        return self.allowances.promise(longest, self.owner, ledger)
 
 
 class ConfigFaults(Exception):

@@ -1,6 +1,6 @@
 """What an environment costs, from its model alone: idle, as expected, and at its worst. No cloud is asked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from accel.rules.aws_environments import instances_within
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
-from . import cost_google
+from . import cost_disks, cost_google, cost_vms
 from .commands import read_stacks
 from .config import Aws, CreatedNetwork, Environment
+from .cost_kinds import unlisted
 from .cost_lines import Line
 
 ComputeSpec = OnDemandSpec | SpotSpec
@@ -26,6 +27,9 @@ LARGEST = 2
 """Instance types that the room of max_vcpus is told in."""
 
 SCENARIOS = ("floor", "expected", "worst")
+
+CENTS_BELOW = 10
+"""USD, above which the one line of a summary leaves the cents out."""
 
 FREE_IOPS = 3000
 FREE_MIB_S = 125
@@ -51,8 +55,9 @@ def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> li
     return [estimate(stack.name, stack.environment, utilisation) for stack in read_stacks(paths, strict)]
 
 
-def estimate(stack: str, environment: Environment, utilisation: float) -> Estimate:
-    """The estimate of one environment; an absent section costs nothing."""
+def estimate(stack: str, environment: Environment, utilisation: float, beside: Iterable[str] = ()) -> Estimate:
+    """The estimate of one environment; an absent section costs nothing. `beside` are types of resources that the stack
+    has too: those that nothing prices are named, and the totals are "at least"."""
     unknown: list[str] = []
     lines: list[Line] = []
     not_included: list[str] = []
@@ -60,8 +65,12 @@ def estimate(stack: str, environment: Environment, utilisation: float) -> Estima
         lines += [*_pools(section, utilisation, unknown), *_network(section, unknown)]
         not_included += _not_included(section)
     if google := environment.gcp:
-        lines += cost_google.pools(google, utilisation, unknown)
+        lines += [*cost_google.control_plane(google), *cost_google.pools(google, utilisation, unknown)]
+        lines += cost_vms.machines(google, utilisation, unknown)
+        lines += cost_disks.disks(google, utilisation, unknown)
         not_included += cost_google.not_included(google)
+    strange = unlisted(beside)
+    not_included += [f"{each}: it has no price here" for each in strange]
     return Estimate(
         stack,
         ", ".join(each.region for each in (section, google) if each),
@@ -69,8 +78,13 @@ def estimate(stack: str, environment: Environment, utilisation: float) -> Estima
         tuple(lines),
         tuple(unknown),
         tuple(not_included),
-        {name: cost.total(getattr(line.envelope, name) for line in lines) for name in SCENARIOS},
+        {name: _total(lines, name, partly=bool(strange)) for name in SCENARIOS},
     )
+
+
+def _total(lines: list[Line], scenario: str, *, partly: bool) -> Amount:
+    found = cost.total(getattr(line.envelope, scenario) for line in lines)
+    return Amount(found.usd, found.at_least or partly)
 
 
 def _pools(section: Aws, utilisation: float, unknown: list[str]) -> Iterator[Line]:
@@ -250,6 +264,20 @@ def shown(amount: Amount, decimals: int = 2) -> str:
     if amount.usd is None:
         return "unknown"
     return f"{'at least ' if amount.at_least else ''}{amount.usd:,.{decimals}f}"
+
+
+def summary(found: Estimate) -> str:
+    """The totals of a month in one line: `dev: idle $80 a month, expected $7,302, at most $36,239`."""
+    floor, expected, worst = (_dollars(found.totals[name].times(cost.HOURS_A_MONTH)) for name in SCENARIOS)
+    partly = found.totals["worst"].at_least
+    largest = f"{worst} at its largest" if partly else f"at most {worst}"
+    return f"{found.stack}: idle {floor} a month, expected {expected}, {largest}"
+
+
+def _dollars(amount: Amount) -> str:
+    if amount.usd is None:
+        return "unknown"
+    return f"{'at least ' * amount.at_least}${amount.usd:,.{0 if amount.usd >= CENTS_BELOW else 2}f}"
 
 
 def rows(found: Estimate) -> list[dict[str, str]]:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from accel.contract import buckets
+from jobs.backends.tpu_vm.queued import QueuedResources
+from jobs.backends.vms.control import RUNNING, STARTING, WAITING
+from jobs.backends.vms.queues import Queues
 from jobs.errors import CloudRefused, NotFound
 from jobs.google import entries, mapping
 from jobs.google_api import Google
@@ -14,6 +18,8 @@ from .drift_found import Drift, ending
 from .drift_state import Resource, State
 
 AGAIN = "pulumi up --refresh"
+OBJECT = "gcp:storage/bucketObject:BucketObject"
+TEND = "accel-jobs tend --to TARGET asks for them, and so does gcp.vms.reconcile"
 RENEW = "make another before it ends, or take it out of the stack"
 
 
@@ -31,7 +37,8 @@ Check = Callable[[str, Mapping[str, Any], When], Iterator[Drift]]
 def drift_of_google(state: State, google: Google, when: When) -> list[Drift]:
     """The state's resources of Google Cloud that can be unwell. One that is gone is a property's business. What may
     not be read is `unknown`; raises NoCredentials and CloudSilent."""
-    return [drift for each in state.of(*KINDS) for drift in _of(each, google, when)]
+    found = [drift for each in state.of(*KINDS) for drift in _of(each, google, when)]
+    return found + [drift for each in state.of(OBJECT) for drift in _declared(each, google)]
 
 
 def _of(each: Resource, google: Google, when: When) -> Iterator[Drift]:
@@ -109,6 +116,43 @@ def _kept(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
         yield Drift("persistent resource", name, "broken", f"is {how}: {why}", "make it anew: pulumi up --replace")
 
 
+def _schedule(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
+    if (how := found.get("state")) != "ENABLED":
+        yield Drift("schedule", name, "broken", f"is {how}, and calls nothing", "gcloud scheduler jobs resume")
+    elif code := (mapping(found.get("status")) or {}).get("code"):
+        text = f"its last call failed with code {code}"
+        yield Drift(
+            "schedule", name, "broken", text, "the log of the function; accel-jobs tend does its work meanwhile"
+        )
+
+
+def _function(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
+    if (how := found.get("state")) not in ("ACTIVE", "DEPLOYING", "DELETING"):
+        yield Drift("function", name, "broken", f"is {how}", AGAIN)
+
+
+def _declared(each: Resource, google: Google) -> Iterator[Drift]:
+    """TPUs that the stack declares, by the record of what came of it and by what the cloud has."""
+    path = str(each.outputs.get("name"))
+    if not path.startswith(f"{buckets.QUEUES}/"):
+        return
+    queues = Queues(google, str(each.outputs.get("bucket")))
+    try:
+        records = [one for one in queues.records.newest() if f"{buckets.QUEUES}/{one.job_name}.json" == path]
+        seen = QueuedResources(google).look(records[0], records[0].last) if records else None
+    except (CloudRefused, NotFound) as refused:
+        yield Drift("not readable", each.name, "unknown", refused.message, refused.hint or "ask the project's owner")
+        return
+    if seen is None:
+        yield Drift("declared TPUs", each.name, "broken", "nobody has asked for them", TEND)
+    elif records[0].ended:
+        text = f"are asked for no more: {records[0].outcome} {records[0].reason}".rstrip()
+        yield Drift("declared TPUs", each.name, "broken", text, "pulumi up --replace the URN of the declaration")
+    elif seen.state not in (WAITING, STARTING, RUNNING):
+        before = next((one.reason for one in reversed(records[0].attempts) if one.reason), "") or seen.reason
+        yield Drift("declared TPUs", each.name, "broken", f"are not there: {before or seen.native}", TEND)
+
+
 def moment(text: object) -> datetime | None:
     """A time as Google writes it."""
     if not text:
@@ -127,5 +171,7 @@ KINDS: Mapping[str, tuple[str, str, Check]] = {
     "gcp:tpu/v2QueuedResource:V2QueuedResource": ("tpu", "v2/", _request),
     "gcp:tpu/v2Vm:V2Vm": ("tpu", "v2/", _tpu),
     "gcp:vertex/aiPersistentResource:AiPersistentResource": ("aiplatform", "v1/", _kept),
+    "gcp:cloudscheduler/job:Job": ("cloudscheduler", "v1/", _schedule),
+    "gcp:cloudfunctionsv2/function:Function": ("cloudfunctions", "v2/", _function),
 }
 """By Pulumi type: the API, what is before the resource's id in its path, and what is unwell of it."""

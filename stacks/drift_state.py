@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import CloudRefused, NotFound
+from jobs.errors import CloudRefused
 
 from .drift_found import Drift
 from .pulumi_command import ran
@@ -136,8 +136,6 @@ def _pulumi(folder: Path, *arguments: str) -> str:
         why = next((line for line in lines if line.startswith("error:")), lines[0] if lines else "no reason given")
         verb = " ".join(each for each in arguments[:2] if not each.startswith("-"))
         text = f"pulumi {verb}: {why.removeprefix('error: ')}"
-        if "no stack named" in text:
-            raise NotFound(text, "deploy it first: pulumi up")
         raise CloudRefused(text, "where an update was cut off: stacks recover")
     return done.stdout
 

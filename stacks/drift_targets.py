@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from accel.contract.published import SOURCE
 from jobs.backends.aws_batch.found import part
 from jobs.errors import CloudRefused, CloudSilent, NotFound
 
@@ -21,7 +22,7 @@ def drift_of_targets(state: State) -> list[Drift]:
     promised = part(state.outputs, "targets")
     found: list[Drift] = []
     for source, names in sorted(_sources(state, promised).items()):
-        wanted = {name: promised[name] for name in names}
+        wanted = {name: {key: value for key, value in part(promised, name).items() if key != SOURCE} for name in names}
         found += asked(source, lambda source=source, wanted=wanted: _compared(source, wanted), BORNE)
     return found
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pulumi
 
+from accel.contract.published import exported
 from components.aws.environment_hooks import environment_hooks
 from components.aws.stop_hooks import stop_hooks
 from components.gcp.pool_hooks import pool_hooks
@@ -12,6 +13,9 @@ from components.gcp.stop_hooks import StopHooks
 
 from .allowances import Spending
 from .config import ConfigFaults, Environment, load_environment
+from .names import targets_path
+from .queued_tpu_hooks import queued_tpu_hooks
+from .targets_file import written
 
 
 def load() -> Environment:
@@ -28,7 +32,12 @@ def deploy(environment: Environment) -> None:
     section, google = environment.aws, environment.gcp
     # Also without a section: the state of the run before may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
-    on_pools, on_queues, on_stop, on_google_stop = pool_hooks(), queue_hooks(), stop_hooks(), StopHooks()
+    on_pools, on_queues, on_stop, on_google_stop = (
+        pool_hooks(),
+        (queue_hooks(), queued_tpu_hooks()),
+        stop_hooks(),
+        StopHooks(),
+    )
     pay = Spending(environment)
     targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section is not None:
@@ -42,4 +51,6 @@ def deploy(environment: Environment) -> None:
 
         targets |= gcp.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
     if targets:
-        pulumi.export("targets", targets)
+        path = targets_path()
+        told = {name: each.apply(lambda one: exported(one, path) if one else one) for name, each in targets.items()}
+        pulumi.export("targets", written(told))

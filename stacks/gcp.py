@@ -1,6 +1,6 @@
 """The Google Cloud section of an environment as components."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
 from components.kubernetes.pools import Pool
 
 from . import gcp_outputs as outputs
+from . import gcp_services
 from .allowances import Spending, Wired
 from .config import Environment
 from .gcp_budgets import Stopping, stop_of, stopping
@@ -67,16 +68,17 @@ def deploy(
     environment: Environment,
     section: Gcp,
     hooks: pulumi.ResourceHookBinding,
-    queue_hooks: pulumi.ResourceHookBinding,
+    queue_hooks: Sequence[pulumi.ResourceHookBinding],
     stop_hooks: StopHooks,
     pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
-    on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section)])
-    stop = stopping(section, on_gcp)
+    services = gcp_services.deploy(environment, section)
+    on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section, after=services)])
+    stop = stopping(section, stop_hooks, on_gcp)
     if stop:
         stop_hooks.where = stop.stop
-        hooks, queue_hooks = joined_hooks(stop_hooks.binding, hooks), joined_hooks(stop_hooks.binding, queue_hooks)
+        hooks, *queue_hooks = (joined_hooks(stop_hooks.binding, each) for each in (hooks, *queue_hooks))
     ground = lay(environment, section, hooks, on_gcp)
     outputs.export_accounts(ground.emails)
     wired = {**stop_of(stop), **pay.on_gcp(section, on_gcp)}
@@ -86,7 +88,7 @@ def deploy(
         outputs.export_clusters({section.cluster.key: ground.cluster})
         made |= _workloads(section, section.cluster, ground, ground.cluster, stop, wired, on_gcp)
     accelerated = {key: one.name for key, one in ground.pools.items() if one.facts.gpus or one.facts.tpu_chips}
-    deploy_budgets(environment, section, stop, ground.cluster, accelerated)
+    deploy_budgets(environment, section, services, stop, ground.cluster, accelerated)
     return made
 
 
@@ -94,7 +96,7 @@ def _vms(
     environment: Environment,
     section: Gcp,
     ground: Ground,
-    hooks: pulumi.ResourceHookBinding,
+    hooks: Sequence[pulumi.ResourceHookBinding],
     on_gcp: pulumi.ResourceOptions,
     stop: Stopping | None,
     wired: Wired,

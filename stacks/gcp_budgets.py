@@ -17,10 +17,13 @@ from components.gcp.budget_function.plan import Plan, PlannedBudget, PlannedClus
 from components.gcp.budget_plan import BudgetPlan, BudgetPlanArgs, BudgetPlanSpec
 from components.gcp.budget_stop import GcpBudgetStop, GcpBudgetStopArgs
 
-from .gcp_providers import labels
+from .gcp_providers import gcp_provider, labels
 from .promised import promised
 
 if TYPE_CHECKING:
+    from components.gcp.services import Services
+    from components.gcp.stop_hooks import StopHooks
+
     from .config import Environment
     from .gcp_config import Gcp
 
@@ -41,14 +44,18 @@ class Stopping:
         return self.made.stop
 
 
-def stopping(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Stopping | None:
+def stopping(section: Gcp, hooks: StopHooks, on_gcp: pulumi.ResourceOptions) -> Stopping | None:
     """None where no budget has to be heard of."""
     watched = [spec for spec in section.budgets.values() if spec.watched]
     if not watched:
         return None
     secrets = [spec.recipients.chat_secret for spec in watched if spec.recipients.chat_secret]
     args = GcpBudgetStopArgs(
-        spec=section.budget_stop, project=section.project, region=section.region, secrets=sorted(set(secrets))
+        spec=section.budget_stop,
+        project=section.project,
+        region=section.region,
+        secrets=sorted(set(secrets)),
+        hooks=hooks.function,
     )
     return Stopping(GcpBudgetStop(NAME, args, on_gcp))
 
@@ -61,6 +68,7 @@ def stop_of(stop: Stopping | None) -> dict[str, pulumi.Output[str]]:
 def deploy(
     environment: Environment,
     section: Gcp,
+    services: Services,
     stop: Stopping | None,
     cluster: pulumi.Output[GkeCluster] | None,
     pools: Mapping[str, pulumi.Output[str]],
@@ -69,11 +77,16 @@ def deploy(
     the names of those of accelerators that were made here, by their keys."""
     if not section.budgets:
         return
-    on_budgets = pulumi.ResourceOptions(providers=[_provider(environment, section)])
+    on_budgets = pulumi.ResourceOptions(providers=[_provider(environment, section, services)])
     made = {
         key: GcpBudget(
             key,
-            GcpBudgetArgs(spec=spec, project=section.project, topic=stop.made.topic if stop and spec.watched else None),
+            GcpBudgetArgs(
+                spec=spec,
+                project=section.project,
+                topic=stop.made.topic if stop and spec.watched else None,
+                services=services.enabled,
+            ),
             on_budgets,
         )
         for key, spec in section.budgets.items()
@@ -90,18 +103,11 @@ def deploy(
         pulumi.export("gcp_budget_stop", {"topic": stop.made.topic, "bucket": stop.made.bucket})
 
 
-def _provider(environment: Environment, section: Gcp) -> gcp.Provider:
+def _provider(environment: Environment, section: Gcp, services: Services) -> gcp.Provider:
     """The Billing Budgets API takes a person's credentials only where a project pays for the call. Source:
     https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml"""
-    return gcp.Provider(
-        "gcp-budgets",
-        project=section.project,
-        region=section.region,
-        billing_project=section.project,
-        user_project_override=True,
-        default_labels=labels(environment),
-        add_pulumi_attribution_label=False,
-    )
+    pays: dict[str, Any] = {"billing_project": section.project, "user_project_override": True}
+    return gcp_provider(environment, section, "gcp-budgets", services, **pays)
 
 
 def _plan(

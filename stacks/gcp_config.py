@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from accel.catalog import accelerator
 from accel.catalog.nearest import nearest
 from accel.contract.gke import GkePool
 from accel.faults import several
@@ -237,19 +236,26 @@ class Gcp(Spec):
         if self.pools and isinstance(self.cluster, CreatedCluster):
             cpu = [pool for pool in self.pools.values() if isinstance(pool, CpuPoolSpec) and not pool.taints]
             found += cluster_rules.system_pool(sum(pool.min_nodes for pool in cpu))
+        if isinstance(self.cluster, CreatedCluster) and self.workloads:
+            releases = [(each.release, each.install, each.installed_by) for each in self.workloads.releases]
+            found += under("workloads", cluster_rules.controllers(releases))
         if isinstance(self.network, CreatedNetwork):
             found += self._ranges(self.network)
         if self.workloads and self.workloads.queueing and self.cluster and self.knows_pools:
             facts = {key: self.pool_facts(key, key) for key in self.pools}
             found += under("workloads.queueing", self.workloads.queueing.against(facts))
+        if self.workloads and self.knows_pools and (self.workloads.queueing or self.workloads.targets):
+            used = self.workloads.used_pools(self.pools)
+            for key, pool in self.pools.items():
+                found += [] if isinstance(pool, CpuPoolSpec) else gke_nodes.unused(key, used, f"pools.{key}")
         return found
 
     def _zones(self, pool: AnyPool) -> list[Finding]:
-        """Where a pool wants nodes: in the region, said, and where the data knows the machine to be."""
+        """Where a pool wants nodes: in the region, said, and where what it asks for can be."""
         zones = self.node_zones(pool)
         if pool.zones or not zones:
             return cluster_rules.pool_zones(zones, self.region)
-        return gke_nodes.zone_offers(offered_machine(pool), zones)
+        return pool.in_zones(zones)
 
     def node_zones(self, pool: AnyPool) -> list[str]:
         """The zones that nodes of a pool may be in: its own, or those that the cluster was made with."""
@@ -278,10 +284,3 @@ class Gcp(Spec):
             for key, pool in self.pools.items()
         }
         return found + network_rules.growth(pools, subnet.nodes, subnet.pods)
-
-
-def offered_machine(pool: AnyPool) -> str:
-    """What the catalogue calls a pool's machine, with the GPUs that are attached to it."""
-    if isinstance(pool, GpuPoolSpec) and pool.accelerator is not None:
-        return f"n1+{accelerator(pool.accelerator_type).name}x{pool.whole_gpus}"
-    return pool.machine_type

@@ -45,7 +45,7 @@ def _machine_types(names: Sequence[str], check: Callable[[str], list[Finding]]) 
 
 def _known(name: str) -> list[Finding]:
     """Which GPUs go with an N1 machine is for a job to say."""
-    return [each for each in gcp_machines.machine(name) if each.rule == gcp_machines.UNKNOWN.id]
+    return [each for each in gcp_machines.named(name) if each.rule in (gcp_machines.UNKNOWN.id, gcp_machines.NEWER.id)]
 
 
 class GoogleBatchTarget(JobTarget):

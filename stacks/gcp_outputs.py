@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume
+from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume, PodSecurity
 from accel.contract.network import GcpNetwork
 from accel.contract.targets import write
 
@@ -23,6 +23,7 @@ class GkeQueue:
     queue: pulumi.Input[str] | None = None
     priorities: Sequence[str] = ()
     service_account: pulumi.Input[str] = "default"
+    pod_security: PodSecurity | None = None
     jobset: bool = False
     pools: Sequence[str]
     volumes: Mapping[str, GkeVolume] = field(default_factory=dict[str, GkeVolume])
@@ -81,6 +82,7 @@ def _gke(queue: GkeQueue, wired: Mapping[str, Any]) -> GkeTarget:
         queue=wired["queue"],
         priorities=list(queue.priorities),
         service_account=wired["service_account"],
+        pod_security=queue.pod_security,
         jobset=queue.jobset,
         pools={key: cluster.pools[key] for key in queue.pools},
         volumes=dict(queue.volumes),

@@ -1,5 +1,7 @@
 """The explicit provider of the Google Cloud section: which project, which labels."""
 
+from typing import Any
+
 import pulumi
 import pulumi_gcp as gcp
 
@@ -19,13 +21,18 @@ def labels(environment: Environment) -> dict[str, str]:
     return translated({**environment.labels, **own})
 
 
-def gcp_provider(environment: Environment, section: Gcp) -> gcp.Provider:
-    """The provider of the section's project. Credentials are those of the shell or of the CI job."""
+def gcp_provider(
+    environment: Environment, section: Gcp, name: str = "", after: pulumi.Resource | None = None, **settings: Any
+) -> gcp.Provider:
+    """A provider of the section's project. Credentials are those of the shell or of the CI job. What it makes waits for
+    `after`, as the provider does."""
     return gcp.Provider(
-        f"gcp-{section.region}",
+        name or f"gcp-{section.region}",
         project=section.project,
         region=section.region,
         default_labels=labels(environment),
         # accel-stack tells as much, and more.
         add_pulumi_attribution_label=False,
+        opts=pulumi.ResourceOptions(depends_on=[after] if after else []),
+        **settings,
     )

@@ -1,7 +1,7 @@
 """The `vms` part of the Google Cloud section as components, and the targets of jobs that make machines of their own."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -11,6 +11,8 @@ from accel.contract.targets import write
 from components.base import joined
 from components.gcp.gpu_vm import GpuVm, GpuVmArgs
 from components.gcp.gpu_vm_group import GpuVmGroup, GpuVmGroupArgs
+from components.gcp.queued_tpu import QueuedTpu, QueuedTpuArgs
+from components.gcp.reconcile_function import ReconcileFunction, ReconcileFunctionArgs, ReconcileSpec
 from components.gcp.tpu_queue import TpuQueue, TpuQueueArgs
 from components.gcp.tpu_vm import TpuVm, TpuVmArgs
 from components.gcp.vm_account import VmAccount, VmAccountArgs
@@ -30,23 +32,29 @@ def deploy(
     vms: Vms,
     place: Place,
     labels: Mapping[str, str],
-    hooks: pulumi.ResourceHookBinding,
+    hooks: Sequence[pulumi.ResourceHookBinding],
     on_gcp: pulumi.ResourceOptions,
     wired: Wired,
     stop: Stopping | None = None,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `labels` go on what jobs make, and
-    `wired` into every target."""
+    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `hooks` are of the provider's queued
+    resources and of declared ones; `labels` go on what jobs make, and `wired` into every target."""
     capacity = deploy_capacity(section.project, vms, on_gcp)
-    queued = _machines(section, vms, place, capacity, hooks, on_gcp)
+    account = _account(section, vms, on_gcp) if vms.own else ""
+    queued, told = _machines(section, vms, place, capacity, account, hooks[0], on_gcp)
     if stop:
         stop.tpu_queues.extend(queued)
-    if vms.jobs is None:
+    ground = _ground(section, vms, place, on_gcp)
+    if ground is not None:
+        told |= _declared(section, vms, place, ground, labels, account, hooks[1], on_gcp)
+    if told:
+        pulumi.export("vms", told)
+    if ground is None:
         return {}
-    args = VmJobsArgs(spec=vms.jobs, project=section.project, region=section.region, network=place.network)
-    ground = VmJobs("jobs", args, on_gcp)
     if stop:
         stop.buckets["jobs"] = ground.bucket
+    if vms.reconcile is not None:
+        _reconciled(section, vms.reconcile, ground, {"machines": account} if vms.queued_tpus else {}, on_gcp)
     targets = {
         key: _target(section, key, spec, place, ground, labels, {**capacity.of_target(spec), **wired})
         for key, spec in vms.targets.items()
@@ -71,14 +79,13 @@ def _machines(
     vms: Vms,
     place: Place,
     capacity: Made,
+    account: pulumi.Input[str],
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
-) -> list[pulumi.Output[str]]:
-    """Exports `vms`: by kind and key, what a person needs to reach each. Returns the TPU requests, by their whole
-    names."""
+) -> tuple[list[pulumi.Output[str]], dict[str, dict[str, Any]]]:
+    """The TPU requests, by their whole names; and by kind and key, what a person needs to reach each machine."""
     queued: list[pulumi.Output[str]] = []
     told: dict[str, dict[str, Any]] = {}
-    account = _account(section, vms, on_gcp) if vms.own else ""
 
     def common(zone: str) -> dict[str, Any]:
         subnetwork = place.subnetwork_in(zone.rpartition("-")[0])
@@ -119,9 +126,71 @@ def _machines(
         )
         group = GpuVmGroup(key, of_group, capacity.options(spec.reservation, on_gcp))
         told.setdefault("gpu_groups", {})[key] = {"name": group.name, "zone": group.zone, "size": group.size}
-    if told:
-        pulumi.export("vms", told)
-    return queued
+    return queued, told
+
+
+def _ground(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptions) -> VmJobs | None:
+    if vms.jobs is None:
+        return None
+    args = VmJobsArgs(
+        spec=vms.jobs,
+        project=section.project,
+        region=section.region,
+        network=place.network,
+        kinds={target.kind for target in vms.targets.values()},
+    )
+    return VmJobs("jobs", args, on_gcp)
+
+
+def _declared(
+    section: Gcp,
+    vms: Vms,
+    place: Place,
+    ground: VmJobs,
+    labels: Mapping[str, str],
+    account: pulumi.Input[str],
+    hooks: pulumi.ResourceHookBinding,
+    on_gcp: pulumi.ResourceOptions,
+) -> dict[str, dict[str, Any]]:
+    """Declares TPUs in the bucket of jobs; what a person needs to reach them."""
+    told: dict[str, Any] = {}
+    for key, spec in vms.queued_tpus.items():
+        args = QueuedTpuArgs(
+            spec=spec,
+            project=section.project,
+            network=place.network,
+            subnetwork=place.subnetwork_in(spec.region),
+            service_account=account,
+            bucket=ground.bucket,
+            stack_labels=labels,
+            hooks=hooks,
+        )
+        made = QueuedTpu(key, args, on_gcp)
+        told[key] = {"declaration": made.declaration, "zone": made.zone, "nodes": made.nodes}
+    return {"queued_tpus": told} if told else {}
+
+
+def _reconciled(
+    section: Gcp,
+    spec: ReconcileSpec,
+    ground: VmJobs,
+    runs_as: Mapping[str, pulumi.Input[str]],
+    on_gcp: pulumi.ResourceOptions,
+) -> None:
+    # Imported here: most stacks have no function of their own code.
+    from .reconcile_archive import BUCKET, archive
+
+    args = ReconcileFunctionArgs(
+        spec=spec,
+        project=section.project,
+        region=section.region,
+        bucket=ground.bucket,
+        files=archive(),
+        environment={BUCKET: ground.bucket},
+        runs_as={"jobs": ground.service_account, **runs_as},
+    )
+    made = ReconcileFunction("reconcile", args, on_gcp)
+    pulumi.export("reconcile", {"function": made.function, "schedule": made.schedule})
 
 
 def _account(section: Gcp, vms: Vms, on_gcp: pulumi.ResourceOptions) -> pulumi.Input[str]:
@@ -146,6 +215,7 @@ def _target(
         subnetworks={region: place.subnetwork_in(region) for region in regions},
         service_account=ground.service_account,
         bucket=ground.bucket,
+        **({"machine_prefix": ground.machine_prefix} if isinstance(spec, GceTarget) else {}),
         **own,
     )
     return promised(known, lambda wired: write({name: _contract(section, spec, labels, wired)})[name])

@@ -15,6 +15,8 @@ from accel.rules.finding import Finding
 from components.base import Name, Spec
 from components.gcp.gpu_vm_group import GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.queued_tpu import QueuedTpuSpec
+from components.gcp.reconcile_function import ReconcileSpec
 from components.gcp.tpu_queue import TpuQueueSpec
 from components.gcp.tpu_vm import TpuVmSpec
 from components.gcp.vm_account import VmAccountSpec
@@ -86,7 +88,7 @@ class GceTarget(VmTarget):
     def findings(self) -> list[Finding]:
         found = super().findings()
         for index, name in enumerate(self.machine_types):
-            wrong = gcp_machines.machine(name)
+            wrong = gcp_machines.named(name)
             found += [replace(each, field=f"machine_types[{index}]") for each in wrong]
         return found
 
@@ -103,6 +105,10 @@ class Vms(Capacity):
         default_factory=dict[str, TpuQueueSpec],
         description="TPU slices that stay, and come out of Google's queue",
     )
+    queued_tpus: dict[Name, QueuedTpuSpec] = Field(
+        default_factory=dict[str, QueuedTpuSpec],
+        description="TPU slices by Google's queue that are asked for again when they were preempted",
+    )
     gpus: dict[Name, GpuVmSpec] = Field(default_factory=dict[str, GpuVmSpec], description="GPU VMs that stay")
     gpu_groups: dict[Name, GpuVmGroupSpec] = Field(
         default_factory=dict[str, GpuVmGroupSpec], description="several GPU VMs of one kind"
@@ -111,11 +117,20 @@ class Vms(Capacity):
     targets: dict[Name, AnyVmTarget] = Field(
         default_factory=dict[str, AnyVmTarget], description="where such jobs may make machines"
     )
+    reconcile: ReconcileSpec | None = Field(
+        default=None,
+        description="a scheduled function does what `accel-jobs tend` does: it asks again for queued_tpus and jobs "
+        "whose machines were lost; absent: clients do",
+    )
 
     @model_validator(mode="after")
     def _ground(self) -> Self:
         if self.targets and self.jobs is None:
             raise several([("jobs", "is missing; targets need a bucket and an account for the machines of jobs")])
+        for field in ("queued_tpus", "reconcile"):
+            if getattr(self, field) and self.jobs is None:
+                message = f"is missing; {field} keeps its records in the bucket of jobs; write jobs: {{}}"
+                raise several([("jobs", message)])
         return self
 
     def findings(self) -> list[Finding]:
@@ -131,7 +146,7 @@ class Vms(Capacity):
 
     def zones(self) -> Iterator[tuple[str, str]]:
         """Every zone that is named for a machine, with its place."""
-        for kind in ("tpus", "tpu_queues", "gpus", "gpu_groups"):
+        for kind in ("tpus", "tpu_queues", "queued_tpus", "gpus", "gpu_groups"):
             for key, spec in getattr(self, kind).items():
                 yield f"{kind}.{key}.zone", spec.zone
         for key, target in self.targets.items():
@@ -144,4 +159,4 @@ class Vms(Capacity):
     @property
     def own(self) -> bool:
         """Whether any machine stays, and so an account for it is needed."""
-        return bool(self.tpus or self.gpus or self.gpu_groups)
+        return bool(self.tpus or self.queued_tpus or self.gpus or self.gpu_groups)

@@ -156,6 +156,7 @@ def _target(
         queue=target.queue,
         priorities=sorted(section.queueing.priorities) if section.queueing and target.queue else [],
         service_account=namespace.service_account,
+        pod_security=section.namespaces[target.namespace].pod_security,
         jobset=section.has_jobset,
         pools=section.pools_of(target, pools),
         volumes={key: _volume(key, section.volumes[key].volume) for key in target.volumes},

@@ -44,7 +44,7 @@ class Volume(Spec):
 
 
 class TargetSpec(Spec):
-    """Where `jobs submit --to` sends a job."""
+    """Where `accel-jobs submit --to` sends a job."""
 
     namespace: Name = Field(description="key of `namespaces`")
     queue: str | None = Field(default=None, description="key of queueing.local_queues; absent: pods are made at once")
@@ -131,6 +131,12 @@ class Workloads(Spec):
             return target.pools or sorted(known)
         queue = self.queueing.queues[self.queueing.local_queues[target.queue].queue]
         return [each.pool for each in queue.pools]
+
+    def used_pools(self, known: Iterable[str]) -> set[str]:
+        """Keys of the pools that a queue has, or jobs of a target may use."""
+        queues = self.queueing.queues.values() if self.queueing else ()
+        used = {each.pool for queue in queues for each in queue.pools}
+        return used.union(*(self.pools_of(target, known) for target in self.targets.values()))
 
     def unknown_pools(self, pools: Iterable[str]) -> Faults:
         """What is wrong with the targets over the pools of the cluster, by the author's keys."""

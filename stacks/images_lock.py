@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from accel.catalog.aws_partitions import REGION
 from accel.catalog.nearest import nearest
 from accel.faults import Fault, find
 from accel.rules.aws_images import IMAGE_TYPES, locked
@@ -37,7 +38,7 @@ def _image_type(value: str) -> str:
 
 
 ImageType = Annotated[str, AfterValidator(_image_type)]
-Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+Region = Annotated[str, Field(pattern=f"^{REGION}$")]
 
 
 class LockedImage(BaseModel):

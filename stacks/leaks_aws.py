@@ -100,7 +100,8 @@ def _environments(region: Region) -> Iterator[Lost]:
         elif status == "VALID" and not region.stacks.holds(name, each["computeEnvironmentArn"]):
             why = NOT_HELD
         if why:
-            usd, fix = _all_a_day(region, each), f"stacks unwedge {name}"
+            force = " --force" if status == "VALID" else ""
+            usd, fix = _all_a_day(region, each), f"stacks unwedge {name}{force}"
             yield region.lost("environment", name, tags, why, state=status, usd_a_day=usd, fix=fix)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accel.contract import buckets
-from jobs.backends.vms.marks import EXPIRES, JOB, JOBS, MAKER, TARGET
+from jobs.backends.vms.marks import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
 from jobs.errors import NotFound
 from jobs.google import entries, mapping, part
 from jobs.google_api import Google, object_path
@@ -40,7 +40,7 @@ class Found:
     path: str
     query: Mapping[str, object]
     job: tuple[str, str] | None = None
-    """Bucket and name of the job's record."""
+    """Bucket and folder of the record of its job, or of its declared queue."""
     used: bool = True
     gpus: tuple[str, int] | None = None
     """Attached to an N1 machine: their type and number."""
@@ -49,7 +49,8 @@ class Found:
 
     @property
     def of_jobs(self) -> bool:
-        return self.labels.get(MAKER) == JOBS
+        """Whether a job made it, or a declared queue."""
+        return self.labels.get(MAKER) in (JOBS, QUEUES)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) 
     if each.kind == "tpu" and each.state in DEAD_NODES:
         return f"is {each.state}"
     if each.job and (how := ended(*each.job)):
-        return f"its job {how}"
+        return f"its {'queue' if each.labels.get(MAKER) == QUEUES else 'job'} {how}"
     expires = each.labels.get(EXPIRES, "")
     if expires.isdigit() and int(expires) < now.timestamp():
         return f"was needed until {datetime.fromtimestamp(int(expires), UTC):%Y-%m-%d %H:%M} UTC at the latest"
@@ -249,32 +250,33 @@ def moment(text: object) -> datetime | None:
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
     """The record that a machine's own metadata names."""
     try:
-        told = json.loads(metadata["accel-job"])
-        return str(told["bucket"]), str(told["name"])
+        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (QUEUE, buckets.QUEUES)
+        told = json.loads(metadata[kind])
+        return str(told["bucket"]), f"{of}/{told['name']}"
     except (KeyError, TypeError, ValueError):
         return None
 
 
 def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
-    """How a job has ended, by its record; each is read once."""
+    """How a job has ended, by its record's bucket and folder; each is read once."""
     known: dict[tuple[str, str], str | None] = {}
 
-    def ended(bucket: str, name: str) -> str | None:
-        if (bucket, name) not in known:
+    def ended(bucket: str, folder: str) -> str | None:
+        if (bucket, folder) not in known:
             try:
-                record = json.loads(
-                    google.read("storage", object_path(bucket, f"{buckets.JOBS}/{name}/record.json"))[0]
-                )
-                known[bucket, name] = f"has ended: {record['outcome']}" if record.get("ended") else None
+                record = json.loads(google.read("storage", object_path(bucket, f"{folder}/record.json"))[0])
+                known[bucket, folder] = f"has ended: {record['outcome']}" if record.get("ended") else None
             except NotFound:
-                known[bucket, name] = "has no record any more"
-        return known[bucket, name]
+                known[bucket, folder] = "has no record any more"
+        return known[bucket, folder]
 
     return ended
 
 
 def owner(each: Found) -> str:
     """Whose it is, as far as it says so."""
+    if each.labels.get(MAKER) == QUEUES:
+        return f"queue {each.labels.get(QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
         return f"job {each.labels.get(JOB, '?')} ({each.labels.get(TARGET, '?')})"
     return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""

@@ -11,6 +11,7 @@ from components.aws.job_queue import JobQueue
 from components.aws.monitoring import Monitoring, MonitoringArgs
 
 from .config import Aws
+from .names import stack_prefix
 from .promised import promised
 
 
@@ -47,7 +48,7 @@ def deploy(
         MonitoringArgs(
             spec=section.monitoring,
             region=section.region,
-            prefix=f"{pulumi.get_project()}-{pulumi.get_stack()}",
+            prefix=stack_prefix(),
             namespace=_namespace(),
             queue_arns={name: queue.arn for name, queue in queues.items()},
             cluster_arns={name: environment.ecs_cluster_arn for name, environment in environments.items()},

@@ -1,6 +1,5 @@
 """What a stack promises, built as the models of accel.contract: a promise that does not hold fails the update."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +8,8 @@ import pulumi
 
 from accel.contract.access import AwsAccess
 from accel.contract.network import AwsNetwork
-from accel.contract.targets import (
-    AwsBatchDefinition,
-    AwsBatchEnvironment,
-    AwsBatchTarget,
-    write,
-)
-from accel.rules.aws_clusters import efa_cards
+from accel.contract.published import FOLDER, without_definitions
+from accel.contract.targets import write
 from components.aws.batch_roles import BatchRoles
 from components.aws.claim_table import ClaimTable
 from components.aws.code_bucket import CodeBucket
@@ -26,7 +20,9 @@ from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 
+from .aws_targets import aws_batch, split, text
 from .config import Aws
+from .names import stack_prefix, targets_path
 from .promised import promised
 
 
@@ -44,6 +40,8 @@ class AwsParts:
     paid: Mapping[str, pulumi.Output[Any]]
     """Of every target: `allowances`, or nothing."""
     code: CodeBucket | None = None
+    allowances: Any = None
+    """As `paid`, before the ledger has its name."""
 
 
 def export_aws(
@@ -52,28 +50,32 @@ def export_aws(
     """Exports `repositories`, and publishes the targets where `jobs` reads them without Pulumi; the targets."""
     prefix = definition_prefix()
     targets = {name: _target(section, parts, name, prefix) for name in section.queues}
-    PublishedTargets(
-        "targets",
-        PublishedTargetsArgs(
-            spec=PublishedTargetsSpec(path=targets_path()),
-            targets={
-                name: target.apply(lambda value: json.dumps(value, sort_keys=True)) for name, target in targets.items()
-            },
-        ),
-        on_aws,
-    )
+    PublishedTargets("targets", _published(section, parts, targets), on_aws)
     pulumi.export("repositories", {name: repository.url for name, repository in parts.repositories.items()})
     return targets
 
 
+def _published(
+    section: Aws, parts: AwsParts, targets: Mapping[str, pulumi.Output[dict[str, Any]]]
+) -> PublishedTargetsArgs:
+    spec = PublishedTargetsSpec(path=targets_path())
+    if not split(section, parts.allowances):
+        return PublishedTargetsArgs(spec=spec, targets={name: each.apply(text) for name, each in targets.items()})
+    # None of a target is known in a destroy of a stack of which not everything was made.
+    known = {name: each.apply(lambda one: one or {FOLDER: {}}) for name, each in targets.items()}
+    one = next(iter(known.values()))
+    return PublishedTargetsArgs(
+        spec=spec,
+        targets={name: each.apply(lambda target: text(without_definitions(target))) for name, each in known.items()},
+        definitions={
+            key: one.apply(lambda target, key=key: text(target[FOLDER].get(key))) for key in section.definitions
+        },
+    )
+
+
 def definition_prefix() -> str:
     """Of the definitions that jobs register."""
-    return f"{pulumi.get_project()}-{pulumi.get_stack()}"
-
-
-def targets_path() -> str:
-    """Of the SSM parameters that hold the targets."""
-    return f"/{pulumi.get_project()}/{pulumi.get_stack()}/targets"
+    return stack_prefix()
 
 
 def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
@@ -115,59 +117,8 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
     )
     return promised(
         wired,
-        lambda arns: write({queue: _aws_batch(section, queue, prefix, arns)})[queue],
+        lambda arns: write({queue: aws_batch(section, queue, prefix, arns)})[queue],
         optional=tuple(
             name for name, part in (("claim_table", parts.claims), ("code_bucket", parts.code)) if part is None
         ),
-    )
-
-
-def _aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -> AwsBatchTarget:
-    return AwsBatchTarget(
-        region=section.region,
-        queue_arn=arns["queue"],
-        environments=[
-            _environment(section, key, arns["environments"][key]) for key in section.queues[queue].environments
-        ],
-        definitions={name: _definition(section, name, arn) for name, arn in arns["definitions"].items()},
-        definition_prefix=prefix,
-        log_group=arns["log_group"],
-        job_role_arn=arns["job_role"],
-        execution_role_arn=arns["execution_role"],
-        claim_table=arns["claim_table"],
-        shares=section.queues[queue].shares,
-        allowances=arns.get("allowances"),
-        code_bucket=arns["code_bucket"],
-        budget_stops=any(budget.stop for budget in section.budgets.values()),
-    )
-
-
-def _environment(section: Aws, key: str, arn: str) -> AwsBatchEnvironment:
-    spec = section.environments[key]
-    return AwsBatchEnvironment(
-        name=key,
-        arn=arn,
-        capacity=spec.capacity,
-        instance_types=spec.instance_types,
-        max_vcpus=spec.max_vcpus,
-        disk_gib=spec.instance.disk_gib,
-        close=spec.placement == "cluster" or spec.in_block,
-        efa_interfaces=len(efa_cards(spec.instance_types)) if spec.efa else 0,
-        local_nvme=spec.local_nvme,
-        buckets=spec.buckets,
-    )
-
-
-def _definition(section: Aws, name: str, arn: str) -> AwsBatchDefinition:
-    spec = section.definitions[name]
-    return AwsBatchDefinition(
-        arn=arn,
-        image=spec.image,
-        vcpus=spec.vcpus,
-        memory_mib=spec.memory_mib,
-        gpus=spec.gpus,
-        shm_mib=spec.shm_mib,
-        secrets=spec.secrets,
-        attempts=spec.attempts,
-        timeout_s=spec.timeout_s,
     )

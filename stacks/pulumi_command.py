@@ -1,17 +1,29 @@
 """The pulumi command, which holds the credentials of a state."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from jobs.errors import JobsError
+from jobs.errors import JobsError, NotFound
 
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`pulumi` with these arguments, in this folder or another, to its end. Raises JobsError where there is none."""
+    """`pulumi` with these arguments, in this folder or another, to its end. Raises JobsError where there is none,
+    and NotFound where it knows no such stack."""
     pulumi = shutil.which("pulumi")
     if not pulumi:
         raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
     place = ["--cwd", str(folder)] if folder else []
     command = [pulumi, *arguments, *place, "--non-interactive", "--color", "never"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and (missing := _MISSING.search(f"{done.stderr}\n{done.stdout}")):
+        raise NotFound(
+            f"pulumi {' '.join(arguments[:1])}: {missing[0]}",
+            "`pulumi stack ls` lists them; deploy it first: pulumi up",
+        )
+    return done
+
+
+_MISSING = re.compile(r"no stack (?:named \S+ found|selected)")
+"""On stderr, or among the diagnostics of a JSON answer."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .commands import ReadStack
     from .config import Aws
 
-COLUMNS = ("stack", "quota", "region", "need", "use", "limit", "verdict", "by")
-WIDE = (*COLUMNS[:5], "own", "limit", "total", *COLUMNS[6:], "reason")
+COLUMNS = ("stack", "name", "region", "need", "use", "limit", "unit", "verdict", "by")
+WIDE = ("stack", "quota", "name", "region", "need", "use", "own", "limit", "total", "unit", "verdict", "by", "reason")
 
 
 MAXIMA = {"aws": "max_vcpus", "gcp": "max_nodes"}
@@ -62,7 +62,8 @@ def quota(
     stack itself runs is counted once. Exit code 5 where a limit is too small, with --strict also where one is not
     known.
 
-    With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs.
+    With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs. GPUs
+    by kind and number, such as t4:1 or gcp:l4:8, are the cheapest machine with them; v5litepod-8 is one TPU slice.
     """
     from jobs.errors import BadInput
 
@@ -98,7 +99,11 @@ def _tell(settings: Settings, found: list[Judged], request: bool) -> None:
         return
     stacks = any(each.stack for each in found)
     columns, wide = (COLUMNS, WIDE) if stacks else (COLUMNS[1:], WIDE[1:])
-    show([row_of(each.stack, row) for each in found for row in each.verdicts], settings.output, columns, wide, "quota")
+    shown = [row_of(each.stack, row) for each in found for row in each.verdicts]
+    if settings.output in ("table", "wide"):
+        # Google's -1, which JSON keeps: a person would read a number into it.
+        shown = [row | {"limit": "unlimited"} if row["limit"] == -1 else row for row in shown]
+    show(shown, settings.output, columns, wide, "quota")
     unknown = [row for each in found for row in each.verdicts if row.word == "unknown"]
     if settings.output in ("table", "wide"):
         for line in _remarks(found):
@@ -133,10 +138,11 @@ def judge(stack: "ReadStack") -> list[Judged]:
         account = aws.account_id
         verdicts = judge_aws(aws.region, pools(aws), account_id=account, project=project, stack=stack.name)
         found.append(Judged(stack.name, f"account {account}" if account else None, verdicts))
-    if gcp is not None and gcp.pools:
+    if gcp is not None:
         from .quota_pools import judge_pools
 
-        found.append(Judged(stack.name, f"project {gcp.project}", judge_pools(gcp, stack.name, project)))
+        if verdicts := judge_pools(gcp, stack.name, project):
+            found.append(Judged(stack.name, f"project {gcp.project}", verdicts))
     return found
 
 

@@ -69,7 +69,7 @@ def readings(
 ) -> Readings:
     """Asks a region. What may not be read is None with its reason; raises as `judge_aws` does."""
     if account_id is not None:
-        _check_account(region, account_id)
+        check_account(region, account_id)
     asked = service_quotas(region)
     limits = {code: read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
     try:
@@ -78,7 +78,8 @@ def readings(
         return Readings(limits, None, refused.message)
 
 
-def _check_account(region: str, account_id: str) -> None:
+def check_account(region: str, account_id: str) -> None:
+    """Raises BadInput where the credentials are of another account."""
     with asking("GetCallerIdentity"):
         account = client("sts", region, connect_s=3, read_s=10, attempts=3).get_caller_identity()["Account"]
     if account != account_id:

@@ -1,4 +1,4 @@
-"""The node pools of a Google Cloud section, and the machines that they run, as the arithmetic of quotas takes them."""
+"""The node pools and machines of a Google Cloud section, as the arithmetic of quotas takes them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,16 +16,10 @@ from jobs.google import entries, mapping
 
 from .gcp_config import Gcp
 from .quota_google import Own, judge_google
-
-SSD_DISKS = ("pd-balanced", "pd-ssd")
-"""Counted by SSD_TOTAL_GB; hyperdisks are not. Source: https://cloud.google.com/compute/resource-usage"""
+from .quota_kept import PREEMPTIBLE, SSD_DISKS, kept_machines
 
 DISK = "pd-balanced"
 """GKE's own choice. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
-
-PREEMPTIBLE = ("spot", "flex-start")
-"""Flex-start spends the preemptible quota too.
-Source: https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 BORNE = (NoCredentials, CloudSilent, NotFound)
 
@@ -53,8 +47,8 @@ def judge_pools(section: Gcp, stack: str, project: str | None) -> tuple[Verdict,
 
 
 def pools(section: Gcp) -> list[GooglePool]:
-    """The pools with accelerators as plain values, as large as they can become."""
-    found: list[GooglePool] = []
+    """The pools with accelerators as plain values, as large as they can become, and the machines that stay."""
+    found = [*kept_machines(section)]
     for key, spec in section.pools.items():
         # From memory, no page was found: a reservation takes its quota when it is made, and its machines take none.
         if spec.capacity == "reservation":
@@ -91,9 +85,14 @@ def machine_of(section: Gcp, zone: str, item: Mapping[str, Any]) -> GooglePool |
     if not count:
         return None
     # Disks are listed without their type.
-    sizes = [pool.ssd_gb for pool in pools(section) if section.pools[pool.name].machine_type == kind]
+    sizes = [pool.ssd_gb for pool in pools(section) if _machine_type(section, pool.name) == kind]
     region = zone.rpartition("-")[0]
     return GooglePool("own", region, name, count, 1, model in ("SPOT", "FLEX_START"), max(sizes, default=0))
+
+
+def _machine_type(section: Gcp, key: str) -> str | None:
+    spec = section.pools.get(key)
+    return spec.machine_type if spec else None
 
 
 def _accelerators(kind: str, item: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -5,47 +5,54 @@ docs/environment.md, docs/job.md and docs/cli.md are what it prints; a test hold
 
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+Titles = Mapping[type[BaseModel], str]
+
 
 def reference(title: str, model: type[BaseModel]) -> str:
     """One section for each model that is reached, the outermost first."""
-    seen: dict[type[BaseModel], None] = {model: None}
+    places = _places(model)
+    counts = Counter(map(_title, places))
+    titles = {one: _title(one) + (f" ({place})" if counts[_title(one)] > 1 else "") for one, place in places.items()}
     sections = [
         f"# {title}",
         "This page is generated from the models; every key that is not named here is refused.",
+        *(_section(one, titles) for one in places),
     ]
-    queue = [model]
-    while queue:
-        here = queue.pop(0)
-        sections.append(_section(here))
-        for inner in _models(here):
-            if inner not in seen:
-                seen[inner] = None
-                queue.append(inner)
     return "\n\n".join(sections) + "\n"
 
 
-def _section(model: type[BaseModel]) -> str:
+def _places(model: type[BaseModel]) -> dict[type[BaseModel], str]:
+    """Each model that is reached, with the path of the first field that holds it, the outermost first."""
+    found = {model: ""}
+    queue = [model]
+    while queue:
+        here = queue.pop(0)
+        for name, field in here.model_fields.items():
+            for inner in _inside(field.annotation):
+                if inner not in found:
+                    found[inner] = f"{found[here]}.{name}".lstrip(".")
+                    queue.append(inner)
+    return found
+
+
+def _section(model: type[BaseModel], titles: Titles) -> str:
     about = re.sub(r"\s*\n\s*", " ", (model.__doc__ or "").strip())
-    rows = [f"| `{name}` | {_type(field.annotation)} | {_default(field)} | {field.description or ''} |"
+    rows = [f"| `{name}` | {_type(field.annotation, titles)} | {_default(field)} | {field.description or ''} |"
             for name, field in model.model_fields.items()]  # fmt: skip
-    return "\n".join([f"## {_title(model)}", "", about, "", "| key | type | default | |", "|---|---|---|---|", *rows])
+    return "\n".join([f"## {titles[model]}", "", about, "", "| key | type | default | |", "|---|---|---|---|", *rows])
 
 
 def _title(model: type[BaseModel]) -> str:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__.removesuffix("Spec")).lower()
     return words[:1].upper() + words[1:]
-
-
-def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for field in model.model_fields.values():
-        yield from _inside(field.annotation)
 
 
 def _inside(hint: Any) -> Iterator[type[BaseModel]]:
@@ -55,22 +62,22 @@ def _inside(hint: Any) -> Iterator[type[BaseModel]]:
         yield from _inside(part)
 
 
-def _type(hint: Any) -> str:
+def _type(hint: Any, titles: Titles) -> str:
     plain: str = getattr(hint, "__name__", "")
     if isinstance(hint, type) and issubclass(hint, BaseModel):
-        title = _title(hint)
-        return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
+        anchor = re.sub(r"[^\w -]", "", titles[hint].lower()).replace(" ", "-")
+        return f"[{_title(hint).lower()}](#{anchor})"
     arguments = [part for part in get_args(hint) if part is not type(None)]
     if get_origin(hint) is dict:
-        return f"mapping of {_type(arguments[1])}"
+        return f"mapping of {_type(arguments[1], titles)}"
     if get_origin(hint) is list:
-        return f"list of {_type(arguments[0])}"
+        return f"list of {_type(arguments[0], titles)}"
     if str(get_origin(hint)) == "typing.Literal":
         return " or ".join(f"`{value}`" for value in arguments)
     if get_origin(hint) is Annotated:
-        return _type(arguments[0])
+        return _type(arguments[0], titles)
     if arguments:
-        return " or ".join(_type(part) for part in arguments)
+        return " or ".join(_type(part, titles) for part in arguments)
     return {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}.get(plain, plain)
 
 

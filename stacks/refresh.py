@@ -37,9 +37,11 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
     The shipped catalogue stays in use; ACCEL_CATALOG=refreshed makes every command use the new one. There, what was not
     read has its shipped value and date. What could not be read is a warning; with --strict nothing is written then.
 
-    AWS is asked for its price list, Spot prices and zones. Without --region: of the regions of the environments in this
-    folder. Google Cloud is asked for its price list, with GOOGLE_API_KEY or application default credentials; its zones
-    stay as shipped. Without --region: of all regions. Without --cloud: the clouds of each --region, else AWS.
+    AWS is asked for its price list, Spot prices, zones and GPU types. Without --region: of the regions of the
+    environments in this folder. Google Cloud is asked for its price list, with GOOGLE_API_KEY or application default
+    credentials, and for its GPU types where GOOGLE_CLOUD_PROJECT names a project; its zones stay as shipped. Without
+    --region: of all regions. Without --cloud: the clouds of each --region, else AWS. Types that the shipped catalogue
+    lacks are added to the new one.
     """
     from datetime import UTC, datetime
 
@@ -104,18 +106,25 @@ def _of_environments() -> list[str]:
 
 def _read(cloud: str, regions: list[str]) -> "Reading":
     """Raises CloudRefused where the cloud told nothing at all."""
+    from dataclasses import replace
+
     from accel.catalog.check import machine_rows
     from jobs.errors import CloudRefused
+
+    from . import refresh_types
 
     rows = {name: row for (of, name), row in machine_rows().items() if of == cloud}
     if cloud == "aws":
         from .refresh_aws import read
 
-        reading = read(regions, list(rows))
+        types = refresh_types.aws(regions, list(rows))
+        reading = read(regions, [*rows, *types.machines])
     else:
         from .refresh_gcp import read
 
+        types = refresh_types.google(regions, list(rows))
         reading = read(regions, list(rows.values()))
+    reading = replace(reading, types=types)
     if reading.empty:
         raise CloudRefused(f"nothing was read: {'; '.join(reading.kept) or 'no answer had a price'}")
     return reading

@@ -43,12 +43,13 @@ def merged(readings: Sequence[Reading], day: str) -> Merged:
     value and date. Raises JobsError where the outcome does not hold together."""
     tables = {name: shipped(name) for name in chosen.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
-    kept = [line for reading in readings for line in reading.kept]
+    kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
+    added = _added(readings)
     for reading in readings:
         regions = _regions(reading, regions, day)
         sources += _sources(reading, day)
     offered = {(row["cloud"], row["region"], row["machine"]) for row in regions}
-    kinds, known = machine_rows(), {row["source_id"] for row in sources}
+    kinds, known = machine_rows() | _kinds(added["machines.csv"]), {row["source_id"] for row in sources}
     lines = {(row["cloud"], row["region"], row["machine"]): row for row in prices}
     counts: dict[Key, dict[str, int]] = {}
     for reading in readings:
@@ -69,14 +70,28 @@ def merged(readings: Sequence[Reading], day: str) -> Merged:
     in_order = [lines[key] for key in sorted(lines, key=_by_machine) if key in offered]
     written = zip(tables.items(), (in_order, regions, sources), strict=True)
     texts = {name: _text(table, cells) for (name, table), cells in written}
-    check(texts)
+    texts |= {name: _text(shipped(name), cells) for name, cells in added.items() if cells}
+    check(texts, kinds)
     return Merged(texts, counts, tuple(kept))
 
 
-def check(texts: Mapping[str, str]) -> None:
+def _added(readings: Sequence[Reading]) -> dict[str, list[Cells]]:
+    """The lines of machine types, and of their accelerators, that do not ship."""
+    found = {
+        "accelerators.csv": [line for reading in readings for line in reading.types.accelerators.values()],
+        "machines.csv": [line for reading in readings for line in reading.types.machines.values()],
+    }
+    return {name: [dict.fromkeys(shipped(name).columns, "") | line for line in lines] for name, lines in found.items()}
+
+
+def _kinds(lines: Sequence[Cells]) -> dict[tuple[str, str], Row]:
+    return {(line["cloud"], line["machine"]): _row(shipped("machines.csv"), line) for line in lines}
+
+
+def check(texts: Mapping[str, str], machines: dict[tuple[str, str], Row] | None = None) -> None:
     """Raises JobsError with the first fault of the files as their readers will see them."""
     prices, regions, sources = (Table(name, texts[name]).rows() for name in chosen.REFRESHED)
-    fault = next(faults(prices, regions, sources), None)
+    fault = next(faults(prices, regions, sources, machines), None)
     if fault is not None:
         raise JobsError(f"nothing is written, for the new catalogue would not hold together: {fault}")
 
@@ -88,8 +103,15 @@ def _by_machine(key: tuple[str, str, str]) -> tuple[str, str, str]:
 
 def _regions(reading: Reading, regions: list[Cells], day: str) -> list[Cells]:
     """In each region whose offers were read, they take the place of the shipped ones."""
+    source = reading.types.source
+    new = [
+        {"cloud": reading.cloud, "region": region, "zone": zone, "machine": name, "source": source.id, "snapshot": day}
+        for (region, name), zones in (reading.types.places if source else {}).items()
+        for zone in sorted(zones)
+        if source is not None
+    ]
     if reading.offers_source is None:
-        return regions
+        return sorted((*regions, *new), key=_by_place)
     left = [row for row in regions if row["cloud"] != reading.cloud or row["region"] not in reading.offers]
     live = [
         {"cloud": reading.cloud, "region": region, "zone": zone, "machine": machine}
@@ -98,12 +120,17 @@ def _regions(reading: Reading, regions: list[Cells], day: str) -> list[Cells]:
         for machine, zones in machines.items()
         for zone in zones
     ]
-    return sorted((*left, *live), key=lambda row: (row["cloud"], row["machine"], row["region"], row["zone"]))
+    return sorted((*left, *live), key=_by_place)
+
+
+def _by_place(row: Cells) -> tuple[str, ...]:
+    return row["cloud"], row["machine"], row["region"], row["zone"]
 
 
 def _sources(reading: Reading, day: str) -> Iterator[Cells]:
     used = ((reading.on_demand, reading.on_demand_source), (reading.spot, reading.spot_source))
-    for source in dict.fromkeys(each for figures, each in (*used, (reading.offers, reading.offers_source)) if figures):
+    read = [each for figures, each in (*used, (reading.offers, reading.offers_source)) if figures]
+    for source in dict.fromkeys((*read, reading.types.source)):
         if source is not None:
             cells = {"source_id": source.id, "what": source.what, "revision": "-", "snapshot": day}
             yield cells | {"licence": "read for this user alone", "used_for": source.used_for}

@@ -29,6 +29,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Types:
+    """Machine types that a cloud has and the shipped catalogue lacks: their lines of machines.csv, those of
+    accelerators.csv that they need, and the zones of each by region (none: they come with the offers). `kept` has a
+    line for what could not be read, or cannot be known."""
+
+    source: Source | None = None
+    machines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    accelerators: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    places: dict[Key, set[str]] = field(default_factory=dict[Key, set[str]])
+    kept: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
 class Reading:
     """What one cloud said about some of its regions.
 
@@ -49,6 +62,7 @@ class Reading:
     spot: dict[Key, Spot] = field(default_factory=dict[Key, Spot])
     offers: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
     kept: list[str] = field(default_factory=list[str])
+    types: Types = field(default_factory=Types)
 
     @property
     def empty(self) -> bool:

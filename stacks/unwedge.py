@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 POLL_S = (0.5, 10.0)
 """Shortest and longest pause between two looks, on average."""
+STUCK = ("INVALID", "DELETING")
+"""Status of what AWS does not let go."""
 BUSY = ("resource is being modified", "found existing JobQueue relationship")
 """Refusals that pass: of a change under way, and of a queue that has just let go.
 Source: https://github.com/pulumi/pulumi-aws/issues/6233"""
@@ -32,16 +34,28 @@ class Step:
 @click.option("--stack", metavar="STACK", help="The stack, a name or a file; without it, all in this folder.")
 @click.option("--region", metavar="REGION", help="Where to look, instead of in the stacks' regions.")
 @click.option("--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Minutes for each wait.")
+@click.option(
+    "--permissions-boundary", metavar="ARN", help="On the roles that are made, where the account asks for it."
+)
+@click.option("--force", is_flag=True, help="Also an environment that AWS does not call INVALID or DELETING.")
 @click.option("--yes", "-y", is_flag=True, help="Do it; without it, only show.")
-def unwedge(name: str, stack: str | None, region: str | None, timeout: int, yes: bool) -> None:
-    """Remove ENVIRONMENT, a compute environment that is stuck INVALID or DELETING, or held by a queue.
+def unwedge(
+    name: str,
+    stack: str | None,
+    region: str | None,
+    timeout: int,
+    permissions_boundary: str | None,
+    force: bool,
+    yes: bool,
+) -> None:
+    """Remove ENVIRONMENT, a compute environment that is stuck INVALID or DELETING.
 
     It is named by its key in the stack, its name in AWS, or its ARN. Without --yes only what is wrong and what would be
     done is shown. Roles that it names and that are gone are made again until it is gone; it is taken out of queues that
-    have another environment. Interrupted, run it again.
+    have another environment. Interrupted, run it again. An environment that is well is refused without --force.
     """
     from jobs.cli.report import say
-    from jobs.errors import CloudRefused, NotFound
+    from jobs.errors import BadInput, CloudRefused, NotFound
 
     from .unwedge_look import Region, diagnose
     from .unwedge_roles import remove, stand_ins
@@ -63,13 +77,20 @@ def unwedge(name: str, stack: str | None, region: str | None, timeout: int, yes:
     diagnosis = diagnose(place, environment)
     for line in diagnosis.lines():
         click.echo(line)
+    status = diagnosis.environment["status"]
+    # One whose roles were made again for this may be well until it is deleted.
+    if not (force or status in STUCK or stand_ins(place.iam, diagnosis.name)):
+        raise BadInput(
+            f"{diagnosis.name} is {status}, and only what is {' or '.join(STUCK)} is removed",
+            "take it out of the stack and `pulumi up`, which waits for its jobs; no stack has it: --force",
+        )
     held = [f"queue {queue.name} has no other environment" for queue in diagnosis.queues if not queue.others]
     if held:
         raise CloudRefused(
             f"{diagnosis.name}: {'; '.join(held)}",
             "give the queue another environment, or take the queue out of the stack, and `pulumi up`; then run this",
         )
-    for at, step in enumerate(_plan(place, diagnosis, timeout * 60), 1):
+    for at, step in enumerate(_plan(place, diagnosis, timeout * 60, permissions_boundary), 1):
         click.echo(f"{at}. {step.text}")
         if yes:
             step.act()
@@ -114,7 +135,7 @@ def _only(found: list[tuple["Region", dict[str, Any]]], name: str) -> tuple["Reg
     raise BadInput(f"{name!r} is several environments: {shown}", "name one as AWS does")
 
 
-def _plan(region: "Region", diagnosis: "Diagnosis", wait_s: float) -> list[Step]:
+def _plan(region: "Region", diagnosis: "Diagnosis", wait_s: float, boundary: str | None) -> list[Step]:
     from . import unwedge_roles as roles
 
     name = diagnosis.name
@@ -123,7 +144,7 @@ def _plan(region: "Region", diagnosis: "Diagnosis", wait_s: float) -> list[Step]
     steps = [
         Step(
             f"make the {role.kind} {role.name} again" + ("" if role.linked else ", until the environment is gone"),
-            lambda role=role: roles.make(region.iam, role, name, partition),
+            lambda role=role: roles.make(region.iam, role, name, partition, boundary),
         )
         for role in missing
     ]

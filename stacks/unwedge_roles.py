@@ -73,8 +73,9 @@ def named(iam: Any, environment: Mapping[str, Any]) -> list[Named]:
     return found
 
 
-def make(iam: Any, role: Named, environment: str, partition: str) -> None:
-    """A stand-in under the same name; what is there already stays as it is."""
+def make(iam: Any, role: Named, environment: str, partition: str, boundary: str | None = None) -> None:
+    """A stand-in under the same name; what is there already stays as it is. `boundary`: ARN of the policy that limits
+    it."""
     if role.linked:
         with asking("CreateServiceLinkedRole batch.amazonaws.com"):
             # InvalidInput is what IAM answers where it is there already.
@@ -86,6 +87,7 @@ def make(iam: Any, role: Named, environment: str, partition: str) -> None:
     is_profile = role.kind == "instance profile"
     name = _stand_in(role.name) if is_profile else role.name
     tags = [{"Key": TAG, "Value": environment}]
+    limited = {"PermissionsBoundary": boundary} if boundary else {}
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}
     with asking(f"CreateRole {name}"):
         _unless(
@@ -96,6 +98,7 @@ def make(iam: Any, role: Named, environment: str, partition: str) -> None:
                 Description=_mark(environment),
                 AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
                 Tags=[*tags, {"Key": PROFILE_TAG, "Value": role.name}] if is_profile else tags,
+                **limited,
             ),
         )
         iam.attach_role_policy(RoleName=name, PolicyArn=f"arn:{partition}:iam::aws:policy/{policy}")

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ pytest_plugins = ["tests.support.catalog", "tests.support.engine", "tests.suppor
 HERE = Path(__file__).parent
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would hand on that it is ignored
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
+os.environ["ACCEL_IMAGE_CHECK"] = "off"  # no test asks a registry of others
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew
 
 # Seeded, so that a failure is one for everybody; the soak looks further, with a new seed each time.
@@ -29,3 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in ("engine", "e2e"):
             item.add_marker(folder)
+
+
+@pytest.fixture(autouse=True)
+def own_credentials() -> Iterator[None]:
+    """boto3 keeps what its first client found for all clients of the process: each test has its own."""
+    yield
+    if boto3 := sys.modules.get("boto3"):
+        vars(boto3)["DEFAULT_SESSION"] = None

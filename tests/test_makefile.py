@@ -6,11 +6,13 @@ import json
 import os
 import re
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
+
+from sandbox.keys import bearer
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,9 +77,28 @@ def test_preview_of_dev_leaves_its_file_as_it_is(home: Path) -> None:
 
     # A quota that holds nothing ends it before anything is planned.
     cloud = json.loads((home / "cloud.json").read_text())["url"]
-    asked = urllib.request.Request(f"{cloud}/sandbox-api/quotas", data=b'{"L-DB2E81BA": 0}', method="POST")  # noqa: S310
-    urllib.request.urlopen(asked).close()  # noqa: S310 - the sandbox's own loopback address
+    quotas = f"{cloud}/sandbox-api/quotas"
+    requests.post(quotas, json={"L-DB2E81BA": 0}, headers=bearer(home), timeout=30).raise_for_status()
     refused = make("preview", "STACK=dev", SANDBOX_HOME=str(home))
     assert refused.returncode != 0
     assert "Running On-Demand G and VT instances (L-DB2E81BA)" in refused.stderr
     assert "to create" not in refused.stdout
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_what_the_clouds_have_forgotten_is_not_kept_as_state(home: Path) -> None:
+    where = {"SANDBOX_HOME": str(home)}
+    assert make("sandbox-start", **where).returncode == 0
+    exports = subprocess.run(
+        [ROOT / ".venv/bin/sandbox", "env"], env={**os.environ, **where}, capture_output=True
+    ).stdout
+    made = subprocess.run(
+        ["bash", "-c", exports.decode() + "pulumi stack init sandbox"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    state = home / "backend/.pulumi/stacks/accel/sandbox.json"
+    assert "forgotten" not in make("sandbox-start", **where).stderr and state.exists()
+    make("sandbox-stop", **where)
+    assert "its clouds have forgotten what make up made" in make("sandbox-start", **where).stderr
+    assert not state.exists()

@@ -139,6 +139,7 @@ def test_without_anything_one_error_and_one_hint(
     assert main([]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[-2:]] == ["error", "hint"]
+    assert f"https://get.pulumi.com/install.sh | sh -s -- --version {pulumi.ENGINE_VERSION})" in lines[-1]
     assert not list(pulumi.engine_root().parent.glob("*.partial-*"))
 
 

@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+){1,2}$")
-SAFE = ("github.event.pull_request.number", "github.repository", "github.token", "matrix.stack")
+SAFE = ("github.event.pull_request.number", "github.repository", "github.token", "github.workflow", "matrix.stack")
 """Expressions whose values nobody outside can write."""
 OWN = ("vars.", "fromJSON(vars.", "github.ref", "runner.", "hashFiles")
 
@@ -23,7 +23,7 @@ def read(path: Path) -> dict[Any, Any]:
 
 def steps(workflow: dict[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, job in workflow["jobs"].items():
-        yield from ((name, step) for step in job["steps"])
+        yield from ((name, step) for step in job.get("steps", ()))
 
 
 def faults(path: Path) -> list[str]:
@@ -32,7 +32,7 @@ def faults(path: Path) -> list[str]:
     triggers = workflow[True]  # YAML's `on`
     found: list[str] = []
     found += [f"not pinned: {line.strip()}" for line in text.splitlines()
-              if "uses:" in line and not PINNED.search(line.strip().removeprefix("- "))]  # fmt: skip
+              if re.search(r"uses: (?!\./)", line) and not PINNED.search(line.strip().removeprefix("- "))]  # fmt: skip
     if "pull_request_target" in triggers or "workflow_run" in triggers:
         found.append("runs with secrets on behalf of a fork")
     if workflow.get("permissions") not in ({}, {"contents": "read"}):
@@ -40,7 +40,7 @@ def faults(path: Path) -> list[str]:
     jobs: dict[str, dict[str, Any]] = workflow["jobs"]
     for name, job in jobs.items():
         granted: dict[str, str] = job.get("permissions", workflow["permissions"])
-        if "timeout-minutes" not in job:
+        if "timeout-minutes" not in job and not job.get("uses", "").startswith("./"):  # which has its own
             found.append(f"{name}: no timeout")
         if "pull_request" in triggers and "write" in granted.values() and not spares_forks(job, jobs):
             found.append(f"{name}: may write, and runs for forks")
@@ -159,6 +159,20 @@ def test_a_deployment_looks_first_for_what_one_before_left() -> None:
     assert recover < up
     assert workflow["jobs"]["up"]["environment"]
     assert "--check" in runs[recover]
+
+
+def test_a_deployment_waits_for_the_tests() -> None:
+    """Those that a pull request has, on what was merged; a failed one skips whatever needs it."""
+    jobs = read(ROOT / ".github" / "workflows" / "up.yml")["jobs"]
+    tests = [name for name, job in jobs.items() if job.get("uses") == "./.github/workflows/test.yml"]
+    before, name = [], "up"
+    while name := jobs[name].get("needs"):
+        assert "always()" not in jobs[name].get("if", "")
+        before.append(name)
+    assert tests and set(tests) <= set(before) and "always()" not in jobs["up"].get("if", "")
+    test = read(ROOT / ".github" / "workflows" / "test.yml")
+    assert "workflow_call" in test[True]
+    assert "github.workflow" in test["concurrency"]["group"], "or a run of its own cancels the one that up waits for"
 
 
 def test_the_example_for_gitlab() -> None:

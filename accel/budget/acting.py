@@ -62,12 +62,14 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
     """Puts back what the stop changed, in the opposite order, submissions last. What is over its line now stops the
     stack again only in the next period, or at a higher line.
 
-    With failures the stack stays stopped, and the next call goes on. Raises Busy and Moved.
+    With failures, or where it is interrupted, the stack stays stopped: the next call goes on, and a look before that
+    stops again what was put back. Raises Busy and Moved.
     """
     state, seen = store.load()
     if state.stopped is None:
         return Outcome(state)
     _free(state, now)
+    state = replace(state, finished=())
     seen = store.save(replace(state, busy_until=now + LEASE_S), seen)
     done: list[str] = []
     failures: list[str] = []
@@ -75,6 +77,9 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
     by_kind = {lever.kind: lever for lever in levers}
     for change in reversed(state.changes):
         if change == SUBMISSIONS or not change.reversible:
+            continue
+        if any(change.name == each.name for each in left):  # what came after it is not taken back yet
+            left.insert(0, change)
             continue
         try:
             if change.kind not in by_kind:
@@ -84,7 +89,7 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
             failures.append(str(failed))
             left.insert(0, change)
         else:
-            done.append(f"left as it is: {other}" if other else f"restored: {change.text}")
+            done.append(f"left as it is: {other}" if other else f"restored: {change.back}")
     if failures:
         kept = (*(each for each in state.changes if each in left or each == SUBMISSIONS),)
         state = replace(state, changes=kept, failures=tuple(failures))

@@ -7,13 +7,14 @@ from typing import Any, Protocol
 STAGES = {
     "submissions": "stop new submissions",
     "queues": "disable queues",
-    "maximums": "maximum 0 for pools and environments",
+    "maximums": "switch off pools and environments",
     "kueue": "hold cluster queues",
     "waiting": "cancel what waits for machines",
     "running": "stop running work",
 }
 """Every stage, in the order in which they are pulled, and what it does."""
 RUNNING = "running"
+FOREIGN = "is not of this stack"
 
 
 class LeverFailed(Exception):
@@ -36,6 +37,15 @@ class Change:
     """One line in words: queue gpu-1a2b: ENABLED to DISABLED."""
     later: bool = False
     """More of it is to come, as a maximum that goes down with what still runs: the lever is looked at again."""
+
+    @property
+    def back(self) -> str:
+        """The line of what took it back: queue gpu-1a2b: DISABLED to ENABLED."""
+        subject, _, rest = self.text.partition(": ")
+        parts = rest.split(" to ")
+        half, odd = divmod(len(parts), 2)
+        other = "as it was before" if odd else " to ".join([*parts[half:], *parts[:half]])
+        return f"{subject}: {other}"
 
     @property
     def reversible(self) -> bool:
@@ -65,7 +75,8 @@ class Lever(Protocol):
 
     def restore(self, change: Change) -> str | None:
         """Puts `before` back where the cloud still has `after`. Otherwise leaves it: None where it is as before, else
-        one line of what it is now (somebody has changed it since, or it is gone)."""
+        one line of what it is now (somebody has changed it since, it is gone, or FOREIGN: a state that somebody has
+        forged must not change what the stack does not have)."""
         ...
 
 

@@ -22,9 +22,14 @@ REGION = {"aws": r"[a-z]{2}(-gov)?-[a-z]+-\d", "gcp": r"[a-z]+-[a-z]+\d+"}
 ZONE = {"aws": r"[a-z]{3,4}\d-az\d+", "gcp": r"{region}-[a-z]"}
 
 
-def faults(prices: Sequence[Row], regions: Sequence[Row], sources: Sequence[Row]) -> Iterator[DamagedData]:
-    """Every fault of the three tables; a line of prices gives at most one."""
-    machines = machine_rows()
+def faults(
+    prices: Sequence[Row],
+    regions: Sequence[Row],
+    sources: Sequence[Row],
+    machines: dict[tuple[str, str], Row] | None = None,
+) -> Iterator[DamagedData]:
+    """Every fault of the three tables; a line of prices gives at most one. Without machines: those that ship."""
+    machines = machine_rows() if machines is None else machines
     known = {row["source_id"] for row in sources}
     offered: set[tuple[str, str, str]] = set()
     for row in (*_twice(regions, "cloud", "region", "zone", "machine"), *_twice(prices, "cloud", "region", "machine")):

@@ -11,7 +11,10 @@ NEWEST = "refreshed"
 """The value that means the newest catalogue in the cache."""
 
 REFRESHED = ("prices.csv", "regions.csv", "sources.csv")
-"""What such a folder holds; every other file is always that of this distribution."""
+"""What such a folder holds in whole."""
+
+ADDED = ("accelerators.csv", "machines.csv")
+"""What it may hold the lines of that this distribution lacks; every other file is always that of this distribution."""
 
 
 class NoCatalogue(Exception):

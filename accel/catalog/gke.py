@@ -87,6 +87,13 @@ def gpu_partitions(accelerator: str) -> dict[str, int]:
     return dict(_partitions().get(accelerator, {}))
 
 
+def partitioner_since(accelerator: str, partition: str) -> str:
+    """The day since which the source of GKE's partitioner knows a partition size of a GPU; empty for one that it has
+    not."""
+    days = {(row["accelerator"], row["profile"]): row["partitioner_since"] for row in rows("gke_gpu_partitions.csv")}
+    return days.get((accelerator, partition), "")
+
+
 def offered_gpus(accelerator: str, gpus: int, partition: str | None = None, clients_per_gpu: int = 1) -> int:
     """The `nvidia.com/gpu` that a node offers: each partition counts, and each client of a shared GPU or partition.
 

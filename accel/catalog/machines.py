@@ -9,7 +9,7 @@ from functools import cache
 from accel.catalog.accelerators import accelerator as accelerator_named
 from accel.catalog.accelerators import accelerators
 from accel.catalog.nearest import UnknownName
-from accel.catalog.tables import Row, Table, read
+from accel.catalog.tables import Row, Table, read, rows
 
 TYPE_CHECKING = False  # typing takes 5 ms to import; the type checker knows this name
 if TYPE_CHECKING:
@@ -207,6 +207,14 @@ def families(cloud: str) -> tuple[str, ...]:
     return tuple(sorted({machine.family for machine in _machines(cloud).values()}))
 
 
+@cache
+def as_of(cloud: str) -> str:
+    """The day of the newest list of machine types that the catalogue has of a cloud, shipped or refreshed."""
+    used = {f"live-{cloud}-types", *(source for each in _machines(cloud).values() for source in each.sources)}
+    days = (row["snapshot"] for row in rows("sources.csv") if row["source_id"] in used)
+    return max(day for day in days if len(day) == len("2026-01-01") and day[:4].isdigit())
+
+
 def machine(cloud: str, name: str) -> Machine:
     """The machine type of that name. Raises UnknownName with the nearest known ones."""
     known = _machines(cloud)
@@ -250,7 +258,7 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
     """
     kind = accelerator_named(accelerator)
     clouds = CLOUDS if cloud is None else (cloud,)
-    sellers = [each for one in clouds for each in _sellers(one).get(kind.name, ())]
+    sellers = [each for one in clouds for each in sold_with(one).get(kind.name, ())]
     found = tuple(each for each in sellers if each.accelerator_count == count)
     if found:
         return found
@@ -264,7 +272,7 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
 
 
 @cache
-def _sellers(cloud: str) -> dict[str, list[Machine]]:
+def sold_with(cloud: str) -> dict[str, list[Machine]]:
     """The machines and attachments with each accelerator, the smaller first."""
     found: dict[str, list[Machine]] = {}
     for each in sorted((*_machines(cloud).values(), *_attachments(cloud)), key=_by_size):

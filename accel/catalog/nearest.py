@@ -19,7 +19,7 @@ def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     similar: list[tuple[int, str]] = []
     for candidate in dict.fromkeys(known):
         folded = _folded(candidate)
-        distance = _edits(wanted, folded, allowed)
+        distance = edits(wanted, folded, allowed)
         if distance > allowed or distance >= max(len(wanted), len(folded)):
             # A stem such as "p4d.24" is many edits away from the only name that it can mean.
             if not (len(wanted) >= 2 and folded.startswith(wanted)):
@@ -83,7 +83,7 @@ def _folded(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _edits(left: str, right: str, limit: int) -> int:
+def edits(left: str, right: str, limit: int) -> int:
     """Optimal string alignment distance; any number above `limit` means "more than `limit`"."""
     if abs(len(left) - len(right)) > limit:
         return limit + 1

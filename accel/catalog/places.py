@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from accel.catalog.aws_partitions import REGION
 from accel.catalog.machines import check_cloud, check_name, check_names
 from accel.catalog.nearest import NotOffered, UnknownName
 from accel.catalog.tables import read
 
 # AWS's names of zones (us-east-1a) mean another zone in each account; the data has ids (use1-az1).
-_ZONE = {"aws": r"([a-z]{2}(?:-[a-z]+)+-\d+)[a-z]", "gcp": r"([a-z]+-[a-z]+\d+)-[a-z]"}
+_ZONE = {"aws": rf"({REGION})[a-z]", "gcp": r"([a-z]+-[a-z]+\d+)-[a-z]"}
 
 
 @cache

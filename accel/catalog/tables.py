@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from operator import itemgetter
 
-from accel.catalog.chosen import CHOICE, REFRESHED, NoCatalogue, folder
+from accel.catalog.chosen import ADDED, CHOICE, REFRESHED, NoCatalogue, folder
 
 DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  pathlib takes 5 ms to import
 
@@ -124,14 +124,28 @@ class Table:
 def read(file: str) -> Table:
     """A CSV file of data/, or of the folder that $ACCEL_CATALOG means: one header line without quotes, no line break
     inside a cell. Raises DamagedData, with the whole path for a file of such a folder; NoCatalogue."""
-    choice = os.environ.get(CHOICE) if file in REFRESHED else None
+    choice = os.environ.get(CHOICE) if file in (*REFRESHED, *ADDED) else None
     if not choice:
         return _read(f"{DATA}/{file}", file)
     path = f"{folder(choice)}/{file}"
+    if file in ADDED:
+        return with_added(shipped(file), _read(path, path)) if os.path.exists(path) else shipped(file)  # noqa: PTH110
     try:
         return _read(path, path)
     except OSError as error:
         raise NoCatalogue(f"{path}: {error.strerror}") from None
+
+
+def with_added(table: Table, added: Table) -> Table:
+    """A table with the lines of another that it lacks. Raises DamagedData where their columns differ."""
+    if added.columns != table.columns:
+        raise DamagedData(added.file, 1, "", f"has not the columns of {table.file}")
+    width = table.columns.index(table.file.removesuffix("s.csv")) + 1  # up to the name of what a line is of
+    known = {tuple(cells[:width]) for cells in table.cells()}
+    more = [line for line, cells in zip(added.lines, added.cells(), strict=True) if tuple(cells[:width]) not in known]
+    whole = Table(table.file, ",".join(table.columns))
+    whole.lines = [*table.lines, *more]
+    return whole
 
 
 def shipped(file: str) -> Table:

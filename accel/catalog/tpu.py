@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 from accel.catalog.nearest import UnknownName
 from accel.catalog.places import where
 from accel.catalog.tpu_generations import GENERATIONS, Api, Generation, Host
+from accel.catalog.tpu_zones import with_published
 
 _LONGEST_SIDE = 256  # no published shape has a longer one, so v5p-8576 (67 cubes of 4x4x4) does not exist
 _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
@@ -90,9 +91,10 @@ class Slice:
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """The zones of each region that is known to offer it; none for a size that the catalogue has no row of."""
+        """The zones of each region that is known to offer it, with those that Google publishes of its generation; none
+        for a size that the catalogue has no row of."""
         try:
-            return where("gcp", self.name)
+            return with_published(self.generation.prefix, where("gcp", self.name))
         except UnknownName:
             return {}
 

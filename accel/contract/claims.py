@@ -20,4 +20,13 @@ JOB_ID = "job_id"
 """Set once the job is known to exist."""
 EXPIRES = "expires"
 """Time-to-live attribute, Unix seconds in DynamoDB and a timestamp in Firestore: a key is remembered this long."""
+BY_FIELD = {
+    "key": KEY,
+    "spec_hash": SPEC_HASH,
+    "owner": OWNER,
+    "lease_until": LEASE_UNTIL,
+    "job_name": JOB_NAME,
+    "job_id": JOB_ID,
+}
+"""The columns by the names that a client's claim has for them."""
 REMEMBERED_DAYS = 30

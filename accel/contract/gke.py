@@ -17,6 +17,9 @@ ASKING_AGAIN = "accel.dev/provisioning-again"
 GIVEN_UP = "accel.dev/provisioning-given-up"
 """Annotation of a Workload that was made inactive since its nodes did not come: why."""
 
+PodSecurity = Literal["restricted", "baseline", "privileged"]
+"""Levels of Kubernetes' own standard: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+
 
 class Taint(Contract):
     """Keeps pods off a node that do not tolerate it."""
@@ -95,11 +98,17 @@ class GkeTarget(Contract):
         default_factory=list[str], description="WorkloadPriorityClasses, or PriorityClasses without a queue"
     )
     service_account: str = Field(default="default", description="the Kubernetes service account that pods run as")
+    pod_security: PodSecurity | None = Field(
+        default=None, description="what the namespace takes of pods; absent: an older stack does not say"
+    )
     jobset: bool = Field(default=False, description="the JobSet controller is installed")
     pools: dict[str, GkePool] = Field(description="pools that this queue may use, by the author's key")
     volumes: dict[str, GkeVolume] = Field(default_factory=dict[str, GkeVolume], description="by the author's key")
     allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
     stop: str | None = Field(
         default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+    )
+    published: str | None = Field(
+        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
     )
     code_bucket: str | None = Field(default=None, description="Cloud Storage bucket for code that jobs are sent with")

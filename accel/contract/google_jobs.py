@@ -27,6 +27,9 @@ class GoogleJobsGround(Contract):
     stop: str | None = Field(
         default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
     )
+    published: str | None = Field(
+        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+    )
 
 
 class GoogleBatchTarget(GoogleJobsGround):

@@ -26,6 +26,9 @@ class VmGround(Contract):
     stop: str | None = Field(
         default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
     )
+    published: str | None = Field(
+        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+    )
 
 
 class TpuVmTarget(VmGround):
@@ -47,6 +50,9 @@ class GceTarget(VmGround):
     image: str = Field(description="projects/<p>/global/images/family/<f>, or one image of it")
     disk_gib: int = Field(description="boot disk")
     disk_type: str = "pd-balanced"
+    machine_prefix: str = Field(
+        default="", description="with which the names of machines begin, by which they may delete themselves"
+    )
     placement: str | None = Field(
         default=None, description="resource policy for the machines of one job: projects/<p>/regions/<r>/..., by name"
     )

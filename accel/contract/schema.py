@@ -19,7 +19,7 @@ from .monitoring import AwsMonitoring
 from .network import AwsNetwork, GcpNetwork
 from .targets import Targets
 
-MINOR = 2
+MINOR = 4
 """Goes up with every field that is added; the major number is the outputs' own `schema`, and goes up when one is taken
 away."""
 
@@ -48,8 +48,8 @@ def document() -> dict[str, Any]:
         "$id": f"urn:accel:contract:{SCHEMA}.{MINOR}",
         "title": "Outputs of an accel stack",
         "type": "object",
-        "properties": {name: _open(schemas[name, "validation"]) for name in OUTPUTS},
-        "$defs": _open(definitions.get("$defs", {})),
+        "properties": {name: opened(schemas[name, "validation"]) for name in OUTPUTS},
+        "$defs": opened(definitions.get("$defs", {})),
     }
 
 
@@ -113,13 +113,13 @@ def _narrower(old: Any, new: Any) -> bool:
     return not same or any(value not in now.get(key, ()) for key in grown for value in before.get(key, ()))
 
 
-def _open(schema: Any) -> Any:
+def opened(schema: Any) -> Any:
     """Without the strictness of whoever writes it."""
     if isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
-        return {key: _open(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}
+        return {key: opened(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}
     if isinstance(schema, list):
-        return [_open(each) for each in cast("list[Any]", schema)]
+        return [opened(each) for each in cast("list[Any]", schema)]
     return schema
 
 

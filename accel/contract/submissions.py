@@ -4,6 +4,8 @@ from accel.rules import names
 
 KEY_TAG = "accel:key"
 """Of every submitted job: its submission key."""
+STACK_TAG = "accel:job-stack"
+"""Of every submitted job: the definition prefix of its target, by which policies know the jobs of one stack."""
 
 DIGEST = 12
 """Characters of the hash that ends the name of a definition that a job registers."""

@@ -73,6 +73,13 @@ class AwsBatchTarget(Contract):
     )
     allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
     code_bucket: str | None = Field(default=None, description="S3 bucket for code that jobs are sent with")
+    closed: bool | None = Field(
+        default=None,
+        description="instances reach services of AWS alone, and images of the region's ECR; absent: not known",
+    )
+    published: str | None = Field(
+        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+    )
 
 
 class LocalTarget(Contract):

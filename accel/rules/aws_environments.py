@@ -9,6 +9,12 @@ from accel.rules.finding import API, GUIDE, Finding, Rule, did_you_mean
 
 _PAGE = f"{API}API_ComputeResource.html"
 
+# aws_batch_compute_environment: `instance_type` is a set, and no timeouts are declared, so that Pulumi's customTimeouts
+# are ignored there; the 20 minutes are the default of Terraform's SDK.
+_PROVIDER = (
+    "https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"
+)
+
 KIND = Rule("aws.environment.kind", "reject", "A GPU environment is EC2 or SPOT; Fargate has no GPUs", _PAGE)
 CREATED_DISABLED = Rule(
     "aws.environment.created-disabled",
@@ -52,6 +58,18 @@ BEST_FIT = Rule(
     "A BEST_FIT environment cannot be updated in place and waits for one instance type only",
     f"{GUIDE}infrastructure-updates.html",
 )
+ORDER_LOST = Rule(
+    "aws.strategy.order-lost",
+    "reject",
+    "A strategy that goes by the order of instance_types needs one type: the provider sends them as a set",
+    _PROVIDER,
+)
+UPDATE_WAIT = Rule(
+    "aws.environment.update-wait",
+    "warn",
+    "The provider waits 20 minutes for an update of an environment, and no option of the resource changes that",
+    _PROVIDER,
+)
 BID_ON_EC2 = Rule("aws.spot.bid-on-ec2", "reject", "bid_percentage is for SPOT environments only", _PAGE)
 BID_RANGE = Rule("aws.spot.bid-range", "reject", "bid_percentage is 1 to 100 per cent of the on-demand price", _PAGE)
 BID_SET = Rule(
@@ -63,7 +81,7 @@ BID_SET = Rule(
 
 RULES = (
     KIND, CREATED_DISABLED, BOUNDS, MIN_BILLS, MAX_TOO_SMALL, STRATEGY_UNKNOWN, SPOT_ON_EC2, ORDERED_ON_SPOT,
-    PROGRESSIVE_ON_SPOT, CAPACITY_OPTIMIZED, BEST_FIT, BID_ON_EC2, BID_RANGE, BID_SET,
+    PROGRESSIVE_ON_SPOT, CAPACITY_OPTIMIZED, BEST_FIT, ORDER_LOST, UPDATE_WAIT, BID_ON_EC2, BID_RANGE, BID_SET,
 )  # fmt: skip
 
 KINDS = ("EC2", "SPOT")
@@ -71,6 +89,11 @@ EC2_STRATEGIES = ("BEST_FIT_PROGRESSIVE", "BEST_FIT_PROGRESSIVE_ORDERED", "BEST_
 SPOT_STRATEGIES = (
     "SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED",
 )  # fmt: skip
+ORDERED_STRATEGIES = ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
+PROVIDER_WAIT_MIN = 20
+LAUNCH_MIN = 5
+"""Of an update, beside what its jobs take: our own allowance, of which no page says anything."""
+UPDATE_MIN = PROVIDER_WAIT_MIN - LAUNCH_MIN
 RECOMMENDED = {"EC2": "BEST_FIT_PROGRESSIVE", "SPOT": "SPOT_PRICE_CAPACITY_OPTIMIZED"}
 
 
@@ -91,6 +114,7 @@ def environment(
     service_role: str | None = None,
     spot_fleet_role: str | None = None,
     bid_percentage: int | None = None,
+    update_timeout_min: int | None = None,
     imported: bool = False,
     allowed_accounts: Collection[str] = (),
 ) -> list[Finding]:
@@ -98,7 +122,8 @@ def environment(
     or ARN that another resource will give is left out. `imported`: the environment exists already."""
     strategy_now = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE") if allocation_strategy is None else allocation_strategy
     found = names.environment(name) if name is not None else []
-    found += environment_kind(kind) + strategy(kind, strategy_now)
+    found += environment_kind(kind) + strategy(kind, strategy_now) + order(strategy_now, instance_types, kind)
+    found += update_wait(update_timeout_min)
     found += capacity(min_vcpus, max_vcpus, instance_types, usable_old=bool(image_id_override))
     found += created_state(state, imported=imported)
     found += aws_types.instance_types(instance_types)
@@ -154,7 +179,7 @@ def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
         return [SPOT_ON_EC2.finding(field, message, f"use {recommended}, or kind SPOT")]
     if allocation_strategy == "BEST_FIT_PROGRESSIVE_ORDERED" and kind == "SPOT":
         message = f"{has}, which is for EC2 environments only; this one is SPOT"
-        return [ORDERED_ON_SPOT.finding(field, message, "use SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")]
+        return [ORDERED_ON_SPOT.finding(field, message, f"use {recommended}")]
     if allocation_strategy == "BEST_FIT_PROGRESSIVE" and kind == "SPOT":
         message = f"{has}, which does not look at how soon Spot capacity is reclaimed"
         return [PROGRESSIVE_ON_SPOT.finding(field, message, f"use {recommended}")]
@@ -164,6 +189,28 @@ def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
         message = f"{has}: such an environment cannot be updated in place, and waits while its one type is sold out"
         return [BEST_FIT.finding(field, message, f"use {recommended}")]
     return []
+
+
+def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) -> list[Finding]:
+    """A strategy that goes by the order of the types, which does not reach AWS."""
+    if allocation_strategy not in ORDERED_STRATEGIES or len(set(instance_types)) < 2:
+        return []
+    message = f"is {allocation_strategy}, and the order of instance_types does not reach AWS: they are sent as a set"
+    recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
+    fix = f"use {recommended}, or an environment for each type: a queue tries them in order"
+    return [ORDER_LOST.finding("allocation_strategy", message, fix)]
+
+
+def update_wait(update_timeout_min: int | None) -> list[Finding]:
+    """How long jobs may hold an update up, against how long the provider waits for it. None: it waits for none."""
+    if update_timeout_min is None or update_timeout_min <= UPDATE_MIN:
+        return []
+    message = (
+        f"is {update_timeout_min}; the provider waits {PROVIDER_WAIT_MIN} minutes for an update, so `pulumi up` fails "
+        "where jobs hold it up longer, while AWS goes on with it"
+    )
+    fix = f"write {UPDATE_MIN} or less, or run `pulumi up` again once the environment is VALID"
+    return [UPDATE_WAIT.finding("update_timeout_min", message, fix)]
 
 
 def capacity(

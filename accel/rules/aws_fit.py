@@ -1,5 +1,6 @@
 """Whether a job's size fits an instance that the queue can start."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from accel.catalog.memory import (
     suggested_memory_mib,
     usable_memory_mib,
 )
+from accel.catalog.node_prices import known
 from accel.rules import aws_types
 from accel.rules.finding import API, GUIDE, Finding, Rule
 
@@ -84,6 +86,8 @@ class Place:
     name: str
     instance_types: Sequence[str]
     max_vcpus: int
+    region: str | None = None
+    """Whose prices order the types that are named; None: they are named by size."""
 
 
 def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
@@ -99,12 +103,12 @@ def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
         return [OVER_MAX.finding("vcpus", message, f"ask for at most {most}, or raise max_vcpus")]
     inside = startable(places)
     names = tuple(machine.name for machine in inside)
-    held = holding_of(names, size)
+    held, region = holding_of(names, size), places[0].region
     if held.fits or held.tight:
-        return fit(*size, names)
+        return fit(*size, names, region)
     if any(aws_types.sorted_out(tuple(place.instance_types))[1] for place in places):
         return []
-    found = fit(*size, [name for place in places for name in place.instance_types])
+    found = fit(*size, [name for place in places for name in place.instance_types], region)
     return found if _rejects(found) else [_over_max(size, places, inside)]
 
 
@@ -129,26 +133,29 @@ def unserved(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding
     return [UNSERVED.finding("environments", message, "add an environment that holds one, or leave the queue out")]
 
 
-def fit(vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str]) -> list[Finding]:
+def fit(
+    vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str], region: str | None = None
+) -> list[Finding]:
     """The size of a job against the types and families of the environments that its queue tries. Types that
     the catalogue does not know are left out; where none is known, nothing is said."""
-    return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types)))
+    return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types), region))
 
 
 @lru_cache(maxsize=1024)
-def _fit(vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...]) -> Sequence[Finding]:
+def _fit(
+    vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...], region: str | None
+) -> Sequence[Finding]:
     allowed = aws_types.sorted_out(instance_types)[0]
     if not allowed:
         return []
     most = max(ecs_gpus(machine) for machine in allowed)
     if gpus > most:
         message = f"is {gpus}, and no allowed instance type has more than {most}"
-        return [TOO_MANY_GPUS.finding("gpus", message, _larger(vcpus, memory_mib, gpus))]
+        return [TOO_MANY_GPUS.finding("gpus", message, _larger(vcpus, memory_mib, gpus, region))]
     held = holding_of(instance_types, Size(vcpus, memory_mib, gpus))
     if not held.fits:
-        return [_tight(held, memory_mib) if held.tight else _none(held, vcpus, memory_mib, gpus)]
-    smallest = min(held.fits, key=lambda machine: machine.vcpus)
-    return _head_room(held, smallest, memory_mib) + _idle(held.fits, gpus)
+        return [_tight(held, memory_mib) if held.tight else _none(held, vcpus, memory_mib, gpus, region)]
+    return _head_room(held, memory_mib, region) + _idle(held.fits, gpus)
 
 
 @lru_cache(maxsize=1024)
@@ -185,7 +192,7 @@ def _over_max(size: Size, places: Sequence[Place], inside: Sequence[Machine]) ->
     return OVER_MAX.finding(field, message, fix)
 
 
-def _none(held: Holding, vcpus: int, memory_mib: int, gpus: int) -> Finding:
+def _none(held: Holding, vcpus: int, memory_mib: int, gpus: int, region: str | None) -> Finding:
     enough = [fit for fit in held.all if ecs_gpus(fit.machine) >= gpus]
     field = "memory_mib" if any(fit.machine.vcpus >= vcpus for fit in enough) else "vcpus"
     missed = [fit for fit in enough if fit.head_room]
@@ -194,7 +201,7 @@ def _none(held: Holding, vcpus: int, memory_mib: int, gpus: int) -> Finding:
     message = f"{Size(vcpus, memory_mib, gpus)} fit no allowed instance type ({reasons})"
     if missed:
         return NO_FIT.finding(field, message, _ask_for([fit.machine for fit in missed]))
-    return NO_FIT.finding(field, message, _larger(vcpus, memory_mib, gpus))
+    return NO_FIT.finding(field, message, _larger(vcpus, memory_mib, gpus, region))
 
 
 def _tight(held: Holding, memory_mib: int) -> Finding:
@@ -206,14 +213,16 @@ def _tight(held: Holding, memory_mib: int) -> Finding:
     return TIGHT.finding("memory_mib", message, _ask_for(held.tight))
 
 
-def _head_room(held: Holding, smallest: Machine, memory_mib: int) -> list[Finding]:
-    missed = [fit for fit in held.all if fit.head_room and fit.machine.vcpus < smallest.vcpus]
+def _head_room(held: Holding, memory_mib: int, region: str | None) -> list[Finding]:
+    least = min(machine.vcpus for machine in held.fits)
+    missed = [fit for fit in held.all if fit.head_room and fit.machine.vcpus < least]
     if not missed:
         return []
     machine = missed[0].machine
+    (first, *_), how = _ordered(held.fits, region)
     message = (
         f"is {memory_mib}, which misses {_names(missed)} (ECS registers about {usable_memory_mib(machine)} "
-        f"of {machine.memory_mib} MiB), so the job runs on {smallest.name} or larger"
+        f"of {machine.memory_mib} MiB), so the job runs on {first.name} or larger{how}"
     )
     return [HEAD_ROOM.finding("memory_mib", message, _ask_for([fit.machine for fit in missed]))]
 
@@ -237,15 +246,27 @@ def _names(fits: Sequence[Fit]) -> str:
     return ", ".join(fit.machine.name for fit in fits)
 
 
-def _larger(vcpus: int, memory_mib: int, gpus: int) -> str:
-    """The smallest types of the catalogue that hold the job and that Batch has an image for."""
+def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine], str]:
+    """The cheapest on demand in a region first, and how they are ordered. Without a region, and where none of them has
+    a known price there, the smallest first; those without a price come after those with one."""
+    by_size = sorted(fits, key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
+    if region is None:
+        return by_size, ""
+    usd = {machine.name: known("aws", region, machine.name).on_demand for machine in by_size}
+    if not any(usd.values()):
+        return by_size, f" (by size: no price in {region} is known)"
+    return sorted(by_size, key=lambda machine: usd[machine.name] or math.inf), f" (by price in {region})"
+
+
+def _larger(vcpus: int, memory_mib: int, gpus: int, region: str | None) -> str:
+    """Types of the catalogue that hold the job and that Batch has an image for, the cheapest or smallest first."""
     usable = [
         machine
         for machine in machines("aws")
         if machine.family not in aws_types.NEEDS_OWN_AMI and machine.cpu_arch == "x86_64"
     ]
     fits = [machine for machine in holding(usable, vcpus, memory_mib, gpus).fits if not gpus or ecs_gpus(machine)]
-    fits.sort(key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
     if not fits:
         return "no instance type of the catalogue holds it; use several nodes, or ask for less"
-    return f"allow a type that holds it, such as {', '.join(machine.name for machine in fits[:3])}"
+    fits, how = _ordered(fits, region)
+    return f"allow a type that holds it, such as {', '.join(machine.name for machine in fits[:3])}{how}"

@@ -1,8 +1,11 @@
 """The VPC that a stack creates."""
 
+import re
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 
+from accel.catalog.aws_partitions import partition_of
+from accel.rules import containers
 from accel.rules.finding import Finding, Rule
 
 _VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html"
@@ -25,7 +28,14 @@ ZONES = Rule(
     "https://docs.aws.amazon.com/vpc/latest/userguide/configure-subnets.html",
 )
 
-RULES = (CIDR, CIDR_SIZE, CIDR_PUBLIC, ZONE_COUNT, ZONES)
+CLOSED_IMAGE = Rule(
+    "aws.network.closed-image",
+    "reject",
+    "Without a way to the internet images come from ECR of the region: its endpoints serve no other registry",
+    "https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html",
+)
+
+RULES = (CIDR, CIDR_SIZE, CIDR_PUBLIC, ZONE_COUNT, ZONES, CLOSED_IMAGE)
 
 _PREFIXES = range(16, 29)
 _PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
@@ -51,6 +61,16 @@ def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1)
         message = f'is "{cidr}", which holds public addresses'
         found.append(CIDR_PUBLIC.finding("cidr", message, "use a private range, such as 10.0.0.0/16"))
     return found
+
+
+def closed_image(image: str, region: str, field: str = "image") -> list[Finding]:
+    """An image of jobs whose instances reach endpoints of AWS alone."""
+    own = rf"\d{{12}}\.dkr[.-]ecr(-fips)?\.{re.escape(region)}\.[a-z.]+/.+"
+    if image.startswith(containers.LOCAL) or re.fullmatch(own, image):
+        return []
+    message = f'is "{image}", and the network has endpoints alone, by which instances pull from ECR of {region} only'
+    fix = f"copy it to <account>.dkr.ecr.{region}.{partition_of(region).suffix}/..., or give the network egress nat"
+    return [CLOSED_IMAGE.finding(field, message, fix)]
 
 
 def _first_of(cidr: str) -> str:

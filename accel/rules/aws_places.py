@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from accel.catalog import NotOffered, UnknownName, expand
+from accel.catalog.aws_partitions import REGION
 from accel.catalog.places import check_region, nearest_places, regions, where
 from accel.rules.finding import Finding, Rule
 
@@ -26,7 +27,7 @@ NOT_OFFERED = Rule(
 
 RULES = (IS_ZONE, NAME, UNKNOWN, NOT_OFFERED)
 
-_FORM = re.compile(r"[a-z]{2}(-[a-z]+)+-\d", re.ASCII)
+_FORM = re.compile(REGION, re.ASCII)
 
 
 def region(name: str, field: str = "region") -> list[Finding]:

@@ -32,10 +32,11 @@ TIME_LIMIT_REASON = Rule(
     "The reason of a time limit is one that Batch acts on",
     f"{GUIDE}job_stuck_in_runnable_time_limit_actions.html",
 )
+UNNAMED = Rule("aws.queue.unnamed-environment", "warn", "Jobs reach an environment by a queue that names it", _PAGE)
 
 RULES = (
     ENVIRONMENT_COUNT, DUPLICATE_ENVIRONMENT, DUPLICATE_ORDER, ARCHITECTURES, PRIORITY, TIME_LIMIT_SECONDS,
-    TIME_LIMIT_ACTION, TIME_LIMIT_STATE, TIME_LIMIT_REASON,
+    TIME_LIMIT_ACTION, TIME_LIMIT_STATE, TIME_LIMIT_REASON, UNNAMED,
 )  # fmt: skip
 
 MAX_ENVIRONMENTS = 3
@@ -50,6 +51,15 @@ TIME_LIMIT_REASONS = (
 MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS, ACTION_REQUIRED and UNDETERMINED, on which no action can be set.
 Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html
 https://docs.aws.eu/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html"""
+
+
+def unnamed(environment: str, queues: Mapping[str, Sequence[str]], field: str = "environments") -> list[Finding]:
+    """An environment that takes jobs, against the environments of each queue."""
+    if any(environment in names for names in queues.values()):
+        return []
+    message = f"is in no queue ({', '.join(queues) or 'there is none'}), so no job runs in it"
+    fix = "name it in environments of a queue, or leave it out"
+    return [UNNAMED.finding(field, message, fix)]
 
 
 def queue(

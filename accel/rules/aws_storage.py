@@ -69,6 +69,16 @@ def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding
     return found
 
 
+def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
+    """Buckets that a role is given, which names them in ARNs: a * there would be every bucket of everybody."""
+    fix = "write the name alone, without s3:// and folders, of each bucket that is meant"
+    return [
+        BUCKET_NAME.finding(f"{field}[{i}]", f'is "{name}", which is no bucket\'s name', fix)
+        for i, name in enumerate(names)
+        if not _NAME.fullmatch(name)
+    ]
+
+
 def mounted(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
     """Buckets that instances of an environment mount."""
     found: list[Finding] = []

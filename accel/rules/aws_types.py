@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from accel.catalog import Machine, UnknownName, expand
+from accel.catalog import Machine, UnknownName, expand, families, machines
+from accel.catalog.machines import as_of
 from accel.catalog.memory import ecs_gpus
+from accel.rules import newer_types
 from accel.rules.finding import API, GUIDE, Finding, Rule
 
 EMPTY = Rule(
@@ -16,8 +18,14 @@ EMPTY = Rule(
 UNKNOWN = Rule(
     "aws.types.unknown",
     "reject",
-    "An instance type or family has to be in the catalogue",
+    "An instance type or family has to be in the catalogue, or be of a new family",
     "https://docs.aws.amazon.com/batch/latest/userguide/instance-type-compute-table.html",
+)
+NEWER = Rule(
+    "aws.types.newer",
+    "warn",
+    "A type of a new family may be newer than the catalogue: what it holds, costs and needs is not known",
+    "https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html",
 )
 NO_GPU = Rule(
     "aws.types.no-gpu",
@@ -44,7 +52,7 @@ MIXED_GPU_COUNTS = Rule(
     f"{GUIDE}allocation-strategies.html",
 )
 
-RULES = (EMPTY, UNKNOWN, NO_GPU, FRACTION, MIXED_ARCHITECTURE, MIXED_GPU_COUNTS)
+RULES = (EMPTY, UNKNOWN, NEWER, NO_GPU, FRACTION, MIXED_ARCHITECTURE, MIXED_GPU_COUNTS)
 
 BUNDLES = ("optimal", "default_x86_64", "default_arm64")
 
@@ -69,6 +77,11 @@ def known(names: Sequence[str]) -> list[tuple[int, Machine]]:
         except UnknownName:
             continue  # instance_types() reports it
     return found
+
+
+def gpus(names: Sequence[str]) -> list[str]:
+    """The kinds of GPU of the machines that the names mean, each once."""
+    return list({machine.accelerator: None for _, machine in known(names) if machine.accelerator})
 
 
 @lru_cache(maxsize=1024)
@@ -99,20 +112,31 @@ def _instance_type(field: str, name: str) -> list[Finding]:
         message = f'is "{name}", which picks CPU families only'
         return [NO_GPU.finding(field, message, "name GPU families, such as g5, g6 or p4d")]
     try:
-        machines = expand("aws", [name])
+        found = expand("aws", [name])
     except UnknownName as unknown:
         if family(name) in NEEDS_OWN_AMI:
             return []  # real, though too old for the catalogue; the image rules speak of it
+        if newer_types.aws(name):
+            message = f'is "{name}", {newer_types.doubt("aws")}'
+            return [NEWER.finding(field, message, newer_types.fix("aws", unknown.nearest))]
         near = " or ".join(unknown.nearest) or "a GPU type of the catalogue, such as g5 or g6.xlarge"
-        return [UNKNOWN.finding(field, f'is "{name}", which is no GPU type of the catalogue', f"use {near}")]
-    if any(ecs_gpus(machine) for machine in machines):
+        return [UNKNOWN.finding(field, f'is "{name}", which {_unlike(name)}', f"use {near}; {newer_types.REFRESHED}")]
+    if any(ecs_gpus(machine) for machine in found):
         return []
-    first = machines[0]
+    first = found[0]
     if 0 < first.accelerator_count < 1:
         message = f'is "{name}", whose sizes have {first.accelerator_count:g} of a GPU and more, never a whole one'
         return [FRACTION.finding(field, message, "use a family with whole GPUs, such as g6")]
     has = f"has {first.accelerator}, which Batch does not count as a GPU" if first.accelerator else "has no GPU"
     return [NO_GPU.finding(field, f'is "{name}", which {has}', "use an NVIDIA GPU family, such as g5, g6 or p4d")]
+
+
+def _unlike(name: str) -> str:
+    of, dot, _ = name.partition(".")
+    if not dot or of not in families("aws"):
+        return "is no GPU type of the catalogue"
+    sizes = [each.name.partition(".")[2] for each in machines("aws", family=of)]
+    return f"is no size of {of} in the catalogue of {as_of('aws')}: it has {', '.join(sizes)}"
 
 
 def _architectures(field: str, names: Sequence[str]) -> list[Finding]:

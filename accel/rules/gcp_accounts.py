@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
+from accel.catalog import gcp_roles
 from accel.rules import placeholders
 from accel.rules.finding import GKE, Finding, Rule
 
@@ -21,6 +23,12 @@ ADMINISTERS = Rule(
     "warn",
     "A role that hands out roles, or acts as other accounts, is as good as owner",
     "https://docs.cloud.google.com/iam/docs/best-practices-service-accounts",
+)
+TRUSTED = Rule(
+    "gcp.account.trusted-stores",
+    "warn",
+    "A role that writes to every bucket or database lets jobs change the targets, records and claims of all",
+    "https://docs.cloud.google.com/storage/docs/access-control/iam-roles",
 )
 DEFAULT_ACCOUNT = Rule(
     "gcp.account.default", "reject", "Nodes do not run as the project's default service accounts", _NODES
@@ -56,7 +64,17 @@ SHARED_NAME = Rule(
     f"{GKE}how-to/workload-identity",
 )
 
-RULES = (BASIC_ROLE, ROLE, ADMINISTERS, DEFAULT_ACCOUNT, EMAIL, REPOSITORY, KEY_LENGTH, PROJECT, SHARED_NAME)
+BUCKET = Rule(
+    "gcp.bucket.name",
+    "reject",
+    "A bucket has 3 to 63 lower-case letters, digits, - and _, 222 with dots, a letter or digit at both ends",
+    "https://docs.cloud.google.com/storage/docs/buckets#naming",
+)
+
+RULES = (
+    *(BASIC_ROLE, ROLE, ADMINISTERS, TRUSTED, DEFAULT_ACCOUNT, EMAIL, REPOSITORY, KEY_LENGTH, PROJECT),
+    *(SHARED_NAME, BUCKET),
+)
 
 KEY_MOST = 22
 """Characters of an account's key, so that - and 7 random ones make no more than 30."""
@@ -70,7 +88,12 @@ _ADMINISTERS = (
     "roles/iam.securityAdmin",
     "roles/resourcemanager.projectIamAdmin",
 )
+_WRITES = {
+    *("storage.objects.create", "storage.objects.delete", "storage.objects.update", "storage.buckets.setIamPolicy"),
+    *("datastore.entities.create", "datastore.entities.update", "datastore.entities.delete"),
+}
 _DEFAULT = re.compile(r"\d+-compute@developer\.gserviceaccount\.com|.*@(.*\.)?appspot\.gserviceaccount\.com|default")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9_.-]+[a-z0-9]")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
 _REPOSITORY = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/repositories/[a-z0-9-]+")
 
@@ -82,6 +105,22 @@ def project(name: str, field: str = "project") -> list[Finding]:
     if re.fullmatch(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", name):
         return []
     return [PROJECT.finding(field, f'is "{name}"', "write its id (gcloud projects list)")]
+
+
+def buckets(names: Mapping[str, str]) -> list[Finding]:
+    """Names of buckets by the fields that have them."""
+    fix = "write the name alone, without gs:// and folders, of each bucket that is meant"
+    return [
+        BUCKET.finding(field, f'is "{name}", which is no bucket\'s name', fix)
+        for field, name in names.items()
+        if not _BUCKET.fullmatch(name) or len(name) > (222 if "." in name else 63)
+    ]
+
+
+def access(read: Sequence[str], write: Sequence[str]) -> list[Finding]:
+    """Buckets that an account may read, and those that it may write."""
+    listed = (("read_buckets", read), ("write_buckets", write))
+    return buckets({f"{field}[{i}]": name for field, names in listed for i, name in enumerate(names)})
 
 
 def identities(given: Mapping[str, tuple[str, str]]) -> list[Finding]:
@@ -110,7 +149,16 @@ def _role(field: str, name: str) -> list[Finding]:
     if name in _ADMINISTERS:
         message = f"is {name}, with which it may become any account of the project"
         return [ADMINISTERS.finding(field, message, "give it on the one account that it is for")]
+    if name in _writers():
+        message = f"is {name}, with which jobs write what others trust"
+        return [TRUSTED.finding(field, message, "name buckets in write_buckets, or give it on one database")]
     return []
+
+
+@cache
+def _writers() -> frozenset[str]:
+    known = (role.name for role in gcp_roles.roles() if role.permissions & _WRITES)
+    return frozenset(["roles/storage.objectCreator", *known])
 
 
 def nodes_email(email: str, field: str = "email") -> list[Finding]:

@@ -16,7 +16,9 @@ SPELLING = Rule(
 CLASH = Rule("gcp.label.clash", "reject", "Two labels whose keys become the same cannot both be kept", _PAGE)
 COUNT = Rule("gcp.label.count", "reject", "A resource has at most 64 labels", _PAGE)
 
-RULES = (SPELLING, CLASH, COUNT)
+KEY = Rule("gcp.label.key", "reject", "A key has at least one character", _PAGE)
+
+RULES = (SPELLING, CLASH, COUNT, KEY)
 
 MOST = 64
 _LENGTH = 63
@@ -44,7 +46,9 @@ def labels(given: Mapping[str, str], *, own: int = 0, field: str = "labels") -> 
     first: dict[str, str] = {}
     for name, text in given.items():
         spelt = key(name)
-        if spelt in first:
+        if not name:
+            found.append(KEY.finding(field, f'has no key for "{text}"', "write one"))
+        elif spelt in first:
             message = f'"{name}" and "{first[spelt]}" are both {spelt} on Google Cloud'
             found.append(CLASH.finding(field, message, "rename one of them"))
         elif (spelt, value(text)) != (name, text):

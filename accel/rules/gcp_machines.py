@@ -3,6 +3,7 @@
 from accel.catalog import Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
 from accel.catalog.attached import N1, Attached, attached, n1
+from accel.rules import newer_types
 from accel.rules.finding import COMPUTE, Finding, Rule
 from accel.rules.gcp_gpus import known
 
@@ -11,8 +12,14 @@ _N1_GPUS = f"{COMPUTE}gpus#n1-gpus"
 UNKNOWN = Rule(
     "gcp.machine.unknown",
     "reject",
-    "A machine type of an accelerator series, or of N1, has to be in the catalogue",
+    "A machine type of an accelerator series, or of N1, has to be in the catalogue, shipped or refreshed",
     f"{COMPUTE}accelerator-optimized-machines",
+)
+NEWER = Rule(
+    "gcp.machine.newer",
+    "warn",
+    "A target may name a type of a new family; jobs on it wait for a catalogue that has it",
+    f"{COMPUTE}machine-resource#naming_convention",
 )
 NOT_ATTACHABLE = Rule(
     "gcp.machine.not-attachable",
@@ -51,7 +58,7 @@ P100_ZONE = Rule(
     _N1_GPUS,
 )
 
-RULES = (UNKNOWN, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, P100_ZONE)
+RULES = (UNKNOWN, NEWER, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, P100_ZONE)
 
 _SERIES = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "n1-", "ct3", "ct4", "ct5", "ct6", "tpu7x-")
 _P100_ZONES = ("us-east1-c", "europe-west1-d", "europe-west1-b")
@@ -79,13 +86,30 @@ def machine(
     try:
         found = machine_named("gcp", machine_type)
     except UnknownName as unknown:
+        if newer_types.gcp(machine_type):
+            message = f'is "{machine_type}", {newer_types.doubt("gcp")}'
+            return [UNKNOWN.finding("machine_type", message, newer_types.fix("gcp", unknown.nearest))]
         if machine_type.startswith(_SERIES):
             near = " or ".join(unknown.nearest) or "one of the catalogue, such as g2-standard-8 or a2-highgpu-1g"
-            return [UNKNOWN.finding("machine_type", f'is "{machine_type}", which is no known type', f"use {near}")]
+            return [
+                UNKNOWN.finding(
+                    "machine_type",
+                    f'is "{machine_type}", which is no known type',
+                    f"use {near}; {newer_types.REFRESHED}",
+                )
+            ]
         return _not_attachable(machine_type, accelerator)
     if not found.accelerator:
         return _not_attachable(machine_type, accelerator)
     return _bundled(found, accelerator, count)
+
+
+def named(machine_type: str) -> list[Finding]:
+    """A machine type that a target only names: nothing but jobs has to know what it holds."""
+    found = machine(machine_type)
+    if not newer_types.gcp(machine_type):
+        return found
+    return [NEWER.finding(each.field, each.message, each.fix) for each in found]
 
 
 def attachable(machine_type: str, accelerator: str) -> list[Finding]:

@@ -1,6 +1,7 @@
 """TPU VMs that a stack owns: their zone, their disks, and what the provider's queued resource cannot say."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from accel.catalog.places import nearest_places
 from accel.rules.finding import TPU, Finding, Rule
@@ -9,7 +10,12 @@ from accel.rules.gcp_tpu import known
 _DISKS = "https://cloud.google.com/tpu/docs/setup-persistent-disk"
 _QUEUE = "https://www.pulumi.com/registry/packages/gcp/api-docs/tpu/v2queuedresource/"
 
-ZONE = Rule("gcp.tpu.zone", "reject", "A TPU is made in a zone that has its type", f"{TPU}regions-zones")
+ZONE = Rule(
+    "gcp.tpu.zone",
+    "warn",
+    "A TPU is made in a zone that has its type; Google's list leaves zones out, and may be newer",
+    f"{TPU}regions-zones",
+)
 QUEUE_FIELD = Rule(
     "gcp.tpu.queue-field",
     "reject",
@@ -31,10 +37,21 @@ DISK_SHARED = Rule(
 )
 DISK_TYPE = Rule("gcp.tpu.disk-type", "reject", "A generation attaches certain types of disk", _DISKS)
 
-RULES = (ZONE, QUEUE_FIELD, QUEUE_ACCOUNT, DISK, DISK_SHARED, DISK_TYPE)
+QUEUE_VALID = Rule(
+    "gcp.tpu.queue-valid",
+    "reject",
+    "A queued resource is valid for a while or until a time, in the form of RFC 3339 with its zone",
+    f"{TPU}queued-resources",
+)
+QUEUE_RESERVATION = Rule(
+    "gcp.tpu.queue-reservation", "reject", "A reservation is for reserved capacity", f"{TPU}queued-resources"
+)
+
+RULES = (ZONE, QUEUE_FIELD, QUEUE_ACCOUNT, DISK, DISK_SHARED, DISK_TYPE, QUEUE_VALID, QUEUE_RESERVATION)
 
 QUEUE_ONLY_JOBS = (
-    "spot", "reserved", "reservation", "guaranteed", "valid_until", "valid_for_s", "slices", "service_account",
+    "spot", "reserved", "reservation", "guaranteed", "capacity", "valid_until", "valid_for_s", "slices",
+    "service_account",
     "startup_script", "metadata", "labels", "tags", "data_disks", "topology", "secure_boot",
 )  # fmt: skip
 """What the Cloud TPU API takes of a queued resource and its nodes, and the provider's resource does not."""
@@ -44,18 +61,19 @@ _NEW = "tpu-v6e"
 
 
 def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]:
-    """The zone of a slice. Nothing is said of a size whose zones the catalogue does not have."""
+    """The zone of a slice. Nothing is said of a region whose zones the catalogue does not have."""
     of = known(accelerator_type)
-    offered = tuple(sorted(each for zones in of.places.values() for each in zones)) if of else ()
-    if of is None or not offered or name in offered:
+    regions = of.places if of else {}
+    offered = tuple(sorted(each for zones in regions.values() for each in zones))
+    if of is None or not offered or name in offered or regions.get(name.rpartition("-")[0]) == ():
         return []
     message = f"is {name}, and {of.name} is in {', '.join(nearest_places(name, offered, len(offered)))}"
-    return [ZONE.finding(field, message, f"use {nearest_places(name, offered)[0]}")]
+    return [ZONE.finding(field, message, f"use {nearest_places(name, offered)[0]}, or make sure that it is there")]
 
 
 def queue_fields(given: Iterable[str]) -> list[Finding]:
     """Keys of a queued resource that a stack is to make."""
-    fix = "leave it out, or ask by `accel-jobs submit` to a target of kind tpu-vm, whose jobs make their own"
+    fix = "write it under queued_tpus, or ask by `accel-jobs submit` to a target of kind tpu-vm"
     return [
         QUEUE_FIELD.finding(name, "is nothing that the provider's queued resource takes", fix)
         for name in given
@@ -66,7 +84,28 @@ def queue_fields(given: Iterable[str]) -> list[Finding]:
 def queue_account(field: str = "accelerator_type") -> list[Finding]:
     """Of every queued resource that a stack makes."""
     message = "is asked for by a resource that names no service account, so its nodes run as the project's default one"
-    return [QUEUE_ACCOUNT.finding(field, message, "use a TpuVm, or `accel-jobs submit` to a target of kind tpu-vm")]
+    return [QUEUE_ACCOUNT.finding(field, message, "use a TpuVm, queued_tpus, or a job to a target of kind tpu-vm")]
+
+
+def valid(for_s: int | None, until: str | None) -> list[Finding]:
+    """Until when a declared queue asks."""
+    if for_s is not None and until is not None:
+        return [QUEUE_VALID.finding("valid_for_s", "is beside valid_until", "write one of them")]
+    try:
+        at = datetime.fromisoformat(until) if until is not None else None
+    except ValueError:
+        return [QUEUE_VALID.finding("valid_until", f'is "{until}", which is no time', "such as 2027-01-31T08:00:00Z")]
+    if at is not None and at.tzinfo is None:
+        return [QUEUE_VALID.finding("valid_until", f'is "{until}", without a zone', f"write {until}Z")]
+    return []
+
+
+def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
+    """A declared queue's reservation and capacity."""
+    if reservation is None or capacity == "reserved":
+        return []
+    message = f"is named, and capacity is {capacity}"
+    return [QUEUE_RESERVATION.finding("reservation", message, "write capacity: reserved")]
 
 
 def disk_types(accelerator_type: str) -> tuple[str, ...]:

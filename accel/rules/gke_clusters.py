@@ -40,6 +40,12 @@ NO_SYSTEM_POOL = Rule(
     "Pods of GKE itself, DNS among them, need a node without an accelerator and without taints that stays",
     f"{GKE}how-to/isolate-workloads-dedicated-nodes",
 )
+NO_CONTROLLER = Rule(
+    "gcp.cluster.no-controller",
+    "reject",
+    "A new cluster has neither Kueue nor JobSet, and its API server knows no queues and no JobSets before that",
+    "https://kueue.sigs.k8s.io/docs/installation/",
+)
 NAME_LENGTH = Rule(
     "gcp.cluster.name-length",
     "reject",
@@ -67,7 +73,7 @@ METRICS_VERSION = Rule(
 
 RULES = (
     LOCATION, REGION, REGION_UNKNOWN, ZONAL, NODE_LOCATIONS, POOL_ZONES, POOL_ZONES_UNSAID, NO_SYSTEM_POOL,
-    NAME_LENGTH, CHANNEL_RAPID, VERSION, METRICS_VERSION,
+    NO_CONTROLLER, NAME_LENGTH, CHANNEL_RAPID, VERSION, METRICS_VERSION,
 )  # fmt: skip
 
 NAME_MOST = 32
@@ -147,6 +153,19 @@ def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
     return [NO_SYSTEM_POOL.finding(field, message, "add one such as system: {kind: cpu, min_nodes: 1, max_nodes: 3}")]
 
 
+def controllers(releases: Sequence[tuple[str, bool, str | None]], field: str = "releases") -> list[Finding]:
+    """`releases` of a cluster that is created here: name, whether it is installed here, and who else installs it."""
+    return [
+        NO_CONTROLLER.finding(
+            f"{field}[{index}].install",
+            f"is false, and the cluster that is created here has no {name} before somebody installs it",
+            "write sha256 in its place, or installed_by with who does it before the queues are made",
+        )
+        for index, (name, installed, by) in enumerate(releases)
+        if not installed and not by
+    ]
+
+
 def key(name: str, field: str = "key") -> list[Finding]:
     """The author's key of a cluster, which its name begins with."""
     if len(name) <= NAME_MOST:
@@ -167,15 +186,15 @@ def version(channel: str, wanted: str | None, metrics: Sequence[str] = ()) -> li
         return [*found, VERSION.finding("version", f'is "{wanted}"', "write 1.33 or one such as 1.33.5-gke.1201000")]
     for index, package in enumerate(metrics):
         least = _METRICS.get(package)
-        if least and not _reaches(wanted, least):
+        if least and not reaches(wanted, least):
             message = f"is {package}, which needs {least}; version is {wanted}"
             found.append(METRICS_VERSION.finding(f"metrics[{index}]", message, "raise version, or leave it out"))
     return found
 
 
-def _reaches(wanted: str, least: str) -> bool:
+def reaches(wanted: str, least: str) -> bool:
     """Whether a version may be as new as another; 1.32 may be any 1.32."""
     have, need = _VERSION.fullmatch(wanted), _VERSION.fullmatch(least)
     assert have and need
     given = [int(part) for part in have.groups() if part is not None]
-    return given >= [int(part) for part in need.groups()][: len(given)]
+    return given >= [int(part or 0) for part in need.groups()][: len(given)]

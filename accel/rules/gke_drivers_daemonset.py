@@ -1,6 +1,7 @@
 """Drivers that a DaemonSet of ours installs, and the job that tries one."""
 
 from accel.catalog import nearest
+from accel.catalog.gke import partitioner_since
 from accel.rules.finding import GKE, Finding, Rule, did_you_mean
 
 _MANUAL = f"{GKE}how-to/gpus#installing_drivers"
@@ -21,7 +22,23 @@ PROBED_QUEUED = Rule(
     f"{GKE}how-to/provisioningrequest",
 )
 
-RULES = (VERSION, PROBED_GPU, PROBED_QUEUED)
+PARTITION = Rule(
+    "gke.driver-installer.partition",
+    "reject",
+    "The DaemonSet's image makes the MIG profiles that GKE's partitioner knew when the image was made",
+    "https://github.com/GoogleCloudPlatform/container-engine-accelerators/commits/master/partition_gpu/partition_gpu.go",
+)
+
+RULES = (VERSION, PROBED_GPU, PROBED_QUEUED, PARTITION)
+
+PARTITIONER = (
+    "gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"
+)
+PARTITIONER_DAY = "2025-04-02"
+"""The newest image that any manifest of Google's names, and the day since when: daemonset-preloaded.yaml of
+https://github.com/GoogleCloudPlatform/container-engine-accelerators at 4da5c07. https://github.com/NVIDIA/aicr runs it
+on GB200, whose profiles came into the source on 2025-03-20. The image was not pulled: that it knows what the source
+knew is inferred from these days."""
 
 UBUNTU_DRIVERS = {"R570": "570.86.15", "R580": "580.65.06"}
 """The driver that each of Google's DaemonSets for Ubuntu names; `default` names none and takes that of the image.
@@ -39,6 +56,14 @@ def installer(node_image: str, version: str) -> list[Finding]:
         return []
     fix = did_you_mean(nearest(version, known, 1), known)
     return [VERSION.finding("version", f'is "{version}", which the installer for {node_image} does not know', fix)]
+
+
+def partition(profile: str, accelerator: str, field: str = "mig_partition") -> list[Finding]:
+    """A MIG profile of a GPU (a key of the catalogue) on nodes whose driver the DaemonSet installs."""
+    if partitioner_since(accelerator, profile) <= PARTITIONER_DAY:
+        return []
+    message = f"is {profile} of {accelerator}, which the DaemonSet's partitioner of {PARTITIONER_DAY} does not know"
+    return [PARTITION.finding(field, message, "write driver: latest, with which GKE's own makes it")]
 
 
 def probe(pool: str, *, gpus: int, queued: bool, field: str) -> list[Finding]:

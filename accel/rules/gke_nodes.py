@@ -1,5 +1,8 @@
 """Nodes of a GKE pool: machine type, disks, placement, upgrades and the number to begin with."""
 
+import math
+from collections.abc import Collection
+
 from accel.catalog import UnknownName
 from accel.catalog.gke_machines import (
     boot_disks,
@@ -10,7 +13,7 @@ from accel.catalog.gke_machines import (
     series,
 )
 from accel.catalog.places import where, zones
-from accel.rules import gcp_zones
+from accel.rules import gcp_zones, newer_types
 from accel.rules.finding import GKE, Finding, Rule
 
 _COMPACT = f"{GKE}how-to/compact-placement"
@@ -29,7 +32,7 @@ KIND = Rule(
 INITIAL = Rule(
     "gke.pool.initial-zones",
     "reject",
-    "A pool begins with initial_nodes in each zone, all of them within the most",
+    "A pool begins with initial_nodes in each zone, all of them together within its limits",
     "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools",
 )
 DISK_SIZE = Rule(
@@ -75,10 +78,16 @@ NO_UPGRADE = Rule(
     "A cluster in a release channel takes no pool without upgrades or repair",
     "https://github.com/kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference/issues/47",
 )
+UNUSED = Rule(
+    "gke.pool.unused",
+    "warn",
+    "Jobs reach a pool with accelerators by a queue or a target that has it",
+    f"{GKE}concepts/node-pools",
+)
 
 RULES = (
     MACHINE, KIND, INITIAL, DISK_SIZE, DISK_TYPE, SSD_COUNT, SSD_NONE, PRELOADED, COMPACT_SERIES, COMPACT_ZONE,
-    COMPACT_MOST, COMPACT_UPGRADE, COMPACT_QUEUED, SURGE, BATCH, NO_UPGRADE,
+    COMPACT_MOST, COMPACT_UPGRADE, COMPACT_QUEUED, SURGE, BATCH, NO_UPGRADE, UNUSED,
 )  # fmt: skip
 
 DISK_LEAST_GIB = 15
@@ -92,7 +101,11 @@ def machine(machine_type: str, kind: str, attached: bool = False) -> list[Findin
     try:
         found = node_machine(machine_type)
     except UnknownName as unknown:
+        if newer_types.gcp(machine_type):
+            message = f'is "{machine_type}", {newer_types.doubt("gcp")}'
+            return [MACHINE.finding("machine_type", message, newer_types.fix("gcp", unknown.nearest))]
         fix = f"use {' or '.join(unknown.nearest) or 'one such as e2-standard-4, g2-standard-8 or a2-highgpu-1g'}"
+        fix = f"{fix}; {newer_types.REFRESHED}"
         return [MACHINE.finding("machine_type", f'is "{machine_type}", which is no known type', fix)]
     has = {"accelerator": "gpu", "tpu-host": "tpu"}.get(found.kind, "gpu" if attached else "cpu")
     if has == kind:
@@ -116,12 +129,25 @@ def zone_offers(name: str, places: list[str] | None, field: str = "zones") -> li
     return found
 
 
-def initial(initial_nodes: int, max_nodes: int, zone_count: int) -> list[Finding]:
-    """What a pool in several zones begins with; `max_nodes` of all zones together."""
-    if zone_count < 2 or initial_nodes * zone_count <= max_nodes:
+def initial(initial_nodes: int, max_nodes: int, zone_count: int, *, min_nodes: int = 0) -> list[Finding]:
+    """What a pool in several zones begins with; `min_nodes` and `max_nodes` of all zones together."""
+    together = initial_nodes * zone_count
+    if zone_count < 2 or not initial_nodes or min_nodes <= together <= max_nodes:
         return []
-    message = f"is {initial_nodes} in each of {zone_count} zones, {initial_nodes * zone_count} together"
-    return [INITIAL.finding("initial_nodes", message, f"write {max_nodes // zone_count}, or raise max_nodes")]
+    message = f"is {initial_nodes} in each of {zone_count} zones, {together} together"
+    if together > max_nodes:
+        return [INITIAL.finding("initial_nodes", message, f"write {max_nodes // zone_count}, or raise max_nodes")]
+    message += f", and min_nodes is {min_nodes}"
+    fix = f"write {math.ceil(min_nodes / zone_count)}, or lower min_nodes"
+    return [INITIAL.finding("initial_nodes", message, fix)]
+
+
+def unused(pool: str, used: Collection[str], field: str = "pools") -> list[Finding]:
+    """A pool with accelerators, against those that the queues and targets of its cluster have."""
+    if pool in used:
+        return []
+    message = "is in no queue and no target, so no job runs on its accelerators"
+    return [UNUSED.finding(field, message, "name it in pools of a queue or a target, or leave it out")]
 
 
 def disk(size_gib: int, kind: str | None, machine_type: str, field: str = "disk") -> list[Finding]:

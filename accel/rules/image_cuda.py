@@ -72,6 +72,18 @@ def image(
     return said + (_new_gpus(driver, kinds) if driver else [])
 
 
+def everywhere(name: str, places: Iterable[Iterable[str]], field: str = "image") -> list[Finding]:
+    """An image against the accelerators of several queues: what is wrong on each of them. Where one of them runs it,
+    who submits is told of the others."""
+    found: list[Finding] = []
+    for accelerators in places:
+        here = image(name, accelerators, field=field)
+        if not here:
+            return []
+        found = found or here
+    return found
+
+
 def _gpus(name: str, cuda: Version, kinds: dict[str, Accelerator], field: str) -> list[Finding]:
     said: dict[str, Finding] = {}
     of = f'is "{name}", of CUDA {shown(cuda)}'

@@ -20,7 +20,7 @@ ACCOUNT = Rule(
 VALUE = Rule(
     "placeholder.value",
     "reject",
-    "MY_PROJECT, YOUR_BUCKET, <region>, CHANGEME and the like stand for a value of your own",
+    "MY_PROJECT, your-bucket, <region>, CHANGEME and the like stand for a value of your own",
     "https://developers.google.com/style/placeholders",
 )
 
@@ -28,8 +28,18 @@ RULES = (RESOURCE_ID, ACCOUNT, VALUE)
 
 SAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 
+_LOWER = (
+    *("project", "project-id", "project-name", "gcp-project", "gcp-project-id"),
+    *("bucket", "bucket-name", "image-name", "training-image", "registry"),
+    *("account", "account-id", "aws-account", "region", "org", "organization", "company"),
+)
+"""Sample names of vendors' pages that nobody gives a thing of their own; people do name clusters, queues and images
+my-cluster, my-queue and my-image."""
+
 _VALUE = re.compile(
     r"\b(?:MY|YOUR)[_-][A-Z][A-Z0-9_-]*\b"
+    r"|(?<![\w.-])your[_-][a-z][a-z0-9_-]*"
+    rf"|(?<![\w.-])my-(?:{'|'.join(_LOWER)})(?![\w-])"
     r"|\bPROJECT_ID\b|\bACCOUNT_ID\b|\bCHANGE_?ME\b|\bREPLACE_?ME\b|\bTODO\b"
     r"|<[A-Za-z][A-Za-z0-9_ -]*>|\bx{4,}\b|\bX{4,}\b"
 )

@@ -35,6 +35,12 @@ LOCAL_OUTPUT = Rule(
 )
 OUTPUT = Rule("vertex.output", "reject", "The output of a job is in Cloud Storage", f"{_API}#CustomJobSpec")
 ENV_COUNT = Rule("vertex.env.count", "reject", "A container has at most 100 variables", f"{_API}#ContainerSpec")
+ENV_EMPTY = Rule(
+    "vertex.env.empty",
+    "reject",
+    "A variable has a value: an empty one is refused as a required field that is not set",
+    "https://github.com/kubeflow/pipelines/issues/10111",
+)
 ENV_RESERVED = Rule(
     "vertex.env.reserved",
     "reject",
@@ -74,8 +80,8 @@ NETWORK = Rule(
 )
 
 RULES = (
-    COMMAND, COMMAND_QUOTES, COMMAND_ARGS, PACKAGE, LOCAL_OUTPUT, OUTPUT, ENV_COUNT, ENV_RESERVED, VISIBLE_DEVICES,
-    SECRETS, TASKS, SHM,
+    COMMAND, COMMAND_QUOTES, COMMAND_ARGS, PACKAGE, LOCAL_OUTPUT, OUTPUT, ENV_COUNT, ENV_EMPTY, ENV_RESERVED,
+    VISIBLE_DEVICES, SECRETS, TASKS, SHM,
     BUCKET_PATH, BUCKET_READ_ONLY, MOUNT, NFS, TENSORBOARD, NETWORK,
 )  # fmt: skip
 
@@ -138,6 +144,11 @@ def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "
         ENV_RESERVED.finding(f"{field}.{name}", "is set by Vertex AI", "give the variable another name")
         for name in variables
         if _SET_BY_VERTEX.fullmatch(name)
+    ]
+    found += [
+        ENV_EMPTY.finding(f"{field}.{name}", "is empty, which Vertex AI does not take", "leave it out")
+        for name, value in variables.items()
+        if value == ""
     ]
     if (beyond := len(variables) + own - ENV_MAX) > 0:
         message = f"has {len(variables)} variables" + (f", with {own} of the platform's" if own else "")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
 from pydantic import Field
 
-from accel.rules import placeholders
+from accel.rules import aws_keys, aws_secrets, aws_storage, placeholders
 from accel.rules.finding import Finding
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, joined, made_of
 from ..sdk import aws
 from . import policies
 from .bucket_mounts import Access
@@ -29,17 +29,27 @@ class BatchRolesSpec(Spec):
     write_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read and write")
     secrets: list[str] = Field(
         default_factory=list,
-        description="ARNs of secrets and parameters that may be put into a job's environment",
+        description="secrets and parameters that may be put into a job's environment, by their ARNs",
     )
     repositories: list[str] = Field(
         default_factory=list, description="ARNs of further ECR repositories that jobs may pull from"
     )
-    permissions_boundary: str | None = None
+    kms_key_arns: list[str] = Field(
+        default_factory=list,
+        description="KMS keys of your own that encrypt buckets, secrets and parameters: jobs use them for those alone",
+    )
+    permissions_boundary: str | None = Field(
+        default=None, description="ARN of a managed policy; on every role that the stack makes"
+    )
 
     def findings(self) -> list[Finding]:
-        listed = {"secrets": self.secrets, "repositories": self.repositories}
+        listed = {"secrets": self.secrets, "repositories": self.repositories, "kms_key_arns": self.kms_key_arns}
         by_field = {f"{field}[{i}]": arn for field, arns in listed.items() for i, arn in enumerate(arns)}
-        return placeholders.arns({**by_field, "permissions_boundary": self.permissions_boundary})
+        references = aws_secrets.references({field: arn for field, arn in by_field.items() if field[:7] == "secrets"})
+        references += aws_keys.keys("kms_key_arns", self.kms_key_arns)
+        references += aws_storage.bucket_names("read_buckets", self.read_buckets)
+        references += aws_storage.bucket_names("write_buckets", self.write_buckets)
+        return references + placeholders.arns({**by_field, "permissions_boundary": self.permissions_boundary})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +66,8 @@ class BatchRolesArgs:
     mounted_buckets: Mapping[str, Access] = field(default_factory=dict[str, Access])
     code_arn: pulumi.Input[str] | None = None
     """Of the objects with the code that jobs are sent with."""
+    log_groups: Sequence[str] = ()
+    """Names of further log groups that definitions write to."""
 
 
 class BatchRoles(Component):
@@ -76,7 +88,7 @@ class BatchRoles(Component):
         account = aws.get_caller_identity_output(opts=invoke).account_id
         partition = aws.get_partition_output(opts=invoke).partition
         self.instance_profile_arn = _instance_profile(self, name, args, partition)
-        self.execution_role_arn = _execution_role(self, name, args, account)
+        self.execution_role_arn = _execution_role(self, name, args, account, partition)
         self.job_role_arn = _job_role(self, name, args, account, partition)
         self.finish()
 
@@ -105,6 +117,7 @@ def _instance_profile(
     )
     written = [name for name, access in args.mounted_buckets.items() if access == "read-write"]
     statements = _bucket_statements(partition, args.mounted_buckets, written)
+    statements += _key_statements(args.spec, args.mounted_buckets, written)
     if args.metric_namespaces:
         # PutMetricData has no resource level; its namespace is what can be held.
         # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
@@ -124,8 +137,17 @@ def _tasks_trust(account: pulumi.Output[str]) -> pulumi.Output[str]:
     return policies.assumed_by("ecs-tasks.amazonaws.com", {"StringEquals": {"aws:SourceAccount": account}})
 
 
+def _streams(args: BatchRolesArgs) -> pulumi.Output[str] | list[pulumi.Output[str]]:
+    """The streams of the log groups that jobs write to: the stack's, and those of its account and region by name."""
+    own = joined(args.log_group_arn, ":log-stream:*")
+    log_group = pulumi.Output.from_input(args.log_group_arn)
+    ground = made_of(log_group, lambda arn: arn.partition(":log-group:")[0])
+    named = [joined(ground, f":log-group:{group}:log-stream:*") for group in args.log_groups]
+    return [own, *named] if named else own
+
+
 def _execution_role(
-    self: Component, name: str, args: BatchRolesArgs, account: pulumi.Output[str]
+    self: Component, name: str, args: BatchRolesArgs, account: pulumi.Output[str], partition: pulumi.Output[str]
 ) -> pulumi.Output[str]:
     role = _role(self, f"{name}-execution", args.spec, _tasks_trust(account), "Batch jobs: image pull, logs, secrets")
     statements = [
@@ -133,21 +155,33 @@ def _execution_role(
         policies.allow(["ecr:GetAuthorizationToken"], "*"),
         policies.allow(
             ["logs:CreateLogStream", "logs:PutLogEvents"],
-            joined(args.log_group_arn, ":log-stream:*"),
+            _streams(args),
         ),
     ]
     repositories = [*args.repository_arns, *args.spec.repositories]
     if repositories:
         pull = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
         statements.append(policies.allow(pull, repositories))
-    secrets = sorted({*args.spec.secrets, *args.secret_arns})
-    by_service = {
-        "secretsmanager:GetSecretValue": [arn for arn in secrets if ":secretsmanager:" in arn],
-        "ssm:GetParameters": [arn for arn in secrets if ":ssm:" in arn],
-    }
-    statements += [policies.allow([action], arns) for action, arns in by_service.items() if arns]
+    references = {*args.spec.secrets, *args.secret_arns}
+    statements += _readable(references, account, partition)
+    if references:
+        statements += _use(["kms:Decrypt"], args.spec, "secretsmanager", "ssm")
     _policy(self, f"{name}-execution", role, statements)
     return role.arn
+
+
+def _readable(
+    references: set[str], account: pulumi.Output[str], partition: pulumi.Output[str]
+) -> list[policies.Statement]:
+    """What the variables of containers are read with."""
+    given = sorted({aws_secrets.readable(each) for each in references if each.startswith("arn:")})
+    by_action: dict[str, list[pulumi.Input[str]]] = {aws_secrets.SECRETS: [], aws_secrets.PARAMETERS: []}
+    for action, arn in given:
+        by_action[action].append(arn)
+    for name in sorted(each.removeprefix("/") for each in references if not each.startswith("arn:")):
+        # The agent looks for it in the job's region.
+        by_action[aws_secrets.PARAMETERS].append(joined("arn:", partition, ":ssm:*:", account, ":parameter/", name))
+    return [policies.allow([action], arns) for action, arns in by_action.items() if arns]
 
 
 def _job_role(
@@ -159,7 +193,9 @@ def _job_role(
 ) -> pulumi.Output[str]:
     spec = args.spec
     role = _role(self, f"{name}-job", spec, _tasks_trust(account), "Batch jobs: their own code")
-    statements = _bucket_statements(partition, sorted({*spec.read_buckets, *spec.write_buckets}), spec.write_buckets)
+    read = sorted({*spec.read_buckets, *spec.write_buckets})
+    statements = _bucket_statements(partition, read, spec.write_buckets)
+    statements += _key_statements(spec, read, spec.write_buckets)
     if args.code_arn is not None:
         statements.append(policies.allow(["s3:GetObject"], args.code_arn))
     for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
@@ -184,6 +220,24 @@ def _bucket_statements(
         if arns and on_bucket:
             statements.append(policies.allow(on_bucket, arns))
     return statements
+
+
+def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collection[str]) -> list[policies.Statement]:
+    """What S3 asks KMS for in the name of whoever reads or writes an object.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+    """
+    actions = ["kms:Decrypt"] if read else []
+    return _use([*actions, *(["kms:GenerateDataKey"] if write else [])], spec, "s3")
+
+
+def _use(actions: list[str], spec: BatchRolesSpec, *services: str) -> list[policies.Statement]:
+    """The keys, for these services alone."""
+    scopes = aws_keys.via(spec.kms_key_arns, *services) if actions else []
+    return [
+        policies.allow(actions, list(scope.keys), Condition={"StringEquals": {"kms:ViaService": list(scope.services)}})
+        for scope in scopes
+    ]
 
 
 def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:

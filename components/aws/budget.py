@@ -13,6 +13,7 @@ from ..base import Component, Spec, joined
 from ..budgets import Stop, Thresholds
 from ..sdk import aws
 from . import policies
+from .arns import account_id, partition
 
 
 class BudgetFilters(Spec):
@@ -95,7 +96,7 @@ class Budget(Component):
 
         Source: https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
         """
-        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        account = account_id(self)
         topic = aws.sns.Topic(name, opts=self.child())
         statement = policies.allow(
             ["sns:Publish"],
@@ -103,7 +104,7 @@ class Budget(Component):
             Principal={"Service": "budgets.amazonaws.com"},
             Condition={
                 "StringEquals": {"aws:SourceAccount": account},
-                "ArnLike": {"aws:SourceArn": joined("arn:aws:budgets::", account, ":*")},
+                "ArnLike": {"aws:SourceArn": joined("arn:", partition(self), ":budgets::", account, ":*")},
             },
         )
         policy = aws.sns.TopicPolicy(name, arn=topic.arn, policy=policies.document(statement), opts=self.child())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from accel.budget.levers import Change, LeverFailed
+from accel.budget.levers import FOREIGN, Change, LeverFailed
 
 DESCRIBED_AT_ONCE = 100
 BUSY = "resource is being modified"
@@ -36,6 +36,8 @@ class Queues:
         self._set(change.name, change.after)
 
     def restore(self, change: Change) -> str | None:
+        if change.name not in self.arns:
+            return f"queue {_short(change.name)} {FOREIGN}"
         state = self._states([change.name]).get(change.name)
         if state == change.after:
             self._set(change.name, change.before)
@@ -55,12 +57,12 @@ class Queues:
 
 @dataclass(frozen=True)
 class Environments:
-    """Compute environments: disabled, minimum and maximum 0.
+    """Compute environments: disabled, minimum 0. The maximum stays.
 
-    A disabled one starts no more jobs and goes down to its minimum. AWS refuses a maximum below the vCPUs that it wants
-    now, so while jobs run it is those, and 0 once they have ended. Sources:
+    A disabled one starts no more jobs and goes down to its minimum. A maximum that a job does not fit in is
+    MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE, for which the time limit of a queue cancels what waits. Sources:
     https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdateComputeEnvironment.html,
-    https://github.com/ASFHyP3/hyp3/issues/2965
+    https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html
     """
 
     batch: Any
@@ -70,45 +72,44 @@ class Environments:
 
     def plan(self) -> list[Change]:
         planned: list[Change] = []
-        for arn, (now, wanted) in self._sizes(self.arns).items():
-            after = {"state": "DISABLED", "min": 0, "max": min(wanted, now["max"])}
-            if now != after or after["max"]:
+        for arn, now in self._sizes(self.arns).items():
+            after = {"state": "DISABLED", "min": 0, "max": now["max"]}
+            if now != after:
                 text = f"environment {_short(arn)}: {_size(now)} to {_size(after)}"
-                text += ", and to 0 once what runs has ended" if after["max"] else ""
-                planned.append(Change(self.stage, self.kind, arn, now, after, text, later=bool(after["max"])))
+                planned.append(Change(self.stage, self.kind, arn, now, after, text))
         return planned
 
     def pull(self, change: Change) -> None:
-        self._set(change.name, change.after)
+        self._set(change.name, change.after["state"], {"minvCpus": change.after["min"]})
 
     def restore(self, change: Change) -> str | None:
-        now, _ = self._sizes([change.name]).get(change.name, (None, 0))
+        if change.name not in self.arns:
+            return f"environment {_short(change.name)} {FOREIGN}"
+        now = self._sizes([change.name]).get(change.name)
         if now is None:
             return f"environment {_short(change.name)} is gone"
-        if now == change.before:
+        before, after = change.before, change.after
+        if now == before:
             return None
-        # The maximum may be on its way down still: a call that was refused, a function that was ended.
-        on_the_way = change.after["max"] <= now["max"] <= change.before["max"]
-        if (now["state"], now["min"]) != ("DISABLED", 0) or not on_the_way:
+        # Versions up to 0.1.0 took the maximum down too, in steps and to 0: it may be anywhere on that way.
+        if (now["state"], now["min"]) != ("DISABLED", 0) or not after["max"] <= now["max"] <= before["max"]:
             return f"environment {_short(change.name)} is {_size(now)}"
-        self._set(change.name, change.before)
+        self._set(change.name, before["state"], {"minvCpus": before["min"], "maxvCpus": before["max"]})
         return None
 
-    def _set(self, arn: str, size: dict[str, Any]) -> None:
-        resources = {"minvCpus": size["min"], "maxvCpus": size["max"]}
+    def _set(self, arn: str, state: str, resources: dict[str, int]) -> None:
         call = self.batch.update_compute_environment
-        asked(lambda: call(computeEnvironment=arn, state=size["state"], computeResources=resources))
+        asked(lambda: call(computeEnvironment=arn, state=state, computeResources=resources))
 
-    def _sizes(self, arns: Sequence[str]) -> dict[str, tuple[dict[str, Any], int]]:
-        """What is set, and the vCPUs that are wanted now."""
-        found: dict[str, tuple[dict[str, Any], int]] = {}
+    def _sizes(self, arns: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(arns), DESCRIBED_AT_ONCE):
             part = list(arns[start : start + DESCRIBED_AT_ONCE])
             answer = asked(lambda part=part: self.batch.describe_compute_environments(computeEnvironments=part))
             for each in answer["computeEnvironments"]:
                 of = each["computeResources"]
                 size = {"state": each["state"], "min": of["minvCpus"], "max": of["maxvCpus"]}
-                found[each["computeEnvironmentArn"]] = (size, of.get("desiredvCpus", 0))
+                found[each["computeEnvironmentArn"]] = size
         return found
 
 

@@ -20,6 +20,7 @@ from accel.rules.finding import Finding
 from ..base import Component, Spec, joined
 from ..sdk import aws
 from . import notifications, policies
+from .arns import account_id, partition
 from .budget_function import SETTINGS
 
 RUNTIME = "python3.13"
@@ -72,7 +73,7 @@ class BudgetStop(Component):
 
     def __init__(self, name: str, args: BudgetStopArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        account, arn = account_id(self), joined("arn:", partition(self))
         told: list[pulumi.Input[str]] = list(args.topic_arns)
         if args.emails:
             told.append(notifications.topic(self, f"{name}-done", args.emails, (), None).arn)
@@ -84,7 +85,9 @@ class BudgetStop(Component):
             permissions_boundary=args.permissions_boundary,
             opts=self.child(),
         )
-        allowed = aws.iam.RolePolicy(name, role=role.id, policy=_policy(args, account, log, told), opts=self.child())
+        allowed = aws.iam.RolePolicy(
+            name, role=role.id, policy=_policy(args, arn, account, log, told), opts=self.child()
+        )
         function = aws.lambda_.Function(
             name,
             description="Stops the stack when its budget is crossed",
@@ -138,7 +141,6 @@ class BudgetStop(Component):
 
 def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulumi.Input[str]]) -> pulumi.Output[str]:
     """budget_function.Settings as JSON."""
-    limits = {key: asdict(limit) for key, limit in args.limits.items()}
     return pulumi.Output.all(
         account=account,
         table=args.claim_table,
@@ -147,31 +149,39 @@ def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulu
         told=told,
         names=dict(args.budget_names),
         topics=dict(args.budget_topic_arns),
-    ).apply(
-        lambda known: json.dumps(
-            {
-                "region": args.region,
-                "account": known["account"],
-                "table": known["table"],
-                "budgets": {name: limits[key] for key, name in known["names"].items() if name},
-                "topics": {topic: known["names"][key] for key, topic in known["topics"].items() if topic},
-                "queues": sorted(each for each in known["queues"] if each),
-                "environments": sorted(each for each in known["environments"] if each),
-                "told": sorted(each for each in known["told"] if each),
-            },
-            sort_keys=True,
-        )
+    ).apply(lambda known: settings_text(args.region, args.limits, known))
+
+
+def settings_text(region: str, limits: Mapping[str, Limit], known: Mapping[str, Any]) -> str:
+    """budget_function.Settings as JSON, of names and ARNs that are known."""
+    return json.dumps(
+        {
+            "region": region,
+            "account": known["account"],
+            "table": known["table"],
+            "budgets": {name: asdict(limits[key]) for key, name in known["names"].items() if name},
+            "topics": {topic: known["names"][key] for key, topic in known["topics"].items() if topic},
+            "queues": sorted(each for each in known["queues"] if each),
+            "environments": sorted(each for each in known["environments"] if each),
+            "told": sorted(each for each in known["told"] if each),
+        },
+        sort_keys=True,
     )
 
 
 def _policy(
-    args: BudgetStopArgs, account: pulumi.Output[str], log: aws.cloudwatch.LogGroup, told: list[pulumi.Input[str]]
+    args: BudgetStopArgs,
+    arn: pulumi.Output[str],
+    account: pulumi.Output[str],
+    log: aws.cloudwatch.LogGroup,
+    told: list[pulumi.Input[str]],
 ) -> pulumi.Output[str]:
+    """`arn`: how ARNs begin here."""
     # Describing and listing has no resource level.
     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
     looks = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs"]
     row = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [stop.KEY]}}
-    names = [joined("arn:aws:budgets::", account, ":budget/", name) for name in args.budget_names.values()]
+    names = [joined(arn, ":budgets::", account, ":budget/", name) for name in args.budget_names.values()]
     statements = [
         policies.allow(looks, "*"),
         policies.allow(["batch:UpdateJobQueue"], list(args.queue_arns.values())),
@@ -184,7 +194,7 @@ def _policy(
         statements.append(policies.allow(["sns:Publish"], told))
     if any(limit.running_after_s is not None for limit in args.limits.values()):
         # A job's ARN is its id's: nobody knows it before.
-        jobs = joined(f"arn:aws:batch:{args.region}:", account, ":job/*")
+        jobs = joined(arn, f":batch:{args.region}:", account, ":job/*")
         statements.append(policies.allow(["batch:TerminateJob"], jobs))
     return policies.document(*statements)
 

@@ -55,7 +55,12 @@ class CodeBucket(Component):
                     status="Enabled",
                     filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=f"{buckets.CODE}/"),
                     expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(days=spec.keep_days),
-                )
+                    abort_incomplete_multipart_upload=(
+                        aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
+                            days_after_initiation=buckets.UPLOAD_DAYS
+                        )
+                    ),
+                ),
             ],
             # S3 refuses two changes of one bucket at once: OperationAborted.
             # Source: https://github.com/hashicorp/terraform-provider-aws/issues/7628

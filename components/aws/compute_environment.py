@@ -16,6 +16,7 @@ from accel.rules.finding import Finding
 from ..base import Component, Spec
 from ..sdk import aws
 from .adopted import AdoptedEnvironment, kept
+from .arns import iam_arn
 from .bucket_mounts import Access, bucket_mounts_script
 from .capacity_reservation import CapacityReservationSpec
 from .draining import DrainSpec
@@ -29,28 +30,36 @@ def _folder(value: Any) -> Any:
     return {True: SCRATCH, False: None}[value] if isinstance(value, bool) else value
 
 
-Folder = Annotated[
-    Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$")] | None, BeforeValidator(_folder)
-]  # goes into a boot script as it is
+_Path = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$")]  # goes into a boot script as it is
+Folder = Annotated[_Path | None, BeforeValidator(_folder, json_schema_input_type=bool | _Path | None)]
 
 
 class _EnvironmentSpec(Spec):
     """What both variants have."""
 
-    instance_types: list[str] = Field(min_length=1, description="families or sizes: g5, g6.12xlarge")
+    instance_types: list[str] = Field(
+        min_length=1, description="families or sizes: g5, g6.12xlarge; a family newer than the catalogue is a warning"
+    )
     max_vcpus: int = Field(description="over all instances at once; Batch may exceed it by one instance")
     min_vcpus: int = Field(default=0, description="kept running and paid for, even while disabled")
     state: Literal["ENABLED", "DISABLED"] = "ENABLED"
     image_type: str = Field(default="ECS_AL2023_NVIDIA", description="which image Batch looks up")
     image_id_override: str | None = Field(default=None, description="an AMI of your own in its place")
     instance: LaunchTemplateSpec = LaunchTemplateSpec()
-    instance_profile: str | None = Field(default=None, description="ARN or name; without one, the stack's own")
+    instance_profile: str | None = Field(
+        default=None, description="ARN, or path and name; without one, the stack's own"
+    )
     service_role: str | None = Field(
         default=None,
         description="leave empty: with a role of your own AWS cannot update the environment in place",
     )
     terminate_jobs_on_update: bool = False
-    update_timeout_min: int = Field(default=30, ge=1, le=360, description="how long an update waits for running jobs")
+    update_timeout_min: int = Field(
+        default=rules.UPDATE_MIN,
+        ge=1,
+        le=360,
+        description="how long an update waits for running jobs; the provider gives up after 20 minutes",
+    )
     drain: DrainSpec = DrainSpec()
     placement: Literal["cluster"] | None = Field(
         default=None, description="cluster: instances close together, for jobs of several nodes"
@@ -81,6 +90,7 @@ class _EnvironmentSpec(Spec):
             image_id_override=self.image_id_override,
             instance_profile=self.instance_profile,
             service_role=self.service_role,
+            update_timeout_min=self.update_timeout_min if self.updates_in_place else None,
             imported=self.adopted is not None,
             subnet_ids=self.subnet_ids or (),
             **variant,
@@ -98,6 +108,12 @@ class _EnvironmentSpec(Spec):
                 kind=kind, market=reserved.market, by_group=by_group, instance_types=types, placement=self.placement
             )
         return found
+
+    @property
+    def updates_in_place(self) -> bool:
+        """Whether AWS replaces its instances in place; it refuses an update policy otherwise."""
+        strategy = getattr(self, "allocation_strategy", None)
+        return not self.service_role and strategy != "BEST_FIT"
 
     @property
     def in_block(self) -> bool:
@@ -186,8 +202,8 @@ class ComputeEnvironment(Component):
             name=adopted.name if adopted else None,
             type="MANAGED",
             state=spec.state,
-            service_role=spec.service_role,
-            compute_resources=_resources(spec, args, template, groups, close),
+            service_role=iam_arn(self, "role", spec.service_role),
+            compute_resources=_resources(self, spec, args, template, groups, close),
             update_policy=_update_policy(spec),
             tags={**(adopted.tags if adopted else {}), **tag_of(spec.drain), **args.stop_tags},
             region=args.region,  # for the hooks: of one whose creation failed, the state has no ARN
@@ -209,6 +225,12 @@ def _groups(
     return pulumi.Output.all(args.security_group_ids, among.id).apply(lambda ids: [*ids[0], ids[1]])
 
 
+def own_scripts(spec: OnDemandSpec | SpotSpec) -> list[str]:
+    """What instances run at first boot because of their spec, after its user data."""
+    disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
+    return [*disks, *([bucket_mounts_script(spec.buckets, aws_storage.BUCKET_ROOT)] if spec.buckets else [])]
+
+
 def _template(
     self: Component,
     name: str,
@@ -216,12 +238,9 @@ def _template(
     args: ComputeEnvironmentArgs,
     groups: pulumi.Input[list[str]],
 ) -> LaunchTemplate:
-    disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
-    if spec.buckets:
-        disks.append(bucket_mounts_script(spec.buckets, aws_storage.BUCKET_ROOT))
     template = LaunchTemplateArgs(
         spec=spec.instance,
-        scripts=[*disks, *args.boot_scripts],
+        scripts=[*own_scripts(spec), *args.boot_scripts],
         interfaces=efa_interfaces(aws_clusters.efa_cards(spec.instance_types), groups) if spec.efa else (),
         reservation=spec.capacity_reservation,
         tags=args.tags,
@@ -230,6 +249,7 @@ def _template(
 
 
 def _resources(
+    self: Component,
     spec: OnDemandSpec | SpotSpec,
     args: ComputeEnvironmentArgs,
     template: LaunchTemplate | None,
@@ -241,11 +261,11 @@ def _resources(
         type="SPOT" if spot else "EC2",
         allocation_strategy=spec.allocation_strategy,
         bid_percentage=spot.bid_percentage if spot else None,
-        spot_iam_fleet_role=spot.spot_fleet_role if spot else None,
+        spot_iam_fleet_role=iam_arn(self, "role", spot.spot_fleet_role) if spot else None,
         instance_types=spec.instance_types,
         min_vcpus=spec.min_vcpus,
         max_vcpus=spec.max_vcpus,
-        instance_role=spec.instance_profile or args.instance_profile_arn,
+        instance_role=iam_arn(self, "instance-profile", spec.instance_profile) or args.instance_profile_arn,
         subnets=spec.subnet_ids or args.subnet_ids,
         # Batch takes the groups here or in the template's interfaces, and refuses both
         # (https://github.com/aws/aws-cdk/issues/21577).
@@ -267,8 +287,7 @@ def _resources(
 
 
 def _update_policy(spec: OnDemandSpec | SpotSpec) -> aws.batch.ComputeEnvironmentUpdatePolicyArgs | None:
-    # AWS refuses an update policy where it cannot update in place.
-    if spec.service_role or spec.allocation_strategy == "BEST_FIT":
+    if not spec.updates_in_place:
         return None
     return aws.batch.ComputeEnvironmentUpdatePolicyArgs(
         job_execution_timeout_minutes=spec.update_timeout_min,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .gpu_metrics import MEMORY_USED, UTILISATION
+from .gpu_metrics import MEMORY_USED, MEMORY_UTILISATION, UTILISATION
 from .queue_age_function import METRIC
 
 JOB_EVENTS = "JobEvents"
@@ -39,6 +39,7 @@ def dashboard(
         widgets.append(_reserved(region, name, arn and arn.rpartition("/")[2]))
         if name in gpu_namespaces:
             widgets.append(_gpus(region, f"{name}: GPU in use, percent", gpu_namespaces[name], UTILISATION))
+            widgets.append(_gpus(region, f"{name}: GPU memory busy, percent", gpu_namespaces[name], MEMORY_UTILISATION))
             widgets.append(_gpus(region, f"{name}: GPU memory, MiB", gpu_namespaces[name], MEMORY_USED))
     return {"widgets": [{**widget, **_place(index)} for index, widget in enumerate(widgets)]}
 

@@ -21,6 +21,10 @@ POLL_S = (0.5, 10.0)
 MOVING = ("CREATING", "UPDATING", "DELETING")
 SHOWN = 5
 DESCRIBED_AT_ONCE = 100
+LOOKS = ("batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:DescribeJobs", "batch:ListJobs")
+"""What whoever drains has to be allowed; IAM knows no resource for these."""
+ENDS = ("batch:TerminateJob",)
+"""And this of jobs, where they are not waited for."""
 
 
 class DrainSpec(Spec):

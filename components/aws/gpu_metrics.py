@@ -4,11 +4,13 @@ import json
 from typing import Any
 
 UTILISATION = "nvidia_smi_utilization_gpu"
+MEMORY_UTILISATION = "nvidia_smi_utilization_memory"
 MEMORY_USED = "nvidia_smi_memory_used"
-"""Names of what the agent reads off nvidia-smi: percent of the time that a kernel ran, and MiB.
+"""Names of what the agent reads off nvidia-smi: percent of the time that a kernel ran, and that memory was read or
+written, and MiB.
 Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html"""
 
-_MEASURED = ("utilization_gpu", "memory_used", "memory_total")
+_MEASURED = ("utilization_gpu", "utilization_memory", "memory_used", "memory_total")
 
 _CONFIG = "/opt/aws/amazon-cloudwatch-agent/etc/gpu.json"
 

@@ -10,7 +10,7 @@ import pulumi
 from pydantic import Field
 
 from accel.rules import aws_definitions as rules
-from accel.rules import aws_storage
+from accel.rules import aws_secrets, aws_storage
 from accel.rules.aws_retries import INFRASTRUCTURE
 from accel.rules.finding import Finding
 
@@ -67,7 +67,8 @@ class JobDefinitionSpec(Spec):
     )
     env: dict[str, str] = Field(default_factory=dict)
     secrets: dict[str, str] = Field(
-        default_factory=dict, description="variable name to the ARN of a secret or parameter"
+        default_factory=dict,
+        description="variable name to the ARN of a secret (:<key>:<stage>:<version> may follow) or parameter",
     )
     volumes: list[Volume] = Field(default_factory=list[Volume])
     attempts: int = Field(default=3, description="1 to 10, the first one included")
@@ -79,10 +80,17 @@ class JobDefinitionSpec(Spec):
     propagate_tags: bool = True
     job_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
     execution_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
+    log_group: Annotated[str, Field(pattern=r"^[.\-_/#A-Za-z0-9]{1,512}$")] | None = Field(
+        default=None, description="existing CloudWatch log group of its jobs; without one, the stack's own"
+    )
+    log_prefix: Annotated[str, Field(pattern=r"^[^:*]{1,128}$")] | None = Field(
+        default=None, description="first part of the names of its log streams; without one, the definition's key"
+    )
     adopted: AdoptedDefinition | None = Field(default=None, description="one that was there before the stack")
 
     def findings(self) -> list[Finding]:
-        return rules.definition(
+        secrets = {f"secrets.{name}": arn for name, arn in self.secrets.items()}
+        return aws_secrets.references(secrets) + rules.definition(
             image=self.image,
             vcpus=self.vcpus,
             memory_mib=self.memory_mib,
@@ -95,7 +103,7 @@ class JobDefinitionSpec(Spec):
             arns={
                 "job_role": self.job_role,
                 "execution_role": self.execution_role,
-                **{f"secrets.{name}": arn for name, arn in self.secrets.items()},
+                **secrets,
             },
         )
 
@@ -130,7 +138,7 @@ class JobDefinition(Component):
             type="container",
             platform_capabilities=["EC2"],
             container_properties=pulumi.Output.all(
-                log_group=args.log_group,
+                log_group=spec.log_group or args.log_group,
                 job_role=spec.job_role or args.job_role_arn,
                 execution_role=spec.execution_role or args.execution_role_arn,
             ).apply(lambda wired: canonical(container(spec, args.region, name, **wired))),
@@ -176,7 +184,7 @@ def container(
             "options": {
                 "awslogs-group": log_group,
                 "awslogs-region": region,
-                "awslogs-stream-prefix": stream,
+                "awslogs-stream-prefix": spec.log_prefix or stream,
             },
         },
     }

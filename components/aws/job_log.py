@@ -5,6 +5,7 @@ from __future__ import annotations
 import pulumi
 from pydantic import Field
 
+from accel.rules import aws_keys
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
@@ -16,7 +17,7 @@ class JobLogSpec(Spec):
     """How long what jobs print is kept."""
 
     retention_days: int = Field(default=90, description="one of the periods that CloudWatch Logs knows")
-    kms_key_arn: str | None = None
+    kms_key_arn: str | None = Field(default=None, description="its policy has to admit CloudWatch Logs: docs/keys.md")
     retain_on_delete: bool = Field(default=False, description="destroying the stack leaves the logs")
 
     def findings(self) -> list[Finding]:
@@ -33,6 +34,7 @@ class JobLog(Component):
 
     def __init__(self, name: str, spec: JobLogSpec, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, spec, opts)
+        self.warn(aws_keys.logs("kms_key_arn", spec.kms_key_arn))
         group = aws.cloudwatch.LogGroup(
             name,
             retention_in_days=spec.retention_days,

@@ -11,6 +11,8 @@ from email.mime.text import MIMEText
 import pulumi
 from pydantic import Field
 
+from accel.rules import aws_keys
+
 from ..base import Component, Spec, made_of
 from ..sdk import aws
 from .capacity_reservation import CapacityReservationSpec, market, targeted
@@ -32,7 +34,9 @@ class LaunchTemplateSpec(Spec):
     metadata_hop_limit: int = Field(
         default=1, ge=1, le=2, description="jobs of Batch reach IMDS with 1; 2 is for containers in bridge mode"
     )
-    kms_key_arn: str | None = Field(default=None, description="for the volume; without one, the account's default key")
+    kms_key_arn: str | None = Field(
+        default=None, description="for the volume; its policy has to admit Auto Scaling: docs/keys.md"
+    )
     user_data: list[str] = Field(default_factory=list, description="shell scripts, run in order at first boot")
 
 
@@ -59,6 +63,7 @@ class LaunchTemplate(Component):
 
     def __init__(self, name: str, args: LaunchTemplateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
+        self.warn(aws_keys.volumes("kms_key_arn", args.spec.kms_key_arn))
         template = aws.ec2.LaunchTemplate(
             name,
             block_device_mappings=[_root(args.spec)],

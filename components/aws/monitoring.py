@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.rules import aws_keys
 from accel.rules import aws_monitoring as rules
 from accel.rules.finding import Finding
 
@@ -21,6 +22,8 @@ from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
 from .notifications import BLOCKED, STATE_CHANGE
 from .queue_age import queue_age
 
+QUEUES_OF_A_RULE = 14
+"""As many as fit a pattern with the longest ARNs, of 106 characters, and every state of a job."""
 JobState = Literal["ALL", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
 """SUBMITTED is not among them: Batch makes no event of a submission.
 Source: https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html"""
@@ -48,10 +51,10 @@ class MonitoringSpec(Spec):
     idle_gpus: IdleGpus | None = Field(
         default=IdleGpus(), description="an alarm for each environment, with gpu_metrics; null: none"
     )
-    retention_days: int = Field(default=30, description="how long the log of events is kept")
+    retention_days: int = Field(default=30, description="how long the logs of events and of the function are kept")
     kms_key_arn: str | None = Field(
         default=None,
-        description="for topic and event log; its policy has to admit cloudwatch.amazonaws.com and CloudWatch Logs",
+        description="for topic and logs; its policy has to admit CloudWatch's alarms and logs: docs/keys.md",
     )
 
     def findings(self) -> list[Finding]:
@@ -94,6 +97,7 @@ class Monitoring(Component):
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
+        self.warn(aws_keys.logs("kms_key_arn", args.spec.kms_key_arn))
         account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
         spec = args.spec
         topic = notifications.topic(self, name, spec.emails, spec.https_endpoints, spec.kms_key_arn)
@@ -110,7 +114,8 @@ class Monitoring(Component):
                 every_min=spec.waiting_jobs.every_min,
                 namespace=args.namespace,
                 queue_arns=args.queue_arns,
-                permissions_boundary=args.permissions_boundary,
+                retention_days=spec.retention_days,
+                grants=grants,
             )
         alarms += idle_gpus(self, name, spec.idle_gpus, topic, args.gpu_namespaces)
         notifications.admit_alarms(self, name, topic, alarms, account)
@@ -121,17 +126,22 @@ class Monitoring(Component):
         self.finish()
 
 
-def _rule(
+def _rules(
     self: Component, name: str, args: MonitoringArgs, what: str, kinds: list[str], **detail: Any
-) -> aws.cloudwatch.EventRule:
-    pattern = {
-        "source": ["aws.batch"],
-        "detail-type": kinds,
-        "detail": {"jobQueue": list(args.queue_arns.values()), **detail},
-    }
-    return aws.cloudwatch.EventRule(
-        name, description=what, event_pattern=pulumi.Output.json_dumps(pattern, sort_keys=True), opts=self.child()
-    )
+) -> dict[str, aws.cloudwatch.EventRule]:
+    """A rule for every few queues, by its name: a pattern has at most 2,048 characters, unless AWS raised the quota.
+
+    Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
+    """
+    arns, made = list(args.queue_arns.values()), dict[str, aws.cloudwatch.EventRule]()
+    for number, start in enumerate(range(0, len(arns), QUEUES_OF_A_RULE), 1):
+        part = arns[start : start + QUEUES_OF_A_RULE]
+        pattern = {"source": ["aws.batch"], "detail-type": kinds, "detail": {"jobQueue": part, **detail}}
+        own = name if number == 1 else f"{name}-{number}"
+        made[own] = aws.cloudwatch.EventRule(
+            own, description=what, event_pattern=pulumi.Output.json_dumps(pattern, sort_keys=True), opts=self.child()
+        )
+    return made
 
 
 def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.cloudwatch.EventRule]:
@@ -142,9 +152,9 @@ def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.clo
         if not spec.array_children:
             # An array of 10,000 that fails would be as many messages.
             detail["arrayProperties"] = {"index": [{"exists": False}]}
-        made[f"{name}-jobs"] = _rule(self, f"{name}-jobs", args, "Jobs to be told of", [STATE_CHANGE], **detail)
+        made |= _rules(self, f"{name}-jobs", args, "Jobs to be told of", [STATE_CHANGE], **detail)
     if spec.blocked_queues:
-        made[f"{name}-blocked"] = _rule(self, f"{name}-blocked", args, "Jobs that block their queue", [BLOCKED])
+        made |= _rules(self, f"{name}-blocked", args, "Jobs that block their queue", [BLOCKED])
     return made
 
 
@@ -159,33 +169,37 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
         kms_key_id=args.spec.kms_key_arn,
         opts=self.child(),
     )
-    rule = _rule(self, f"{name}-events", args, "Every job event, for the log", [STATE_CHANGE, BLOCKED])
-    # EventBridge writes logs by a policy of CloudWatch Logs, never by a role; an account has room for ten.
-    # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html
+    rules = _rules(self, f"{name}-events", args, "Every job event, for the log", [STATE_CHANGE, BLOCKED])
+    arns = [rule.arn for rule in rules.values()]
+    # EventBridge writes logs by a policy of CloudWatch Logs, never by a role. An account has room for ten with names;
+    # that of a log group is none of them, admits to this group alone, and goes with it. Sources:
+    # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
+    # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutResourcePolicy.html
     services = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
     streams = joined(group.arn, ":*")
     policy = aws.cloudwatch.LogResourcePolicy(
         f"{name}-events",
-        policy_name=f"{args.prefix}-{name}-events",
+        resource_arn=group.arn,
         policy_document=policies.document(
             policies.allow(["logs:CreateLogStream"], streams, Principal=services),
             policies.allow(
                 ["logs:PutLogEvents"],
                 joined(streams, ":*"),
                 Principal=services,
-                Condition={"ArnEquals": {"aws:SourceArn": rule.arn}},
+                Condition={"ArnEquals": {"aws:SourceArn": arns[0] if len(arns) == 1 else arns}},
             ),
         ),
         opts=self.child(),
     )
-    aws.cloudwatch.EventTarget(
-        f"{name}-events",
-        rule=rule.name,
-        target_id="log",
-        arn=group.arn,
-        # Before the policy is there, what is sent is lost.
-        opts=self.child(depends_on=[policy]),
-    )
+    for own, rule in rules.items():
+        aws.cloudwatch.EventTarget(
+            own,
+            rule=rule.name,
+            target_id="log",
+            arn=group.arn,
+            # Before the policy is there, what is sent is lost.
+            opts=self.child(depends_on=[policy]),
+        )
     return group
 
 

@@ -9,13 +9,14 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
+from accel.catalog.aws_partitions import endpoint_service
 from accel.rules import aws_network as rules
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
 from ..sdk import aws
 from . import policies
-from .node_cluster import default_group
+from .node_cluster import WayOut, default_group
 
 JOB_ENDPOINTS = ("ecr.api", "ecr.dkr", "logs")
 """Interface endpoints behind which an image pull and a log line need no NAT gateway.
@@ -32,7 +33,7 @@ class NetworkSpec(Spec):
     cidr: str = Field(default="10.40.0.0/16", description="of the VPC, /16 to /20")
     zones: list[str] = Field(max_length=6, description="availability zones, in a fixed order")
     egress: Literal["nat", "nat-per-zone", "endpoints"] = Field(
-        default="nat", description="one NAT gateway, one in each zone, or none: AWS services only"
+        default="nat", description="one NAT gateway, one in each zone, or none: AWS services and EFS only"
     )
     flow_logs_days: int | None = Field(default=14, ge=1, description="how long flow logs are kept; null: none")
     interface_endpoints: list[str] = Field(default=list(JOB_ENDPOINTS), description="service names, as in ecr.api")
@@ -52,6 +53,7 @@ class NetworkArgs:
     spec: NetworkSpec
     region: str
     open_default: bool = False
+    permissions_boundary: str | None = None
 
 
 class Network(Component):
@@ -77,7 +79,7 @@ class Network(Component):
             tags={"Name": name},
             opts=self.child(),
         )
-        default_group(self, name, vpc.id, opened=args.open_default, https_only=spec.egress == "endpoints")
+        default_group(self, name, vpc.id, ways_out(spec) if args.open_default else None)
         private, public = blocks(spec.cidr, len(spec.zones))
         subnets = _subnets(self, f"{name}-private", vpc, spec.zones, private)
         tables = _tables(self, name, vpc, subnets)
@@ -86,7 +88,7 @@ class Network(Component):
         group = _job_group(self, name, vpc, spec)
         _endpoints(self, name, args, vpc, subnets, tables)
         if spec.flow_logs_days is not None:
-            _flow_logs(self, name, vpc, spec.flow_logs_days)
+            _flow_logs(self, name, args, vpc, spec.flow_logs_days)
         self.vpc_id = vpc.id
         self.subnet_ids = pulumi.Output.all(*[subnet.id for subnet in subnets.values()])
         self.security_group_id = group.id
@@ -101,6 +103,17 @@ def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
     eighths = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=3))
     slices = list(eighths[-1].subnets(prefixlen_diff=5))
     return [str(block) for block in eighths[:zones]], [str(block) for block in slices[:zones]]
+
+
+def ways_out(spec: NetworkSpec) -> list[WayOut]:
+    """Everywhere; or where there are endpoints only, HTTPS to them and to S3, and NFS to mount targets of EFS, which
+    lie in the VPC. Source: https://docs.aws.amazon.com/efs/latest/ug/network-access.html"""
+    if spec.egress != "endpoints":
+        return [WayOut("out", None, "0.0.0.0/0", "image pulls, data, logs")]
+    return [
+        WayOut("out", 443, "0.0.0.0/0", "image pulls, data, logs"),
+        WayOut("nfs", 2049, spec.cidr, "EFS within the VPC"),
+    ]
 
 
 def _subnets(
@@ -182,7 +195,7 @@ def _nat(
 
 
 def _job_group(self: Component, name: str, vpc: aws.ec2.Vpc, spec: NetworkSpec) -> aws.ec2.SecurityGroup:
-    """What instances wear: nothing comes in; out goes everything, or HTTPS alone where there are endpoints only."""
+    """What instances wear: nothing comes in; out goes what `ways_out` says."""
     group = aws.ec2.SecurityGroup(
         f"{name}-jobs",
         vpc_id=vpc.id,
@@ -190,17 +203,17 @@ def _job_group(self: Component, name: str, vpc: aws.ec2.Vpc, spec: NetworkSpec) 
         tags={"Name": f"{name}-jobs"},
         opts=self.child(),
     )
-    everything = spec.egress != "endpoints"
-    aws.vpc.SecurityGroupEgressRule(
-        f"{name}-jobs-out",
-        security_group_id=group.id,
-        cidr_ipv4="0.0.0.0/0",
-        ip_protocol="-1" if everything else "tcp",
-        from_port=None if everything else 443,
-        to_port=None if everything else 443,
-        description="image pulls, data, logs",
-        opts=self.child(),
-    )
+    for way in ways_out(spec):
+        aws.vpc.SecurityGroupEgressRule(
+            f"{name}-jobs-{way.name}",
+            security_group_id=group.id,
+            cidr_ipv4=way.cidr,
+            ip_protocol="tcp" if way.port else "-1",
+            from_port=way.port,
+            to_port=way.port,
+            description=way.description,
+            opts=self.child(),
+        )
     return group
 
 
@@ -248,7 +261,7 @@ def _endpoints(
         aws.ec2.VpcEndpoint(
             f"{name}-{service.replace('.', '-')}",
             vpc_id=vpc.id,
-            service_name=f"com.amazonaws.{args.region}.{service}",
+            service_name=endpoint_service(args.region, service),
             vpc_endpoint_type="Interface",
             private_dns_enabled=True,
             subnet_ids=[subnet.id for subnet in subnets.values()],
@@ -258,11 +271,12 @@ def _endpoints(
         )
 
 
-def _flow_logs(self: Component, name: str, vpc: aws.ec2.Vpc, days: int) -> None:
+def _flow_logs(self: Component, name: str, args: NetworkArgs, vpc: aws.ec2.Vpc, days: int) -> None:
     group = aws.cloudwatch.LogGroup(f"{name}-flow", retention_in_days=days, opts=self.child())
     role = aws.iam.Role(
         f"{name}-flow",
         assume_role_policy=policies.assumed_by("vpc-flow-logs.amazonaws.com"),
+        permissions_boundary=args.permissions_boundary,
         opts=self.child(),
     )
     aws.iam.RolePolicy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pulumi
 
@@ -44,20 +45,29 @@ def node_group(self: Component, name: str, vpc_id: pulumi.Input[str]) -> aws.ec2
     return group
 
 
-def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], *, opened: bool, https_only: bool) -> None:
+class WayOut(NamedTuple):
+    """What a security group lets out: one TCP port, or with None everything."""
+
+    name: str
+    port: int | None
+    cidr: str
+    description: str
+
+
+def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], ways_out: Sequence[WayOut] | None) -> None:
     """A VPC's default security group: without rules, so that what names no group gets no access by accident; or opened
-    among its own members and outwards.
+    among its own members and by the ways out.
 
     Where an environment names no group, as with EFA, Batch gives this one to the containers of multi-node jobs.
     Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
     """
-    port, protocol = (443, "tcp") if https_only else (0, "-1")
     out = aws.ec2.DefaultSecurityGroupEgressArgs
     among = aws.ec2.DefaultSecurityGroupIngressArgs(protocol="-1", from_port=0, to_port=0, self=True)
-    outwards = [
-        out(protocol="-1", from_port=0, to_port=0, self=True),
-        out(protocol=protocol, from_port=port, to_port=port, cidr_blocks=["0.0.0.0/0"]),
-    ]
+    opened = ways_out is not None
+    outwards = [out(protocol="-1", from_port=0, to_port=0, self=True)]
+    for way in ways_out or ():
+        protocol, port = ("tcp", way.port) if way.port else ("-1", 0)
+        outwards.append(out(protocol=protocol, from_port=port, to_port=port, cidr_blocks=[way.cidr]))
     aws.ec2.DefaultSecurityGroup(
         f"{name}-default",
         vpc_id=vpc_id,

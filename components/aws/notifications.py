@@ -33,7 +33,7 @@ Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-ta
 
 
 class Grants(NamedTuple):
-    """What the publishing role is given, and what it may never exceed."""
+    """The key that monitoring encrypts with, and what its roles may never exceed."""
 
     kms_key_arn: str | None
     permissions_boundary: str | None

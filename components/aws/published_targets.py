@@ -1,12 +1,16 @@
-"""Where `jobs` reads a stack's targets without asking Pulumi: one SSM parameter a target."""
+"""Where `jobs` reads a stack's targets without asking Pulumi: one SSM parameter a target, and where a target would be
+too large, one a definition besides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 from pydantic import Field
+
+from accel.contract.published import FOLDER
 
 from ..base import Component, Spec
 from ..sdk import aws
@@ -20,10 +24,11 @@ class PublishedTargetsSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTargetsArgs:
-    """The spec, and each target as JSON text."""
+    """The spec, and each target as JSON text; with `definitions`, each of those as well, and the targets without."""
 
     spec: PublishedTargetsSpec
     targets: Mapping[str, pulumi.Input[str]]
+    definitions: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class PublishedTargets(Component):
@@ -35,16 +40,24 @@ class PublishedTargets(Component):
 
     def __init__(self, name: str, args: PublishedTargetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
+        definitions = [
+            self._parameter(f"{name}-{FOLDER}-{key}", f"{args.spec.path}/{FOLDER}/{key}", document)
+            for key, document in args.definitions.items()
+        ]
         for target, document in args.targets.items():
-            aws.ssm.Parameter(
-                f"{name}-{target}",
-                # The one physical name that is fixed: readers must know it before anything is deployed.
-                name=f"{args.spec.path}/{target}",
-                type="String",
-                # A target over 4 KiB moves to the paid tier by itself, and only then.
-                tier="Intelligent-Tiering",
-                value=document,
-                opts=self.child(),
-            )
+            # After its definitions: a reader in between would find a target without them.
+            self._parameter(f"{name}-{target}", f"{args.spec.path}/{target}", document, depends_on=definitions)
         self.path = pulumi.Output.from_input(args.spec.path)
         self.finish()
+
+    def _parameter(self, name: str, path: str, document: pulumi.Input[str], **options: Any) -> aws.ssm.Parameter:
+        return aws.ssm.Parameter(
+            name,
+            # The one physical name that is fixed: readers must know it before anything is deployed.
+            name=path,
+            type="String",
+            # A document over 4 KiB moves to the paid tier by itself, and only then.
+            tier="Intelligent-Tiering",
+            value=document,
+            opts=self.child(**options),
+        )

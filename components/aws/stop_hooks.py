@@ -16,6 +16,8 @@ from ..base import joined
 
 TAG = "accel:budget-stop"
 """On what a budget stops: <region>/<claim table>, where the stop is told."""
+READS = ("dynamodb:GetItem",)
+"""What whoever deploys has to be allowed of the claim table."""
 
 
 class Stopped(Exception):

@@ -13,7 +13,8 @@ from typing import Any
 import pulumi
 from pydantic import Field
 
-from accel.contract.submissions import DIGEST, KEY_TAG, own_definition
+from accel.contract import stop
+from accel.contract.submissions import DIGEST, STACK_TAG, own_definition
 
 from ..base import Component, Spec, joined
 from ..sdk import aws
@@ -32,10 +33,28 @@ LEDGER = (
 )
 """A transaction needs the actions of its parts, and none of its own. Source:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html"""
-ROWS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+CLAIMS = ("dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+NOT_THE_STOP = {
+    "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": [stop.KEYS]},
+    "Null": {"dynamodb:LeadingKeys": "false"},
+}
+"""Rows that are not submission keys are the stack's own: whoever submits reads them and writes none. `ForAllValues`
+alone would hold of a request without the key. Not a Deny: that would bind a person who may resume the stack, too.
+Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html"""
 
-PER_POLICY = 30
-"""ARNs of queues and definitions in one policy, of which IAM takes 6,144 characters.
+NOT_PRIVILEGED = {"BoolIfExists": {"batch:Privileged": "false", "batch:EKSPrivileged": "false"}}
+"""Whether AWS has the key for a definition that leaves the field out is said nowhere, hence IfExists: what brings it as
+true is refused. Source: https://docs.aws.amazon.com/batch/latest/userguide/iam-example-job-def.html"""
+
+PASSED_TO = ("batch.amazonaws.com", "ecs-tasks.amazonaws.com")
+"""Under whose names RegisterJobDefinition may pass a job's roles. AWS's reference has iam:PassRole beside it, without a
+service's name, and no other page was found that has one: ECS's tasks assume the roles, and Batch takes the call.
+Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html"""
+
+FIRST, PER_POLICY = 21, 30
+"""ARNs of queues and definitions in the first policy, which has all else besides, and in each further one. IAM takes
+6,144 characters.
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
 
 
@@ -63,6 +82,8 @@ class SubmitPolicyArgs:
     code_bucket_arn: pulumi.Input[str] | None = None
     code_arn: pulumi.Input[str] | None = None
     """Of the objects with code in that bucket."""
+    log_groups: Sequence[str] = ()
+    """Names of further log groups that definitions write to."""
 
 
 class SubmitPolicy(Component):
@@ -86,8 +107,10 @@ class SubmitPolicy(Component):
 
         named = [form for each in args.definition_arns for form in _both(each)]
         arns = [*args.queue_arns, *named]
-        documents = [[_submit(arns[i : i + PER_POLICY])] for i in range(0, len(arns), PER_POLICY)]
-        documents[0] += _rest(args, arn("batch", ""), arn("ssm", f"parameter{args.spec.targets_path}"))
+        starts = [0, *range(FIRST, len(arns), PER_POLICY)]
+        documents = [[_submit(arns[at:end])] for at, end in zip(starts, [*starts[1:], None], strict=True)]
+        groups = [args.log_group_arn, *(arn("logs", f"log-group:{group}") for group in args.log_groups)]
+        documents[0] += _rest(args, arn("batch", ""), arn("ssm", f"parameter{args.spec.targets_path}"), groups)
         made = [
             aws.iam.Policy(
                 name if i == 0 else f"{name}-{i + 1}",
@@ -111,35 +134,54 @@ def _submit(arns: list[Any]) -> policies.Statement:
     return policies.allow(["batch:GetJobQueueSnapshot", "batch:SubmitJob"], arns)
 
 
-def _rest(args: SubmitPolicyArgs, batch: pulumi.Output[str], published: pulumi.Output[str]) -> list[policies.Statement]:
+def _rest(
+    args: SubmitPolicyArgs,
+    batch: pulumi.Output[str],
+    published: pulumi.Output[str],
+    log_groups: Sequence[pulumi.Input[str]],
+) -> list[policies.Statement]:
     """All but the queues and definitions. `batch`: an ARN of Batch as far as the kind of resource."""
+    streams = [joined(group, ":log-stream:*") for group in log_groups]
     own = _both(joined(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
+    jobs, stack = joined(batch, "job/*"), args.spec.definition_prefix
     statements = [
         # A job's own definition, and the tags of both; a request with tags asks for TagResource besides.
-        policies.allow(["batch:RegisterJobDefinition", "batch:SubmitJob", "batch:TagResource"], own),
-        policies.allow(["batch:SubmitJob", "batch:TagResource"], joined(batch, "job/*")),
+        policies.allow(["batch:SubmitJob", "batch:TagResource"], own),
+        policies.allow(["batch:RegisterJobDefinition"], own[0], Condition=NOT_PRIVILEGED),
+        policies.allow(["batch:SubmitJob"], jobs),
+        # A job of another stack does not become one of this by a tag. One that no stack has marked may: IAM knows no
+        # difference between the tags of a new job and those that a job without the mark is given later.
+        policies.allow(
+            ["batch:TagResource"],
+            jobs,
+            Condition={
+                "StringEqualsIfExists": {
+                    f"aws:RequestTag/{STACK_TAG}": stack,
+                    f"aws:ResourceTag/{STACK_TAG}": stack,
+                }
+            },
+        ),
         policies.allow(
             ["iam:PassRole"],
             list(args.role_arns),
-            Condition={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+            Condition={"StringEquals": {"iam:PassedToService": list(PASSED_TO)}},
         ),
-        # By the tag that every submitted job has. Tasks of an array have no tags that AWS would look at
-        # (https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html).
+        # AWS knows a job's queue in no condition, so its mark tells the stack. Tasks of an array have no tags
+        # (https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html), so none is ended alone: a
+        # statement for them would be one for the tasks of every array in the account.
         policies.allow(
-            ["batch:TerminateJob"],
-            joined(batch, "job/*"),
-            Condition={"Null": {f"aws:ResourceTag/{KEY_TAG}": "false"}},
+            ["batch:TerminateJob"], jobs, Condition={"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack}}
         ),
-        policies.allow(["batch:TerminateJob"], joined(batch, "job/*:*")),
         policies.allow(list(READS), "*"),
-        policies.allow(["logs:GetLogEvents"], joined(args.log_group_arn, ":log-stream:*")),
+        policies.allow(["logs:GetLogEvents"], streams if streams[1:] else streams[0]),
         # Of the group, whose ARN AWS has with and without what stands for its streams.
         # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html
-        policies.allow(["logs:FilterLogEvents"], [args.log_group_arn, joined(args.log_group_arn, ":*")]),
+        policies.allow(["logs:FilterLogEvents"], [form for group in log_groups for form in _both(group)]),
         policies.allow(["ssm:GetParametersByPath"], [published, joined(published, "/*")]),
     ]
     if args.claim_table_arn is not None:
-        statements.append(policies.allow(list(ROWS), args.claim_table_arn))
+        statements.append(policies.allow(["dynamodb:GetItem"], args.claim_table_arn))
+        statements.append(policies.allow(list(CLAIMS), args.claim_table_arn, Condition=NOT_THE_STOP))
     if args.ledger_arn is not None:
         statements.append(policies.allow(list(LEDGER), args.ledger_arn))
     if args.code_bucket_arn is not None and args.code_arn is not None:

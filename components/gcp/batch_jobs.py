@@ -8,9 +8,8 @@ import pulumi
 from pydantic import Field
 
 from ..base import Component, Spec, once
-from ..sdk import gcp
 from .firewalls import among
-from .job_bucket import JobBucketSpec, job_bucket
+from .job_bucket import JobBucketSpec, job_bucket, job_roles
 from .services import enabled
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
@@ -62,17 +61,11 @@ class BatchJobs(Component):
         account = VmAccount(
             name, VmAccountArgs(spec=args.spec.account, project=args.project, roles=[REPORTER]), self.child()
         )
-        writes = gcp.storage.BucketIAMMember(
-            f"{name}-outputs",
-            bucket=bucket.name,
-            role="roles/storage.objectUser",
-            member=account.member,
-            opts=self.child(),
-        )
+        granted = job_roles(self, f"{name}-outputs", bucket.name, account.member)
         among(self, name, args.project, args.network, TAG)
         self.bucket = bucket.name
         # A job that comes before the account may write and before Batch is switched on fails: whoever uses it waits.
-        ready = [writes.id, *(service.id for service in services)]
+        ready = [*granted, *(service.id for service in services)]
         self.service_account = once(account.email, *ready)
         self.member = account.member
         self.finish()

@@ -23,6 +23,8 @@ PUBLISHER = "serviceAccount:billing-budget-alert@system.gserviceaccount.com"
 """Who publishes what budgets say. Source: https://docs.cloud.google.com/organization-policy/restrict-domains"""
 
 _ACCOUNT = "gcp:organizations/getBillingAccount:getBillingAccount"
+OFF = "has not been used in project"
+"""What Google says of an API that is off."""
 _NAME_MOST = 60
 _NANOS = 1_000_000_000
 
@@ -92,11 +94,13 @@ class GcpBudgetSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetArgs:
-    """The spec, the section's project, and the topic of the function, for a budget that it has to hear of."""
+    """The spec, the section's project, the topic of the function, for a budget that it has to hear of, and the APIs of
+    the environment: project and account cannot be read before they are enabled."""
 
     spec: GcpBudgetSpec
     project: str
     topic: pulumi.Input[str] | None = None
+    services: pulumi.Input[Sequence[str]] = ()
 
 
 class GcpBudget(Component):
@@ -118,6 +122,7 @@ class GcpBudget(Component):
             self, name, args.project, ["billingbudgets", *(["monitoring"] if spec.recipients.emails else [])]
         )
         after = self.child(depends_on=services)
+        enabled_apis = pulumi.Output.from_input(args.services)
         channels = [
             gcp.monitoring.NotificationChannel(
                 f"{name}-mail-{index}",
@@ -134,8 +139,8 @@ class GcpBudget(Component):
             name,
             billing_account=spec.billing_account,
             display_name=shown,
-            amount=_amount(spec, _currency(self, spec.billing_account)),
-            budget_filter=_filter(self, spec, args.project),
+            amount=_amount(spec, _currency(self, spec.billing_account, enabled_apis)),
+            budget_filter=_filter(self, spec, args.project, enabled_apis),
             threshold_rules=[
                 gcp.billing.BudgetThresholdRuleArgs(threshold_percent=share, spend_basis=basis)
                 for basis, share in _shares(spec)
@@ -149,10 +154,11 @@ class GcpBudget(Component):
         self.finish()
 
 
-def _currency(self: Component, account: str) -> pulumi.Output[str]:
-    """Of the billing account. Raises RunError for one that may not be read, in a preview too."""
+def _currency(self: Component, account: str, services: pulumi.Output[Sequence[str]]) -> pulumi.Output[str]:
+    """Of the billing account; of an API that is off a preview does not know it. Raises RunError for one that may not be
+    read, in a preview too."""
 
-    async def told() -> str:
+    async def told() -> str | None:
         # Not by the SDK's own function, whose failure would be told twice, once with a trace.
         asked = pulumi.runtime.invoke_async(_ACCOUNT, {"billingAccount": account}, pulumi.InvokeOptions(parent=self))
         found = asyncio.ensure_future(asked)
@@ -162,12 +168,15 @@ def _currency(self: Component, account: str) -> pulumi.Output[str]:
                 raise error  # the run has ended for another reason, and nothing was asked
             # The SDK's error has no type of its own.
             why = f"{error}".strip().rpartition("\n")[2]
+            if OFF in why and pulumi.runtime.is_dry_run():
+                return None
             needed = "roles/billing.costsManager on the account, and cloudbilling.googleapis.com in the project"
             raise pulumi.RunError(f"billing_account: {account} cannot be read ({why}); it takes {needed}")
         answer: dict[str, Any] = found.result() or {}
         return str(answer.get("currencyCode") or "")
 
-    return pulumi.Output.from_input(told())
+    first: pulumi.Output[str | None] = pulumi.Output.from_input(told())
+    return first.apply(lambda known: services.apply(lambda _: known or "") if known is None else known)
 
 
 def _amount(spec: GcpBudgetSpec, of_account: pulumi.Output[str]) -> gcp.billing.BudgetAmountArgs:
@@ -186,9 +195,11 @@ def _amount(spec: GcpBudgetSpec, of_account: pulumi.Output[str]) -> gcp.billing.
     )
 
 
-def _filter(self: Component, spec: GcpBudgetSpec, own: str) -> gcp.billing.BudgetBudgetFilterArgs:
+def _filter(
+    self: Component, spec: GcpBudgetSpec, own: str, services: pulumi.Output[Sequence[str]]
+) -> gcp.billing.BudgetBudgetFilterArgs:
     kept = spec.filters
-    found = [_numbered(self, project) for project in ([own] if kept.projects is None else kept.projects)]
+    found = [_numbered(self, project, services) for project in ([own] if kept.projects is None else kept.projects)]
     return gcp.billing.BudgetBudgetFilterArgs(
         calendar_period=spec.period.upper(),
         # By number, as Google answers: by id each update would find a difference.
@@ -199,8 +210,9 @@ def _filter(self: Component, spec: GcpBudgetSpec, own: str) -> gcp.billing.Budge
     )
 
 
-def _numbered(self: Component, project: str) -> pulumi.Output[str]:
-    found = gcp.organizations.get_project_output(project_id=project, opts=pulumi.InvokeOptions(parent=self))
+def _numbered(self: Component, project: str, services: pulumi.Output[Sequence[str]]) -> pulumi.Output[str]:
+    id = services.apply(lambda _: project)
+    found = gcp.organizations.get_project_output(project_id=id, opts=pulumi.InvokeOptions(parent=self))
     return found.number.apply(lambda number: f"projects/{number}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,11 @@ from .budget import PUBLISHER
 from .budget_function import handler
 from .budget_function.plan import STOP
 from .budget_plan import writes
-from .service_accounts import project_role
+from .cloud_function import FunctionArgs, FunctionSource, function, invoker, packages
+from .job_bucket import unfinished_uploads
+from .service_accounts import custom_role
 from .services import enabled
 
-RUNTIME = "python313"
-"""Source: https://docs.cloud.google.com/functions/docs/runtime-support"""
-FRAMEWORK = "functions-framework==3.10.2"
 TIMEOUT_S = 300
 """Less than the lease of a stop (accel.budget.acting), and than the most that Google lets it take. Source:
 https://docs.cloud.google.com/functions/quotas#time_limits"""
@@ -35,24 +33,24 @@ ENTRY = "stop"
 SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "eventarc", "logging", "pubsub", "run", "storage")
 """Source: https://docs.cloud.google.com/functions/docs/calling/pubsub"""
 
-BUILD_ROLES = ("roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer")
-"""Of the account that builds the function's image, in place of the project's default one. Source:
-https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"""
-
 LOOKS = (
     *("container.clusters.get", "container.operations.get", "compute.instanceGroupManagers.get"),
-    *("tpu.nodes.get", "tpu.nodes.list", "batch.jobs.get", "batch.jobs.list"),
-    *("aiplatform.customJobs.get", "aiplatform.customJobs.list"),
+    *("tpu.nodes.get", "tpu.nodes.list", "aiplatform.customJobs.get", "aiplatform.customJobs.list"),
 )
 PULLS = (
-    *("container.clusters.update", "tpu.nodes.delete", "batch.jobs.cancel"),
-    *("aiplatform.customJobs.cancel", "compute.instances.delete", "compute.instanceGroupManagers.delete"),
+    *("container.clusters.update", "tpu.nodes.delete", "aiplatform.customJobs.cancel", "compute.instances.delete"),
+    *("compute.instanceGroupManagers.delete", "compute.instanceGroups.delete"),
 )
 """Permissions of the function in the project; a person takes a stop back, with permissions of their own. A node pool
-is the cluster's, a queued resource its node's. Sources:
+is the cluster's, a queued resource its node's, and who deletes a managed group deletes the group in it. Sources:
 https://docs.cloud.google.com/iam/docs/roles-permissions/container,
 https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
-https://docs.cloud.google.com/iam/docs/roles-permissions/batch"""
+https://docs.cloud.google.com/iam/docs/roles-permissions/compute"""
+
+CANCELS = "roles/batch.jobsEditor"
+"""For jobs of Google Batch. Google names this role for who cancels them, and no permission: there is no
+`batch.jobs.cancel`. A job that is created needs an account to run as, which the function may not. Source:
+https://docs.cloud.google.com/batch/docs/cancel-job#before-you-begin"""
 
 _MAIN = f'''\
 """Where Cloud Run functions begin: {PACKAGE} has what happens."""
@@ -75,12 +73,14 @@ class GcpBudgetStopSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetStopArgs:
-    """The spec, the project and region, and the secrets of the project that have addresses of chats."""
+    """The spec, the project and region, the secrets of the project that have addresses of chats, and the hooks of the
+    function (StopHooks.function)."""
 
     spec: GcpBudgetStopSpec
     project: str
     region: str
     secrets: Sequence[str] = ()
+    hooks: pulumi.ResourceHookBinding | None = None
 
 
 class GcpBudgetStop(Component):
@@ -120,6 +120,7 @@ class GcpBudgetStop(Component):
             public_access_prevention="enforced",
             # The stop goes with the stack.
             force_destroy=True,
+            lifecycle_rules=[unfinished_uploads()],
             opts=self.child(),
         )
         account = gcp.serviceaccount.Account(
@@ -127,7 +128,7 @@ class GcpBudgetStop(Component):
         )
         allowed = _allowed(self, name, args, account, bucket)
         function = _function(self, name, args, bucket, topic, account, [*services, *allowed])
-        _invoker(self, name, args, function, account)
+        invoker(self, name, args.project, args.region, function, account.member)
         _read(self, name, args.spec.readers, bucket)
         # As the budget wants it, projects/<p>/topics/<t>, once budgets may publish to it.
         self.topic = once(topic.id, admitted.id)
@@ -148,19 +149,16 @@ def _allowed(
     bucket: gcp.storage.Bucket,
 ) -> list[pulumi.Resource]:
     """What the function may do."""
-    role = gcp.projects.IAMCustomRole(
-        name,
-        project=args.project,
-        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
-        role_id=f"accelBudget_{pulumi.get_stack()}_{name}".replace("-", "_")[:64],
-        title=f"accel: stops the stack at its budget ({name})"[:100],
-        permissions=sorted((*LOOKS, *PULLS)),
-        opts=self.child(),
-    )
+    title = f"accel: stops the stack at its budget ({name})"
+    role_id = f"accelBudget_{pulumi.get_stack()}_{name}"
+    role = custom_role(self, name, args.project, role_id, title, (*LOOKS, *PULLS))
     made: list[pulumi.Resource] = [
         gcp.projects.IAMMember(
             f"{name}-levers", project=args.project, role=role.name, member=account.member, opts=self.child()
-        )
+        ),
+        gcp.projects.IAMMember(
+            f"{name}-jobs", project=args.project, role=CANCELS, member=account.member, opts=self.child()
+        ),
     ]
     made.append(writes(self, f"{name}-state", bucket.name, account.member))
     for secret in dict.fromkeys(args.secrets):
@@ -186,74 +184,25 @@ def _function(
     account: gcp.serviceaccount.Account,
     before: list[pulumi.Resource],
 ) -> gcp.cloudfunctionsv2.Function:
-    files = archive()
-    digest = hashlib.sha256("\0".join(part for item in sorted(files.items()) for part in item).encode()).hexdigest()
-    source = gcp.storage.BucketObject(
-        f"{name}-source",
-        bucket=bucket.name,
-        # By its content: an object that is replaced under its name would not be deployed.
-        name=f"accel-budget/function-{digest[:16]}.zip",
-        source=pulumi.AssetArchive({path: pulumi.StringAsset(text) for path, text in files.items()}),
-        opts=self.child(),
+    trigger = gcp.cloudfunctionsv2.FunctionEventTriggerArgs(
+        trigger_region=args.region,
+        event_type="google.cloud.pubsub.topic.v1.messagePublished",
+        pubsub_topic=topic.id,
+        retry_policy="RETRY_POLICY_RETRY",
+        service_account_email=account.email,
     )
-    builder = gcp.serviceaccount.Account(
-        f"{name}-build", project=args.project, display_name="builds the function of the budget", opts=self.child()
-    )
-    builds = [project_role(self, f"{name}-build", args.project, role, builder.member) for role in BUILD_ROLES]
-    builder_name = once(builder.name, *builds)
-    v2 = gcp.cloudfunctionsv2
-    return v2.Function(
-        name,
+    made = FunctionArgs(
         project=args.project,
-        location=args.region,
+        region=args.region,
         description="Stops the stack when its budget is crossed",
-        build_config=v2.FunctionBuildConfigArgs(
-            runtime=RUNTIME,
-            entry_point=ENTRY,
-            service_account=builder_name,
-            source=v2.FunctionBuildConfigSourceArgs(
-                storage_source=v2.FunctionBuildConfigSourceStorageSourceArgs(bucket=bucket.name, object=source.name)
-            ),
-        ),
-        service_config=v2.FunctionServiceConfigArgs(
-            available_memory="256M",
-            timeout_seconds=TIMEOUT_S,
-            # One at a time: two would be in each other's way.
-            max_instance_count=1,
-            max_instance_request_concurrency=1,
-            ingress_settings="ALLOW_INTERNAL_ONLY",
-            environment_variables={handler.BUCKET: bucket.name},
-            service_account_email=account.email,
-        ),
-        event_trigger=v2.FunctionEventTriggerArgs(
-            trigger_region=args.region,
-            event_type="google.cloud.pubsub.topic.v1.messagePublished",
-            pubsub_topic=topic.id,
-            retry_policy="RETRY_POLICY_RETRY",
-            service_account_email=account.email,
-        ),
-        opts=self.child(depends_on=before),
+        source=FunctionSource(files=archive(), bucket=bucket.name, folder="accel-budget", entry=ENTRY),
+        builds="builds the function of the budget",
+        account=account,
+        environment={handler.BUCKET: bucket.name},
+        timeout_s=TIMEOUT_S,
+        trigger=trigger,
     )
-
-
-def _invoker(
-    self: Component,
-    name: str,
-    args: GcpBudgetStopArgs,
-    function: gcp.cloudfunctionsv2.Function,
-    account: gcp.serviceaccount.Account,
-) -> None:
-    """Lets the trigger call the function, whose Cloud Run service has its name. Source:
-    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions"""
-    gcp.cloudrunv2.ServiceIamMember(
-        f"{name}-invoker",
-        project=args.project,
-        location=args.region,
-        name=function.name,
-        role="roles/run.invoker",
-        member=account.member,
-        opts=self.child(),
-    )
+    return function(self, name, made, before, args.hooks)
 
 
 def _read(self: Component, name: str, readers: Sequence[str], bucket: gcp.storage.Bucket) -> None:
@@ -273,7 +222,7 @@ def archive() -> dict[str, str]:
     shared = sorted(Path(accel.budget.__file__).parent.glob("*.py"))
     return {
         "main.py": _MAIN,
-        "requirements.txt": f"{FRAMEWORK}\n",
+        "requirements.txt": packages("budget-function"),
         # Pulumi's SDK cannot read an empty asset back.
         "accel/__init__.py": "# A package.\n",
         **{f"accel/budget/{path.name}": path.read_text(encoding="utf-8") for path in shared},

@@ -12,7 +12,16 @@ from pydantic import Field
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog.gke import offered_gpus
 from accel.catalog.gke_machines import node_machine
-from accel.rules import gcp_gpus, gcp_machines, gcp_pools, gke_capacity, gke_drivers, gke_nodes, gke_sharing
+from accel.rules import (
+    gcp_gpus,
+    gcp_machines,
+    gcp_pools,
+    gke_capacity,
+    gke_drivers,
+    gke_drivers_daemonset,
+    gke_nodes,
+    gke_sharing,
+)
 from accel.rules.finding import Finding
 
 from ..base import Component, Spec
@@ -53,6 +62,11 @@ class GpuPoolSpec(PoolSpec):
         """As Google spells it, which is also the node label."""
         name = node_machine(self.machine_type).accelerator or self.accelerator or ""
         return accelerator_named(name).gcp_type
+
+    @property
+    def attached(self) -> bool:
+        """Whether its GPUs are put on an N1 machine; a machine that has some may name them again."""
+        return not node_machine(self.machine_type).accelerator
 
     @property
     def gpu_count(self) -> float:
@@ -124,14 +138,14 @@ class GpuPoolSpec(PoolSpec):
         units: float = self.gpu_count
         if self.mig_partition:
             found += gke_sharing.partition(self.mig_partition, name, self.gpu_count)
+            found += gke_drivers_daemonset.partition(self.mig_partition, name) if self.driver == "daemonset" else []
             if not any(each.severity == "reject" for each in found):
                 units = offered_gpus(name, self.whole_gpus, self.mig_partition)
         if self.sharing:
             found += gke_sharing.sharing(
                 self.sharing.strategy, self.sharing.clients, units=units, partition=self.mig_partition
             )
-        built_in = node_machine(self.machine_type).accelerator
-        machine = self.machine_type if built_in else f"n1+{name}x{self.whole_gpus}"
+        machine = f"n1+{name}x{self.whole_gpus}" if self.attached else self.machine_type
         return found + gke_nodes.zone_offers(machine, self.zones)
 
 

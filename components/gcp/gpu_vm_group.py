@@ -14,6 +14,7 @@ from ..base import Component
 from ..sdk import gcp
 from .gpu_vm_parts import parts
 from .gpu_vm_spec import GpuVmSpec
+from .timeouts import long
 from .vm_scripts import READY
 from .vm_spec import VmArgs
 
@@ -100,7 +101,7 @@ class GpuVmGroup(Component):
             else None,
             wait_for_instances=True,
             wait_for_instances_status="UPDATED",
-            opts=self.child(custom_timeouts=pulumi.CustomTimeouts(create="60m", update="60m")),
+            opts=self.child(custom_timeouts=long()),
         )
         self.name = made.name
         self.zone = pulumi.Output.from_input(spec.zone)

@@ -1,13 +1,19 @@
-"""The bucket that jobs of one ground write to."""
+"""The bucket that jobs of one ground write to, and what their account may do there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pulumi
 from pydantic import Field
 
 from accel.contract import buckets
 
-from ..base import Component, Spec
+from ..base import Component, Spec, made_of
 from ..sdk import gcp
+
+WRITES, READS = "roles/storage.objectUser", ("roles/storage.objectViewer",)
+"""Of the account of jobs: for what is not the stack's, and for all of their bucket."""
 
 
 class JobBucketSpec(Spec):
@@ -15,6 +21,14 @@ class JobBucketSpec(Spec):
 
     keep_days: int = Field(default=90, ge=1, description="what jobs wrote under accel-jobs/ is deleted after that")
     force_delete: bool = Field(default=False, description="the bucket goes with the stack, whatever is in it")
+
+
+def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:
+    """The rule that drops the parts of uploads that were never completed. Its only other conditions are of names."""
+    return gcp.storage.BucketLifecycleRuleArgs(
+        action=gcp.storage.BucketLifecycleRuleActionArgs(type="AbortIncompleteMultipartUpload"),
+        condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=buckets.UPLOAD_DAYS),
+    )
 
 
 def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, location: str) -> gcp.storage.Bucket:
@@ -34,7 +48,47 @@ def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, lo
                 condition=gcp.storage.BucketLifecycleRuleConditionArgs(
                     age=spec.keep_days, matches_prefixes=[f"{buckets.JOBS}/"]
                 ),
-            )
+            ),
+            unfinished_uploads(),
         ],
         opts=self.child(),
     )
+
+
+def job_roles(
+    self: Component,
+    name: str,
+    bucket: pulumi.Output[str],
+    member: pulumi.Output[str],
+    writes: str = WRITES,
+    reads: Sequence[str] = READS,
+) -> list[pulumi.Output[str]]:
+    """Lets the account of jobs read the bucket, and write what is not the stack's; the grants' ids.
+
+    A list is judged by the bucket's name, so no condition on objects would allow it.
+    """
+    condition = gcp.storage.BucketIAMMemberConditionArgs(
+        title="accel: what jobs may write",
+        description="neither targets, queues and records nor code",
+        expression=made_of(bucket, written_by_jobs),
+    )
+    granted = [(name, writes, condition), *((f"{name}-{role.rpartition('.')[2]}", role, None) for role in reads)]
+    return [
+        gcp.storage.BucketIAMMember(
+            grant, bucket=bucket, role=role, member=member, condition=when, opts=self.child()
+        ).id
+        for grant, role, when in granted
+    ]
+
+
+def written_by_jobs(bucket: str) -> str:
+    """The condition under which jobs may write to an object. It needs uniform bucket-level access, and has at most 12
+    logical operators. Sources: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
+    https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas"""
+
+    def starts(prefix: str) -> str:
+        return f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{prefix}")'
+
+    records = [f'!resource.name.endsWith("/{each}")' for each in buckets.RECORDS]
+    own = " && ".join([starts(f"{buckets.JOBS}/"), f"!{starts(f'{buckets.CODE}/')}", *records])
+    return f'resource.type == "storage.googleapis.com/Object" && (!{starts(buckets.RESERVED)} || ({own}))'

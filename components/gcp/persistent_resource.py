@@ -18,6 +18,7 @@ from accel.rules.finding import Finding, under
 from ..base import Component, Name, Spec
 from ..sdk import gcp
 from .services import enabled
+from .timeouts import long
 
 
 class PersistentPoolSpec(Spec):
@@ -113,7 +114,10 @@ class PersistentResource(Component):
                     enable_custom_service_account=True
                 )
             ),
-            opts=self.child(depends_on=services),
+            opts=self.child(
+                depends_on=services,
+                custom_timeouts=long(),
+            ),
         )
         self.id = made.name
         self.finish()

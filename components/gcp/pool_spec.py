@@ -110,6 +110,16 @@ class PoolSpec(Spec):
     def zone_count(self) -> int | None:
         return len(self.zones) if self.zones else None
 
+    def least_nodes(self, zone_count: int) -> int:
+        """Kept in all zones together."""
+        return self.min_nodes * zone_count if self.limits == "per-zone" else self.min_nodes
+
+    def in_zones(self, zones: list[str]) -> list[Finding]:
+        """What is wrong only in these zones, which are the cluster's: a spec without zones is judged by itself without
+        any."""
+        said = self.findings()
+        return [each for each in self.model_copy(update={"zones": zones}).findings() if each not in said]
+
     @property
     def node_labels(self) -> dict[str, str]:
         """The labels that the API is given."""
@@ -128,11 +138,15 @@ class PoolSpec(Spec):
 
     def pool_findings(self, *, max_nodes: int) -> list[Finding]:
         """Of the fields that every kind has."""
-        count = self.zone_count or 1
-        most = max_nodes * count if self.limits == "per-zone" else max_nodes
-        begins = self.initial_nodes if self.limits == "per-zone" or count == 1 else 0
+        begins, count = self.initial_nodes, self.zone_count
+        if self.limits == "total" and count is None:
+            # As many zones as the cluster has: no less than the least can be told of.
+            begins = max(begins, self.min_nodes) if begins else 0
+        elif self.limits == "total" and count != 1:
+            begins = 0
         found = gcp_pools.bounds(self.min_nodes, max_nodes, begins or None)
-        found += gke_nodes.initial(self.initial_nodes, most, count)
+        if self.limits == "total" and not found:
+            found += gke_nodes.initial(self.initial_nodes, max_nodes, count or 1, min_nodes=self.min_nodes)
         found += gke_nodes.disk(self.disk.size_gib, self.disk.type, self.machine_type)
         found += gke_nodes.management(self.auto_upgrade, None if self.capacity == "flex-start" else self.auto_repair)
         found += gke_labels.labels(self.labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -78,6 +78,22 @@ def project_role(self: Component, name: str, project: str, role: str, member: pu
     return given.id
 
 
+def custom_role(
+    self: Component, name: str, project: str, role_id: str, title: str, permissions: Iterable[str]
+) -> gcp.projects.IAMCustomRole:
+    """A role in the project that has just these permissions. A law over all components holds the permissions
+    against those that Google has."""
+    return gcp.projects.IAMCustomRole(
+        name,
+        project=project,
+        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
+        role_id=role_id.replace("-", "_")[:64],
+        title=title[:100],
+        permissions=sorted(permissions),
+        opts=self.child(),
+    )
+
+
 def repository_role(self: Component, name: str, repository: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
     """Lets an account pull from a repository; the grant's id."""
     _, project, _, location, _, short = repository.split("/")
@@ -109,7 +125,8 @@ class WorkloadServiceAccountSpec(Spec):
     roles: list[str] = Field(default_factory=list, description="further roles in the project")
 
     def findings(self) -> list[Finding]:
-        return rules.repositories(self.repositories) + rules.roles(self.roles)
+        found = rules.repositories(self.repositories) + rules.roles(self.roles)
+        return found + rules.access(self.read_buckets, self.write_buckets)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,23 +1,69 @@
-"""Google's APIs that a part needs."""
+"""Google's APIs that an environment, or a part of one, needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ..base import Component
+import pulumi
+
+from ..base import Component, Spec
 from ..sdk import gcp
 
+READS = "cloudresourcemanager"
+"""The provider reads the project by this API whenever it has enabled one, so this one comes before the others. Source:
+resourceGoogleProjectServiceRead in
+https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go"""
 
-def enabled(self: Component, name: str, project: str, services: Iterable[str]) -> list[gcp.projects.Service]:
-    """Switches on APIs of the project, by the first part of their names; what needs one depends on it. They stay on
-    when the stack goes: others may use them."""
+
+def enabled(
+    self: Component, name: str, project: str, services: Iterable[str], after: Iterable[pulumi.Resource] = ()
+) -> list[gcp.projects.Service]:
+    """Enables APIs of the project, by the first part of their names; what needs one depends on it. They stay on when
+    the stack goes: others may use them."""
     return [
         gcp.projects.Service(
             f"{name}-{service}",
             project=project,
             service=f"{service}.googleapis.com",
             disable_on_destroy=False,
-            opts=self.child(),
+            opts=self.child(depends_on=list(after)),
         )
         for service in services
     ]
+
+
+class ServicesSpec(Spec):
+    """The APIs, by the first part of their names."""
+
+    services: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServicesArgs:
+    """The spec, and the project."""
+
+    spec: ServicesSpec
+    project: str
+
+
+class Services(Component):
+    """The APIs of an environment, enabled before anything else of it is made. A component enables its own besides, for
+    those who use it without an environment.
+
+    Service Usage itself has to be on, as it is in a project that was made in the console or by gcloud:
+    https://docs.cloud.google.com/service-usage/docs/enabled-service#default
+    """
+
+    TYPE = "accel:gcp:Services"
+
+    enabled: pulumi.Output[list[str]]
+
+    def __init__(self, name: str, args: ServicesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        wanted = sorted({*args.spec.services, READS})
+        first = enabled(self, name, args.project, [READS])
+        made = first + enabled(self, name, args.project, [each for each in wanted if each != READS], first)
+        # Not known before all of them are there: ids, and not the names that are said above.
+        self.enabled = pulumi.Output.all(*(each.id for each in made)).apply(lambda _: wanted)
+        self.finish()

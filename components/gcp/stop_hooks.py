@@ -1,5 +1,9 @@
-"""Keeps an update from undoing the stop of a budget: autoscaling that the function has switched off, an update of the
-pool would switch on again, and a TPU request that it has deleted, a refresh and an update would make again.
+"""Keeps an update from undoing the stop of a budget, and waits for Eventarc with its function.
+
+Autoscaling that the function has switched off, an update of the pool would switch on again, and a TPU request that it
+has deleted, a refresh and an update would make again. In a project that has not used Eventarc before, the function is
+refused until the service agent has its permissions, which takes minutes and begins with the first try:
+https://github.com/pulumi/pulumi-gcp/issues/1290
 
 An update without changes touches nothing and passes. A state names its hooks, so every run registers them.
 """
@@ -8,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from importlib import import_module
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +24,11 @@ from accel.contract import stop
 from . import queue_hooks
 
 ROOT = "https://storage.googleapis.com/storage/v1/"
+AGENT = "Eventarc Service Agent"
+"""In what Google refuses the function with. Source:
+https://github.com/terraform-google-modules/terraform-docs-samples/issues/486"""
+TRIES, LONGEST_PAUSE_S = 25, 30
+"""About eleven minutes, with pauses that double."""
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"
 """As gcloud reads it: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
@@ -37,6 +47,7 @@ class StopHooks:
             before_create=[pulumi.ResourceHook(f"{prefix}:create", self._before)],
             before_update=[pulumi.ResourceHook(f"{prefix}:update", self._before)],
         )
+        self.function = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(f"{prefix}:agent", wait_for_agent)])
 
     async def _before(self, args: pulumi.ResourceHookArgs) -> None:
         where = await self.where.future() if self.where else None
@@ -45,6 +56,18 @@ class StopHooks:
                 f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
                 "`stacks budget resume` takes the stop back, then deploy again"
             )
+
+
+def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
+    """Whether to try again what has failed, after a pause."""
+    if AGENT not in args.errors[0] or len(args.errors) > TRIES:
+        return False
+    pulumi.log.info(
+        f"{args.name}: Google sets up the service agent of Eventarc, which takes minutes in a project that has not "
+        "used it before; the function is tried again"
+    )
+    time.sleep(min(2 ** (len(args.errors) - 1), LONGEST_PAUSE_S))
+    return True
 
 
 def reason(where: str) -> str | None:

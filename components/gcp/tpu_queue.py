@@ -16,14 +16,16 @@ from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp
-from .tpu_vm import slice_findings
+from .slice_spec import slice_findings
+from .timeouts import long
+from .tpu_vm import node_id
 
 _NODE_ID_MOST = 63
 
 
 class TpuQueueSpec(Spec):
-    """One slice, on demand. Spot, a reservation, several slices, a time limit, an account and a startup script are
-    for the queued resources that jobs make."""
+    """One slice, on demand, which is not asked for again. Spot, a guarantee, a reservation, several slices, a time
+    limit, an account and a startup script are for queued_tpus."""
 
     zone: str
     accelerator_type: str
@@ -86,7 +88,7 @@ class TpuQueue(Component):
     def __init__(self, name: str, args: TpuQueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec.settled()
-        node = f"{pulumi.get_project()}-{pulumi.get_stack()}-{name}".lower()[-_NODE_ID_MOST:].lstrip("-0123456789")
+        node = node_id(f"{pulumi.get_project()}-{pulumi.get_stack()}-{name}", _NODE_ID_MOST)
         made = gcp.tpu.V2QueuedResource(
             name,
             project=args.project,
@@ -109,7 +111,11 @@ class TpuQueue(Component):
                     )
                 ]
             ),
-            opts=self.child(delete_before_replace=True, hooks=args.hooks),
+            opts=self.child(
+                delete_before_replace=True,
+                hooks=args.hooks,
+                custom_timeouts=long(),
+            ),
         )
         self.name = made.name
         self.zone = pulumi.Output.from_input(spec.zone)

@@ -8,13 +8,14 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
-from accel.catalog.tpu import Slice, tpu
-from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
+from accel.rules import gcp_tpu, gcp_tpu_vms
 from accel.rules.finding import Finding
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp
-from .vm_spec import SCOPES, VmArgs, VmSpec, metadata
+from .slice_spec import SliceSpec
+from .timeouts import long
+from .vm_spec import SCOPES, VmArgs, metadata
 
 
 class DataDiskSpec(Spec):
@@ -28,43 +29,18 @@ class DataDiskSpec(Spec):
     mode: Literal["read-write", "read-only"] = "read-write"
 
 
-def slice_findings(
-    accelerator_type: str, topology: str | None, runtime_version: str | None, zone: str
-) -> list[Finding]:
-    """What the rules say of a slice, its zone and its software version."""
-    found = gcp_tpu.accelerator_type(accelerator_type, topology)
-    if any(each.severity == "reject" for each in found):
-        return found
-    name = tpu(accelerator_type, topology).name
-    if runtime_version is not None:
-        found += gcp_tpu_runtimes.runtime(runtime_version, name)
-    return found + gcp_tpu_vms.zone(zone, name)
-
-
-class TpuVmSpec(VmSpec):
+class TpuVmSpec(SliceSpec):
     """A slice. The type is always named: the provider would make a v2-8."""
 
-    accelerator_type: str = Field(description="such as v5litepod-8, or a generation such as v5p beside a topology")
-    topology: str | None = Field(default=None, description="chips by side, such as 2x2x4; absent: the type's own")
-    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
     architecture: str = Field(default="vm", description="vm: the node architecture is gone")
     spot: bool = False
     reserved: bool = Field(default=False, description="out of a reservation of the project in this zone")
     description: str | None = Field(default=None, max_length=512)
     data_disks: dict[Name, DataDiskSpec] = Field(default_factory=dict[str, DataDiskSpec])
 
-    @property
-    def slice(self) -> Slice:
-        return tpu(self.accelerator_type, self.topology)
-
-    @property
-    def runtime(self) -> str:
-        """runtime_version, or what stands for it."""
-        return self.runtime_version or next(iter(self.slice.runtime_versions))
-
     def findings(self) -> list[Finding]:
         found = gcp_tpu.architecture(self.architecture) + gcp_tpu.provisioning(spot=self.spot, reserved=self.reserved)
-        slices = slice_findings(self.accelerator_type, self.topology, self.runtime_version, self.zone)
+        slices = self.slice_findings()
         found += slices + self.vm_findings()
         if any(each.severity == "reject" for each in slices):
             return found
@@ -132,7 +108,8 @@ class TpuVm(Component):
             labels=spec.all_labels,
             tags=spec.tags or None,
             opts=self.child(
-                delete_before_replace=any(disk.mode == "read-write" for disk in spec.data_disks.values()) or None
+                delete_before_replace=any(disk.mode == "read-write" for disk in spec.data_disks.values()) or None,
+                custom_timeouts=long(),
             ),
         )
         self.name = made.name
@@ -143,6 +120,11 @@ class TpuVm(Component):
         self.chips = pulumi.Output.from_input(own.chips)
         self.ssh_commands = made_of(made.name, lambda known: ssh_commands(known, args.project, spec.zone, own.hosts))
         self.finish()
+
+
+def node_id(text: str, most: int) -> str:
+    """A text as the id of a TPU: its last characters, lower case, without the dots that stacks may have."""
+    return text.lower().replace(".", "-")[-most:].lstrip("-0123456789")
 
 
 def ssh_commands(name: str, project: str, zone: str, workers: int) -> list[str]:

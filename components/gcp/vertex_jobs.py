@@ -8,8 +8,7 @@ import pulumi
 from pydantic import Field
 
 from ..base import Component, Spec, once
-from ..sdk import gcp
-from .job_bucket import JobBucketSpec, job_bucket
+from .job_bucket import READS, WRITES, JobBucketSpec, job_bucket, job_roles
 from .service_accounts import repository_role
 from .services import enabled
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
@@ -65,14 +64,10 @@ class VertexJobs(Component):
         services = enabled(self, name, args.project, SERVICES)
         bucket = job_bucket(self, name, spec.bucket, args.project, args.region)
         account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project, roles=[USER]), self.child())
-        writes = gcp.storage.BucketIAMMember(
-            f"{name}-staging",
-            bucket=bucket.name,
-            # TensorBoard's page asks for this role, of the whole project even.
-            role="roles/storage.admin" if args.tensorboard else "roles/storage.objectUser",
-            member=account.member,
-            opts=self.child(),
-        )
+        # TensorBoard's page asks for this role, even for the whole project. Under the jobs' condition it has no bucket.
+        writes = "roles/storage.admin" if args.tensorboard else WRITES
+        reads = [*READS, *(["roles/storage.legacyBucketReader"] if args.tensorboard else [])]
+        granted = job_roles(self, f"{name}-staging", bucket.name, account.member, writes, reads)
         puller = bucket.project_number.apply(lambda number: f"serviceAccount:service-{number and int(number)}@{PULLER}")
         pulls = [
             repository_role(self, name, one, puller)
@@ -80,6 +75,6 @@ class VertexJobs(Component):
             if one.split("/")[1] != args.project  # its own project's it may read already
         ]
         self.bucket = bucket.name
-        ready = [writes.id, *pulls, *(service.id for service in services)]
+        ready = [*granted, *pulls, *(service.id for service in services)]
         self.service_account = once(account.email, *ready)
         self.finish()

@@ -32,7 +32,8 @@ class VmAccountSpec(Spec):
     roles: list[str] = Field(default_factory=list, description="further roles in the project")
 
     def findings(self) -> list[Finding]:
-        return rules.repositories(self.repositories) + rules.roles(self.roles)
+        found = rules.repositories(self.repositories) + rules.roles(self.roles)
+        return found + rules.access(self.read_buckets, self.write_buckets)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -13,7 +14,8 @@ from accel.contract import buckets
 from ..base import Component, Spec, made_of, once
 from ..sdk import gcp
 from .firewalls import among
-from .job_bucket import JobBucketSpec, job_bucket
+from .job_bucket import JobBucketSpec, job_bucket, job_roles
+from .service_accounts import custom_role
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 TAG = "accel-jobs"
@@ -23,16 +25,22 @@ IAP = "35.235.240.0/20"
 """Where connections through Identity-Aware Proxy come from. Source:
 https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule"""
 
-RELEASE = (
-    "compute.instanceGroupManagers.delete",
-    "compute.instanceGroupManagers.get",
-    "compute.instanceGroups.delete",
-    "compute.instanceTemplates.delete",
-    "compute.instances.delete",
-    "tpu.nodes.delete",
-)
-"""With which a machine gives itself back when its job has ended. A queued resource is deleted with that of its nodes.
-Source: https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
+RELEASE = ("compute.instances.delete",)
+"""With which a machine gives itself back when its job has ended."""
+RELEASE_ANY: Mapping[str, Sequence[str]] = {
+    "gce": (
+        "compute.instanceGroupManagers.delete",
+        "compute.instanceGroupManagers.get",
+        "compute.instanceGroups.delete",
+    ),
+    "tpu-vm": ("tpu.nodes.delete",),
+}
+"""What else some kinds of targets need for it, and no condition can narrow: the resource types that IAM Conditions know
+have instances and instance templates of Compute Engine, and neither managed instance groups nor anything of Cloud TPU.
+So who runs as the account can delete every one of the project. A queued resource is deleted with the permission of its
+nodes. Sources: https://docs.cloud.google.com/iam/docs/conditions-resource-attributes,
+https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
+INSTANCE = "compute.googleapis.com/Instance"
 
 
 class VmJobsSpec(JobBucketSpec):
@@ -49,17 +57,20 @@ class VmJobsSpec(JobBucketSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class VmJobsArgs:
-    """The spec, the project and its region, and the network of the machines."""
+    """The spec, the project and its region, the network of the machines, and the kinds of targets that make them."""
 
     spec: VmJobsSpec
     project: str
     region: str
     network: pulumi.Input[str]
+    kinds: Collection[str] = tuple(RELEASE_ANY)
 
 
 class VmJobs(Component):
     """A bucket that only this ground's account and people with roles of their own reach, and an account that may do
-    nothing else but write there, log, pull images, and delete machines.
+    nothing else but write results and checkpoints there, log, pull images, and delete machines: of VMs those alone
+    whose names begin with `machine_prefix`, as those of this ground's jobs do. Targets, queues and records it may read
+    and not write.
 
     Another bucket loses what is known of jobs; the machines that they have go on, and find nowhere to report to.
     """
@@ -68,42 +79,57 @@ class VmJobs(Component):
 
     bucket: pulumi.Output[str]
     service_account: pulumi.Output[str]
+    machine_prefix: pulumi.Output[str]
 
     def __init__(self, name: str, args: VmJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec
         bucket = job_bucket(self, name, spec, args.project, spec.location or args.region)
         account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project), self.child())
-        records = gcp.storage.BucketIAMMember(
-            f"{name}-records",
-            bucket=bucket.name,
-            role="roles/storage.objectUser",
-            member=account.member,
-            opts=self.child(),
-        )
-        granted = [records.id, *([_released(self, name, args, account.member)] if spec.release else [])]
+        prefix = machine_prefix(pulumi.get_project(), pulumi.get_stack(), name)
+        granted = job_roles(self, f"{name}-records", bucket.name, account.member)
+        granted += _released(self, name, args, account.member, prefix) if spec.release else []
         _firewalls(self, name, args)
         self.bucket = bucket.name
         # As the account itself: a machine that may not write to the bucket tells nobody how its job ended.
         self.service_account = once(account.email, *granted)
+        self.machine_prefix = pulumi.Output.from_input(prefix)
         self.finish()
 
 
-def _released(self: Component, name: str, args: VmJobsArgs, member: pulumi.Output[str]) -> pulumi.Output[str]:
-    """Lets machines delete themselves; the grant's id."""
-    role = gcp.projects.IAMCustomRole(
-        f"{name}-release",
-        project=args.project,
-        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
-        role_id=f"accelRelease_{pulumi.get_stack()}_{name}".replace("-", "_")[:64],
-        title=f"accel: machines of jobs give themselves back ({name})"[:100],
-        permissions=list(RELEASE),
-        opts=self.child(),
-    )
-    given = gcp.projects.IAMMember(
-        f"{name}-release", project=args.project, role=role.name, member=member, opts=self.child()
-    )
-    return given.id
+def machine_prefix(*of: str) -> str:
+    """How the names of a ground's machines begin: of no other ground of the project, as far as 20 bits go."""
+    return f"j{hashlib.sha256('/'.join(of).encode()).hexdigest()[:5]}-"
+
+
+def _released(
+    self: Component, name: str, args: VmJobsArgs, member: pulumi.Output[str], prefix: str
+) -> list[pulumi.Output[str]]:
+    """Lets machines delete themselves; the grants' ids."""
+    own = f'resource.type == "{INSTANCE}" && resource.name.extract("/instances/{{name}}").startsWith("{prefix}")'
+    rest = [permission for kind, needs in RELEASE_ANY.items() if kind in args.kinds for permission in needs]
+    wanted: list[tuple[str, Sequence[str], str | None]] = []
+    if "gce" in args.kinds:
+        wanted.append(("", RELEASE, own))
+    if rest:
+        wanted.append(("-any", rest, None))
+    given: list[pulumi.Output[str]] = []
+    for end, permissions, condition in wanted:
+        role_id = f"accelRelease{end.title()}_{pulumi.get_stack()}_{name}"
+        title = f"accel: machines of jobs give themselves back ({name}{end})"
+        role = custom_role(self, f"{name}-release{end}", args.project, role_id, title, permissions)
+        granted = gcp.projects.IAMMember(
+            f"{name}-release{end}",
+            project=args.project,
+            role=role.name,
+            member=member,
+            condition=gcp.projects.IAMMemberConditionArgs(title=f"machines {prefix}", expression=condition)
+            if condition
+            else None,
+            opts=self.child(),
+        )
+        given.append(granted.id)
+    return given
 
 
 def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:

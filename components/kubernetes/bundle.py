@@ -42,6 +42,9 @@ class ReleaseBundleSpec(Spec):
         default="", pattern=r"^(\d+\.\d+\.\d+)?$", description="without it, the tested one", validate_default=False
     )
     install: bool = Field(default=True, description="false: it is there already; nothing is made, nothing fetched")
+    installed_by: str | None = Field(
+        default=None, description="who installs it in a cluster that this stack creates, where install is false"
+    )
     sha256: str | None = Field(
         default=None, pattern=r"^[0-9a-f]{64}$", description="of the manifest; sha256sum tells it"
     )

@@ -34,6 +34,7 @@ class Counter(Spec):
 
 COUNTERS = [
     Counter(field="DCGM_FI_DEV_GPU_UTIL", text="GPU utilization in percent"),
+    Counter(field="DCGM_FI_DEV_MEM_COPY_UTIL", text="GPU memory utilization in percent"),
     Counter(field="DCGM_FI_DEV_FB_USED", text="GPU memory used in MiB"),
     Counter(field="DCGM_FI_DEV_FB_FREE", text="GPU memory free in MiB"),
     Counter(field="DCGM_FI_DEV_POWER_USAGE", text="power drawn in W"),

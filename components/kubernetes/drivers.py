@@ -25,11 +25,8 @@ NAMESPACE = "kube-system"
 DRIVER_VERSION = "cloud.google.com/gke-gpu-driver-version"
 CONFIDENTIAL = "cloud.google.com/gke-confidential-nodes-instance-type"
 
-PARTITION_GPU = (
-    "gcr.io/gke-release/nvidia-partition-gpu@sha256:e226275da6c45816959fe43cde907ee9a85c6a2aa8a429418a4cadef8ecdb86a"
-)
 PAUSE = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
-"""Both as Google's installers pin them: daemonset-preloaded-R580.yaml of
+"""As Google's installers pin it: daemonset-preloaded-R580.yaml of
 https://github.com/GoogleCloudPlatform/container-engine-accelerators at e411992, and the list of images of
 https://github.com/NVIDIA/aicr (2026)."""
 
@@ -172,7 +169,7 @@ def _partitioner() -> core.ContainerArgs:
     """Makes the partitions (MIG) of a pool that asks for them; without them it does nothing."""
     return _privileged(
         "partition-gpus",
-        PARTITION_GPU,
+        rules.PARTITIONER,
         {"nvidia-install-dir-host": _WITHIN, "dev": "/dev", "nvidia-config": "/etc/nvidia"},
         env=[core.EnvVarArgs(name="LD_LIBRARY_PATH", value=f"{_WITHIN}/lib64")],
     )

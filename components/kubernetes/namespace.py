@@ -8,6 +8,7 @@ from typing import Literal, Self
 import pulumi
 from pydantic import Field, model_validator
 
+from accel.contract.gke import PodSecurity
 from accel.faults import several
 from accel.rules import kubernetes_names
 from accel.rules.finding import Finding
@@ -23,9 +24,9 @@ class JobNamespaceSpec(Spec):
     """A namespace. Deleting it deletes every job, claim and queue in it."""
 
     namespace: str
-    pod_security: Literal["restricted", "baseline", "privileged"] = Field(
-        default="baseline",
-        description="what pods may ask of their node: https://kubernetes.io/docs/concepts/security/pod-security-standards/",
+    pod_security: PodSecurity = Field(
+        default="restricted",
+        description="what pods may ask of their node; restricted: they run as no root, baseline: they may: https://kubernetes.io/docs/concepts/security/pod-security-standards/",
     )
     service_account: str = Field(default="jobs", description="the Kubernetes account that jobs run as")
     quota: dict[str, str] = Field(
@@ -33,7 +34,8 @@ class JobNamespaceSpec(Spec):
         description="most of each resource in all, such as requests.nvidia.com/gpu: '16'; every pod then requests it",
     )
     network: Literal["open", "own-namespace"] = Field(
-        default="open", description="who may connect to its pods; own-namespace: only they themselves"
+        default="own-namespace",
+        description="who may connect to its pods; own-namespace: only they themselves, open: whoever reaches them",
     )
     protect: bool = Field(default=False, description="refuse to delete it")
 
@@ -104,7 +106,9 @@ class JobNamespace(Component):
 
 
 def _own_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> None:
-    """Pods take connections from pods of their own namespace only; what they connect to is left open."""
+    """Pods take connections from pods of their own namespace only, as those of one job need it, and from their node,
+    which no policy keeps out; what they connect to, DNS included, is left open. Source:
+    https://kubernetes.io/docs/concepts/services-networking/network-policies/"""
     networking.v1.NetworkPolicy(
         name,
         metadata=meta.ObjectMetaArgs(namespace=namespace),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pulumi
 from pydantic import Field
 
-from accel.rules import kubernetes_names
+from accel.rules import gcp_accounts, kubernetes_names
 from accel.rules import kubernetes_storage as rules
 from accel.rules.finding import Finding
 
@@ -100,6 +100,9 @@ class BucketVolume(_Volume):
     only_dir: str | None = Field(default=None, description="a folder of the bucket to mount in the place of all of it")
     read_only: bool = False
     mount_options: list[str] = Field(default=["implicit-dirs"], description="of gcsfuse, besides only-dir")
+
+    def findings(self) -> list[Finding]:
+        return gcp_accounts.buckets({"bucket": self.bucket})
 
 
 JobVolumeSpec = Annotated[DiskVolume | FilestoreVolume | BucketVolume, Field(discriminator="kind")]

@@ -1,7 +1,7 @@
 """Entries of Cloud Logging, read in pages and followed: nothing is lost and nothing comes twice.
 
 listed(google, project, query)      every entry that a query has now, the oldest first
-last(google, project, query, count) the newest of them
+last(google, project, query, count) the newest of them; newest() likewise, where every one counts
 Tail(google, project, query, since) the entries of a query that were not seen before, at each `read`: for writers that
                                     do not number their lines
 said(tail, line, stopped=None)      the lines of a Tail: those so far, or followed until `stopped` tells of an end and
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from ..backend import LogLine
@@ -58,7 +59,20 @@ def last(google: Google, project: str, query: str, count: int) -> list[Entry]:
         page = _asked(google, asked)
         found += [mapping(each) or {} for each in entries(page.get("entries"))]
         token = page.get("nextPageToken") or None
-    return found[::-1]
+    # Those of one timestamp are in the order of their insertIds, whichever way they came.
+    groups = [list(group)[::-1] for _, group in groupby(found, lambda entry: entry.get("timestamp"))]
+    return [entry for group in reversed(groups) for entry in sorted(group, key=lambda each: str(each.get("insertId")))]
+
+
+def newest(google: Google, project: str, query: str, count: int) -> list[Entry]:
+    """As last, and exact where entries of one timestamp are more than there is room for: of those the last ones."""
+    found = last(google, project, query, count)
+    if len(found) < count:
+        return found
+    oldest = found[0].get("timestamp")
+    after = [entry for entry in found if entry.get("timestamp") != oldest]
+    same = list(listed(google, project, f'{query} AND timestamp>="{oldest}" AND timestamp<="{oldest}"'))
+    return [*same[len(same) + len(after) - count :], *after] if same else found
 
 
 def _page(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,6 +133,18 @@ class Tail:
         # Only now: of a round that was broken off, all is asked for again.
         self._forget()
 
+    def newest(self, count: int) -> list[Entry]:
+        """The last entries that there are now, and from then on `read` gives what comes after them."""
+        found = newest(self.google, self.project, self.whole, count)
+        if found:
+            oldest = str(found[0].get("timestamp"))
+            self.since = moment(oldest) or self.since
+            # Of one microsecond, which is how exact `since` is, some may have been left out.
+            for entry in [*listed(self.google, self.project, f'{self.whole} AND timestamp<="{oldest}"'), *found]:
+                key = str(entry.get("timestamp")), str(entry.get("insertId"))
+                self._seen[key] = moment(entry.get("receiveTimestamp")) or datetime.now(UTC)
+        return found
+
     def _forget(self) -> None:
         """Moves on to what may still be shown for the first time."""
         if not self._seen:
@@ -131,18 +157,32 @@ class Tail:
 
 
 def said(
-    tail: Tail, line: Callable[[Entry], LogLine | None], stopped: Callable[[], datetime | None] | None = None
+    tail: Tail,
+    line: Callable[[Entry], LogLine | None],
+    stopped: Callable[[], datetime | None] | None = None,
+    count: int | None = None,
 ) -> Iterator[LogLine]:
     """The lines that `line` makes of the entries; None leaves one out. With `stopped`, which gives when the writers
-    stopped, or None while they have not: until timing.drain_s after that. Raises CloudSilent after timing.silence_s."""
+    stopped, or None while they have not: until timing.drain_s after that. `count`: of the entries so far the last ones
+    only. Raises CloudSilent after timing.silence_s."""
 
     def made(found: Iterator[Entry]) -> Iterator[LogLine]:
         return (each for entry in found if (each := line(entry)) is not None)
 
     if stopped is None:
+        if count is not None:
+            return made(iter(newest(tail.google, tail.project, tail.whole, count)))
         return made(listed(tail.google, tail.project, tail.whole))
+
+    def read() -> Iterator[LogLine]:
+        nonlocal count
+        if count is None:
+            return made(tail.read())
+        newest, count = tail.newest(count), None
+        return made(iter(newest))
+
     timing = tail.google.timing
-    return followed(timing, lambda: made(tail.read()), Drained(stopped, timing))
+    return followed(timing, read, Drained(stopped, timing))
 
 
 @dataclass

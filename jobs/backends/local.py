@@ -18,17 +18,19 @@ from accel.contract.targets import LocalTarget
 
 from .. import keys, machine, sweep_tasks
 from ..backend import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
-from ..errors import BadInput, BadInputs, JobsError, NotFound
+from ..errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
 from ..folders import state
 from ..job import Job, unused_blocks
+from ..owners import owner_of
 from ..process import presence
 from ..tasks import TaskStatus
 from . import grace, local_tasks
+from .local_checks import IMAGES, cannot, check, check_runtime, container
 from .local_files import put_if_absent, read, read_if_there
 from .local_logs import lines
+from .local_records import Asked, Cancelled, Supervised, Told
 
 KIND = "local"
-IMAGES = "local/"
 GRACE_S = 30
 """Between SIGTERM and SIGKILL, as AWS Batch and Kubernetes have it."""
 
@@ -49,8 +51,9 @@ class LocalBackend:
         return cls("local", LocalTarget())
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The processes of the job. Pure; raises BadInputs for each field that this machine cannot honour."""
-        faults = _cannot(job)
+        """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that
+        this machine cannot honour."""
+        faults = cannot(job)
         try:
             folder = self._folder(job.image)
         except BadInput as fault:
@@ -75,26 +78,40 @@ class LocalBackend:
             "accelerator": job.accelerator.model_dump() if job.accelerator else None,
             "labels": job.labels,
         }
+        if container(job):
+            mounts = [mount.model_dump() for mount in job.mounts]
+            body |= {"image": job.image, "mounts": mounts}
         return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
+
+    def check(self, request: Request) -> None:
+        """Raises NoRuntime where no container can be run here, BadInputs where the machine has less than is asked for.
+
+        A job that exists may have been made while it had more."""
+        if (_folder_of(request.name) / "request.json").exists():
+            return
+        if "image" in request.body:
+            check_runtime(request)
+        devices, kinds = machine.gpus() if request.body["accelerator"] else ([], [])
+        check(request, devices, kinds)
 
     def submit(self, request: Request) -> JobRef:
         """Starts the job, or finds the one that this key started: one run, whatever crashes in between.
 
-        Raises BadInput where the machine has less than the job asks for, or the key belongs to another job.
+        Raises as check, and BadInput where the key belongs to another job.
         """
-        devices, kinds = machine.gpus() if request.body["accelerator"] else ([], [])
+        self.check(request)
         folder = _folder_of(request.name)
-        if not (folder / "request.json").exists():
-            _check(request, devices, kinds)
+        devices = machine.gpus()[0] if request.body["accelerator"] else []
         try:
-            self._claim(request, folder, devices)
+            there = not self._claim(request, folder, devices)
         except OSError as error:
             hint = "XDG_STATE_HOME names another folder; its file system must have hard links"
             raise JobsError(f"the job cannot be kept in {folder}: {error.strerror}", hint) from error
         _supervise(folder)
-        return JobRef(KIND, "", request.name)
+        return JobRef(KIND, "", request.name, there)
 
-    def _claim(self, request: Request, folder: Path, devices: "list[str]") -> None:
+    def _claim(self, request: Request, folder: Path, devices: "list[str]") -> bool:
+        """Whether the job is new."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         claim = {
             "key": request.key,
@@ -105,17 +122,18 @@ class LocalBackend:
             "created": datetime.now().astimezone().isoformat(),
             "body": request.body,
         }
-        if not put_if_absent(folder / "request.json", claim):
-            held = read(folder / "request.json")
+        if not (new := put_if_absent(folder / "request.json", claim)):
+            held = read(folder / "request.json", Asked)
             if (held["key"], held["spec_hash"]) != (claim["key"], claim["spec_hash"]):
                 raise BadInput(
                     f"key: job {request.name} exists with another content under the same key",
                     "use another --key, or the job file as it was",
                 )
+        return new
 
     def status(self, ref: JobRef) -> Status:
         folder = _existing(ref)
-        request = read(folder / "request.json")
+        request = read(folder / "request.json", Asked)
         seen = _state(folder)
         return Status(
             ref=ref,
@@ -125,11 +143,14 @@ class LocalBackend:
             reason=seen.get("reason"),
             exit_code=seen.get("exit_code"),
             attempts=seen.get("attempts", 0),
+            lost=0,
             tasks=seen.get("tasks", {}) if request["body"]["tasks"] > 1 else {},
             created=_time(request["created"]),
             started=_time(seen.get("started")),
             stopped=_time(seen.get("stopped")),
             target=request["target"],
+            gpus=(request["body"]["accelerator"] or {"count": 0})["count"],
+            owner=owner_of(request["body"]["labels"]),
         )
 
     def cancel(self, ref: JobRef, reason: str) -> None:
@@ -137,50 +158,60 @@ class LocalBackend:
         if self.status(ref).phase.ended:
             return
         put_if_absent(folder / "cancel.json", {"reason": reason})
-        supervisor = read_if_there(folder / "supervisor.json")
-        if supervisor and presence(supervisor) == "there":
-            os.kill(supervisor["pid"], 15)
+        running = read_if_there(folder / "supervisor.json", Supervised)
+        if running and presence(running) == "there":
+            os.kill(running["pid"], 15)
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         folder = _existing(ref)
-        tasks: int = read(folder / "request.json")["body"]["tasks"]
+        tasks: int = read(folder / "request.json", Asked)["body"]["tasks"]
         if task is not None and not 0 <= task < tasks:
             raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
-        return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended)
+        return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended, tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Newest first. A folder whose submit never got as far as a request is no job."""
+        """Newest first. A folder whose submit never got as far as a request is no job. Raises Damaged at the end."""
         claimed: list[tuple[int, str]] = []
         if _jobs().exists():
             for entry in os.scandir(_jobs()):
                 request = Path(entry.path, "request.json")
                 if request.exists():
                     claimed.append((request.stat().st_mtime_ns, entry.name))
+        damaged: list[str] = []
         for _, name in sorted(claimed, reverse=True):
             if limit <= 0:
-                return
-            status = self.status(JobRef(KIND, "", name))
+                break
+            try:
+                status = self.status(JobRef(KIND, "", name))
+            except CloudSilent as error:
+                damaged.append(error.message)
+                continue
             if ended or not status.phase.ended:
                 limit -= 1
                 yield status
+        if damaged:
+            raise Damaged(damaged)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """What its status, its exit code and the end of its output say."""
         from .local_explain import explain
 
         folder = _existing(ref)
-        return explain(folder, self.status(ref), read(folder / "request.json")["body"])
+        return explain(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """What each attempt's runner has left in its folder."""
         from .local_attempts import attempts
 
-        return attempts(_existing(ref), _time)
+        folder = _existing(ref)
+        return attempts(folder, read(folder / "request.json", Asked), _time)
 
     def again(self, ref: JobRef, key: str) -> Request:
-        request = read(_existing(ref) / "request.json")
+        request = read(_existing(ref) / "request.json", Asked)
         name = keys.platform_name(request["body"]["job"], key)
         return Request(KIND, request["target"], name, key, request["body"])
 
@@ -188,41 +219,18 @@ class LocalBackend:
         return local_tasks.in_part(self.again(ref, key), tasks, ref)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        return local_tasks.states(_existing(ref), self.status(ref))
+        folder = _existing(ref)
+        return local_tasks.states(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
 
     def _folder(self, image: str | None) -> PurePosixPath:
         if image is None:
             return self.root
         inside = PurePosixPath(image.removeprefix(IMAGES))
         if not image.startswith(IMAGES):
-            raise BadInput(
-                f"image: {image}: no container runtime here; local/<folder>, or no image, runs in {self.root}"
-            )
+            return self.root
         if inside.is_absolute() or ".." in inside.parts or "\0" in image or not inside.parts:
             raise BadInput(f"image: {image!r}: must be local/<folder>, a folder below {self.root}")
         return self.root / inside
-
-
-def _check(request: Request, devices: list[str], kinds: list[str]) -> None:
-    faults = machine.shortfalls(request.body, devices, kinds)
-    if not Path(request.body["folder"]).is_dir():
-        faults.append(f"image: the folder {request.body['folder']} does not exist")
-    if faults:
-        raise BadInputs([f"target {request.target}: {fault}" for fault in faults])
-
-
-def _cannot(job: Job) -> list[str]:
-    refusals = {
-        "command: is missing; a folder has no command of its own": not job.command,
-        "nodes: this machine is one node": job.nodes > 1,
-        "spot: this machine is not Spot capacity": bool(job.spot),
-        "mounts: nothing is mounted here; the job sees this machine's files": bool(job.mounts),
-        "secrets: references are resolved by the cloud only; give the value with --env": bool(job.secrets),
-        "aws_batch.depends_on: jobs on AWS Batch cannot be waited for here": bool(
-            job.aws_batch and job.aws_batch.depends_on
-        ),
-    }
-    return [fault for fault, applies in refusals.items() if applies]
 
 
 def _supervise(folder: Path) -> None:
@@ -241,17 +249,17 @@ def _supervise(folder: Path) -> None:
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    supervisor = read_if_there(folder / "supervisor.json")
-    if supervisor is None:
-        if cancelled := read_if_there(folder / "cancel.json"):
+    running = read_if_there(folder / "supervisor.json", Supervised)
+    if running is None:
+        if cancelled := read_if_there(folder / "cancel.json", Cancelled):
             return {"phase": "failed", "reason": f"cancelled before it started: {cancelled['reason']}"}
         return {
             "phase": "queued",
             "reason": "its submit was interrupted; the same submit with the same --key starts it",
         }
     # In this order: a supervisor that ends between the two has left its last word by then.
-    there = presence(supervisor)
-    seen = read_if_there(folder / "status.json") or {"phase": "starting"}
+    there = presence(running)
+    seen = read_if_there(folder / "status.json", Told) or {"phase": "starting"}
     if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
         return seen | {
             "phase": "failed",

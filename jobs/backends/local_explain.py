@@ -1,13 +1,16 @@
 """Why a job of this machine failed: what ended it, or what it printed last."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ..backend import Explanation, Phase, Status
+from ..docker import DAEMON_ERROR
 from . import outcome
+from .local_files import numbers, read_if_there
 from .local_logs import lines
+from .local_records import Told
 
+PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
 WORDS = (
     ("stopped", "cancelled", "the job was cancelled", "`accel-jobs retry REF` runs it again"),
     ("stopped", "terminated", "the job was asked to stop", "`accel-jobs retry REF` runs it again"),
@@ -33,6 +36,11 @@ def explain(folder: Path, status: Status, body: dict[str, Any]) -> Explanation:
             return Explanation(cause, told, (reason,), next_step)
     task = _failed(folder, body["tasks"])
     printed = tuple(line.text for line in lines(folder, body["tasks"], task, lambda: True))[-outcome.TAIL :]
+    if "image" in body and status.exit_code == DAEMON_ERROR:
+        last = next((line for line in reversed(printed) if line.startswith("docker: ")), reason)
+        pulled = any(word in last for word in PULL_WORDS)
+        cause, told = ("image-pull", "docker could not pull the image") if pulled else ("unknown", "docker failed")
+        return Explanation(cause, told, (last,), "check the image's name, and `docker login`; `docker run` tells more")
     gpus = int(body["accelerator"]["count"]) if body["accelerator"] else 0
     found = outcome.explain(outcome.Ended(status.exit_code, printed, gpus, body["memory_mib"], body["shm_mib"]))
     if found is None:
@@ -43,7 +51,8 @@ def explain(folder: Path, status: Status, body: dict[str, Any]) -> Explanation:
 def _failed(folder: Path, tasks: int) -> int:
     """The first task whose last attempt failed."""
     for task in range(tasks):
-        statuses = sorted((folder / "tasks" / str(task)).glob("*/status.json"), key=lambda path: int(path.parent.name))
-        if statuses and json.loads(statuses[-1].read_text())["phase"] == "failed":
+        tries = folder / "tasks" / str(task)
+        told = [read_if_there(tries / str(number) / "status.json", Told) for number in numbers(tries)]
+        if (last := [each for each in told if each]) and last[-1]["phase"] == "failed":
             return task
     return 0

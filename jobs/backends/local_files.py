@@ -5,8 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from accel import faults
+
 from .. import keys
 from ..errors import CloudSilent
+from .local_records import Record
 
 
 def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
@@ -22,14 +25,23 @@ def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
     return True
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Raises CloudSilent where the file is there and cannot be read: that says nothing about the job."""
+def read(path: Path, kind: type[Record]) -> dict[str, Any]:
+    """Raises CloudSilent where the file is there and cannot be read, or is none of its kind: that says nothing about
+    the job."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        document: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         raise CloudSilent(f"cannot read {path}: {error}") from error
+    if wrong := faults.find(kind, document):
+        raise CloudSilent(f"cannot read {path}: {wrong[0]}", "restore the file, or remove the job's folder")
+    return document
 
 
-def read_if_there(path: Path) -> dict[str, Any] | None:
+def read_if_there(path: Path, kind: type[Record]) -> dict[str, Any] | None:
     """As read; None where there is no file."""
-    return read(path) if path.exists() else None
+    return read(path, kind) if path.exists() else None
+
+
+def numbers(folder: Path) -> list[int]:
+    """Of the folders in it that are numbered, in order; none where it is not there."""
+    return sorted(int(each.name) for each in folder.iterdir() if each.name.isdecimal()) if folder.exists() else []

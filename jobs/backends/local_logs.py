@@ -1,11 +1,13 @@
 """Reads the output of a local job's attempts while they are written: every line once, in order."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..backend import LogLine
+from .local_files import numbers
 
 CHUNK = 2**20
 """Bytes read at once. A longer line comes in pieces of about this size."""
@@ -46,30 +48,35 @@ class Tail:
         return LogLine(at, line.decode(errors="replace"), self._source)
 
 
-def lines(folder: Path, tasks: int, task: int | None, ended: Callable[[], bool]) -> Iterator[LogLine]:
-    """Lines until `ended` says so and all is read. Tasks that run at once are mixed by line."""
+def lines(
+    folder: Path, tasks: int, task: int | None, ended: Callable[[], bool], count: int | None = None
+) -> Iterator[LogLine]:
+    """Lines until `ended` says so and all is read. Tasks that run at once are mixed by line. `count`: of those that are
+    there now the last ones only."""
     tails: dict[tuple[int, int], Tail] = {}
     while True:
         # Asked before the reading: what is written by the end is then read below, and nothing comes after.
         last = ended()
-        for index in range(tasks) if task is None else (task,):
-            attempts = _attempts(folder / "tasks" / str(index))
-            for attempt in attempts:
-                tail = tails.setdefault(
-                    (index, attempt),
-                    Tail(
-                        folder / "tasks" / str(index) / str(attempt) / "output.log",
-                        _source(tasks, index, attempt),
-                    ),
-                )
-                yield from tail.more(last or attempt != attempts[-1])
+        read = _round(folder, tasks, task, tails, last)
+        if count is not None:
+            newest = deque(sorted(read, key=lambda line: line.at), count)
+            read, count = iter(newest), None
+        yield from read
         if last:
             return
         time.sleep(LOOK_AGAIN_S)
 
 
-def _attempts(folder: Path) -> list[int]:
-    return sorted(int(entry.name) for entry in folder.iterdir()) if folder.exists() else []
+def _round(
+    folder: Path, tasks: int, task: int | None, tails: dict[tuple[int, int], Tail], last: bool
+) -> Iterator[LogLine]:
+    """What was written since the round before."""
+    for index in range(tasks) if task is None else (task,):
+        attempts = numbers(folder / "tasks" / str(index))
+        for attempt in attempts:
+            path = folder / "tasks" / str(index) / str(attempt) / "output.log"
+            tail = tails.setdefault((index, attempt), Tail(path, _source(tasks, index, attempt)))
+            yield from tail.more(last or attempt != attempts[-1])
 
 
 def _source(tasks: int, task: int, attempt: int) -> str:

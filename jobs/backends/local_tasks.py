@@ -1,6 +1,5 @@
 """The tasks of a local job: the state of each, and some of a sweep's run again."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,8 @@ from .. import sweep_tasks
 from ..backend import JobRef, Phase, Request, Status
 from ..supervisor import tried_again
 from ..tasks import TaskStatus
+from .local_files import numbers, read_if_there
+from .local_records import Told
 
 
 def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
@@ -20,22 +21,18 @@ def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
     return replace(request, body=request.body | {"env": env, "tasks": len(tasks), "parallelism": parallelism})
 
 
-def states(folder: Path, job: Status) -> list[TaskStatus]:
+def states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
     """From the folders of their attempts. A task that has none yet waits, unless the job has ended."""
-    body: dict[str, Any] = json.loads((folder / "request.json").read_text())["body"]
     return [_state(folder / "tasks" / str(index), index, job, body["retries"]) for index in range(body["tasks"])]
 
 
 def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
-    attempts = max((int(each.name) for each in folder.iterdir()), default=0) if folder.exists() else 0
+    attempts = max(numbers(folder), default=0)
     if not attempts:
         if job.phase.ended:
             return TaskStatus(index, Phase.FAILED, "never started", reason=job.reason)
         return TaskStatus(index, Phase.QUEUED, "queued")
-    try:
-        told: dict[str, Any] = json.loads((folder / str(attempts) / "status.json").read_text())
-    except FileNotFoundError:
-        told = {"phase": "starting"}
+    told = read_if_there(folder / str(attempts) / "status.json", Told) or {"phase": "starting"}
     phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
     if phase is Phase.FAILED and not job.phase.ended and tried_again(told, attempts, retries):
         phase = Phase.QUEUED  # the supervisor begins the next attempt

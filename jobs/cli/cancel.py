@@ -12,14 +12,17 @@ from .verb import Verb
 @click.option("--reason", default="cancelled by the user", show_default=True, help="Kept with the job.")
 @click.pass_obj
 def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
-    """Stop every JOB. One that has ended stays as it is. Asks first at a terminal."""
-    from ..errors import Declined, JobsError
+    """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
+    from ..errors import BadInput, Declined, JobsError
     from .finding import job
 
-    found = [job(text) for text in dict.fromkeys(jobs)]
+    found = [job(text, settings) for text in dict.fromkeys(jobs)]
     names = ", ".join(str(ref) for ref, _ in found)
-    if not settings.yes and interactive() and not click.confirm(f"Stop {names}?", err=True):
-        raise Declined("nothing was stopped")
+    if not settings.yes:
+        if not interactive():
+            raise BadInput(f"cancel {names}: nobody can be asked here", "--yes stops it without asking")
+        if not click.confirm(f"Stop {names}?", err=True):
+            raise Declined("nothing was stopped")
     faults: list[JobsError] = []
     for ref, backend in found:
         try:

@@ -51,7 +51,7 @@ class Finding:
 @click.pass_obj
 def doctor(settings: Settings) -> None:
     """Check what jobs need on this machine. Exits with the code of the first failure."""
-    checks: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_python, _state, _clock, _targets)
+    checks: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_python, _state, _history, _clock, _targets)
     found: list[Finding] = []
     for check in checks:
         for finding in check(settings):
@@ -85,6 +85,13 @@ def _state(settings: Settings) -> Iterator[Finding]:
             yield Finding("ok", name, str(folder))
 
 
+def _history(settings: Settings) -> Iterator[Finding]:
+    from . import history
+
+    for fault in history.faults():
+        yield Finding("warn", "history", f"{fault}: remove it from {history.path()}")
+
+
 def _clock(settings: Settings) -> Iterator[Finding]:
     if time.time() < BUILT:
         yield Finding(
@@ -100,6 +107,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _targets(settings: Settings) -> Iterator[Finding]:
     from accel.contract.targets import AwsBatchTarget, GkeTarget, LocalTarget
 
+    from ..current import compared
     from ..errors import BadInputs, JobsError
     from ..targets import load
     from .output import span
@@ -112,7 +120,7 @@ def _targets(settings: Settings) -> Iterator[Finding]:
         return
     age = "" if targets.age_s is None else f", read {span(targets.age_s)} ago"
     yield Finding("ok", "targets", f"{len(targets.entries)} from {targets.source}{age}")
-    for warning in targets.warnings:
+    for warning in [*targets.warnings, *compared(targets, targets.entries)[1]]:
         yield Finding("warn", "targets", warning)
     regions: set[str] = set()
     for entry in targets.entries.values():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.redaction import own
+
 from .settings import Settings
 from .verb import Verb
 
@@ -49,7 +51,7 @@ def exec(
         raise BadInput("--check: takes no COMMAND" if check else "COMMAND is missing", "`-- nvidia-smi`, or --check")
     if check and (stdin or tty):
         raise BadInput("--check: takes neither --stdin nor --tty")
-    ref, backend = finding.job(job)
+    ref, backend = finding.job(job, settings)
     if not isinstance(backend, Exec):
         raise BadInput(f"{ref}: no command can be run in jobs of kind {ref.kind}")
     if tty and not sys.stdin.isatty():
@@ -114,7 +116,7 @@ def _read(most: int) -> bytes:
 
 
 def _write(to_stderr: bool, data: bytes) -> None:
-    stream = sys.stderr.buffer if to_stderr else sys.stdout.buffer
+    stream = own(sys.stderr if to_stderr else sys.stdout).buffer
     stream.write(data)
     stream.flush()
 

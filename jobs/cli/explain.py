@@ -21,7 +21,7 @@ def explain(settings: Settings, job: str) -> None:
     """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
     from .finding import job as found
 
-    ref, backend = found(job)
+    ref, backend = found(job, settings)
     _show(ref, explained(ref, backend, settings), settings)
 
 
@@ -32,12 +32,13 @@ def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation
 
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
-    told = backend.explain(ref, elsewhere=lambda: _regions(voice))
+    told = backend.explain(ref, elsewhere=lambda: _regions(ref.kind, voice))
     return replace(told, next_step=told.next_step.replace(" REF`", f" {ref}`"))
 
 
-def _regions(voice: "Voice") -> list[str]:
-    """Of the user's targets. A job that exists needs none of them, so that a broken list of targets is no error."""
+def _regions(kind: str, voice: "Voice") -> list[str]:
+    """Of the user's targets of a kind. A job that exists needs none of them, so that a broken list of targets is no
+    error."""
     from ..errors import JobsError
     from .finding import targets
 
@@ -46,8 +47,8 @@ def _regions(voice: "Voice") -> list[str]:
     except JobsError as error:
         voice.warn(f"jobs in other regions are not looked for: {error.message}")
         return []
-    regions = [getattr(entry.target, "region", "") for entry in entries]
-    return list(dict.fromkeys(region for region in regions if region))
+    of_kind = [entry.target for entry in entries if entry.target and entry.target.kind == kind]
+    return list(dict.fromkeys(region for target in of_kind if (region := getattr(target, "region", ""))))
 
 
 def _show(ref: "JobRef", told: "Explanation", settings: Settings) -> None:

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
+from accel.redaction import guarded
+
 from ..errors import BadInput
 from .report import code_of, silence_stdout
 from .settings import COMMON, Settings, options, program
@@ -36,6 +38,7 @@ VERBS = {
     "import": ("import_", "Turn a request of another tool into a job file."),
     "runtime": ("runtime", "Write the package that programs use inside a job."),
     "doctor": ("doctor", "Check this machine's set-up."),
+    "schema": ("schema", "Print a JSON Schema for editors."),
     "completion": ("completion", "Print a shell's completion script."),
 }
 """Verb: its module, and its line in the help, which so needs no import."""
@@ -106,19 +109,24 @@ class Verbs(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
+        with guarded():
+            code = self._code(name, list(sys.argv[1:] if args is None else args), settings)
+        sys.exit(code)
+
+    def _code(self, name: str, args: list[str], settings: Settings) -> int:
+        """Runs it; its exit code."""
         try:
-            with self.make_context(name, list(sys.argv[1:] if args is None else args), obj=settings) as ctx:
+            with self.make_context(name, args, obj=settings) as ctx:
                 self.invoke(ctx)
                 sys.stdout.flush()
-            code = 0
+            return 0
         except click.exceptions.Exit as done:
-            code = done.exit_code
+            return done.exit_code
         except BrokenPipeError:
             silence_stdout()
-            code = 141  # as if SIGPIPE had ended it, as it ends other programs in a pipe
+            return 141  # as if SIGPIPE had ended it, as it ends other programs in a pipe
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the outermost handler
-            code = code_of(error, settings)
-        sys.exit(code)
+            return code_of(error, settings)
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -126,10 +134,12 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
         return
     from importlib.metadata import PackageNotFoundError, version
 
+    from .version import commit
+
     try:
-        click.echo(f"accel {version('accel')}")
+        click.echo(f"accel {version('accel-infra')}{commit()}")
     except PackageNotFoundError:
-        click.echo("accel, from a checkout")
+        click.echo(f"accel, from a checkout{commit()}")
     context.exit()
 
 
@@ -157,6 +167,12 @@ jobs = Verbs(
     VERBS,
     __package__ or "",
     params=common(),
-    help="Submits jobs to what a stack deployed, or to this machine, and looks after them.",
+    help="""Submits jobs to what a stack deployed, or to this machine, and looks after them.
+
+    JOB is a reference as `submit` prints it, or the name or short id that `ls` shows, or the beginning of one.
+    Jobs that were submitted from here are looked for first, then those that the targets list. Where several
+    have the name, it is the only one that has not ended; with none or several such the candidates are named,
+    newest first, and the exit code is 2.
+    """,
     epilog=EPILOG,
 )

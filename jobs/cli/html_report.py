@@ -1,9 +1,11 @@
 """`jobs report`."""
 
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,7 +15,11 @@ from .verb import Verb
 
 if TYPE_CHECKING:
     from ..backend import Backend, JobRef
+    from ..html.gather import Gathered
     from ..html.page import Facts
+    from ..html.sweep import Sweep
+
+T = TypeVar("T")
 
 
 @click.command(cls=Verb)
@@ -29,7 +35,7 @@ def report(settings: Settings, job: str, out: str) -> None:
     from ..html.page import page
     from .finding import job as found
 
-    ref, backend = found(job)
+    ref, backend = found(job, settings)
     text = page(_facts(ref, backend, settings))
     if out == "-":
         click.echo(text, nl=False)
@@ -44,33 +50,71 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     """All that can be read; what cannot is a warning on the page. Raises as status."""
-    from ..backend import Attempts, Explain, Logs, Phase
+    from ..backend import Again, Attempts, Explain, Logs, Phase
     from ..errors import JobsError
     from ..html.gather import Gathered
     from ..html.page import Facts
+    from ..keys import submission_key
     from ..tasks import Tasks
     from .so_far import known
 
     status = backend.status(ref)
     warnings: list[str] = []
-    attempts = tasks = why = gathered = None
-    try:
-        attempts = tuple(backend.attempts(ref)) if isinstance(backend, Attempts) else None
-    except JobsError as error:
-        warnings.append(f"its attempts could not be read: {error.message}")
-    try:
-        tasks = tuple(backend.tasks(ref)) if status.tasks and isinstance(backend, Tasks) else None
-    except JobsError as error:
-        warnings.append(f"its tasks could not be read: {error.message}")
-    try:
-        explained = isinstance(backend, Explain) and status.phase in (Phase.FAILED, Phase.QUEUED, Phase.STARTING)
-        why = backend.explain(ref) if explained and isinstance(backend, Explain) else None
-    except JobsError as error:
-        warnings.append(f"why could not be told: {error.message}")
-    try:
-        gathered = Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None
-    except JobsError as error:
-        warnings.append(f"its log could not be read: {error.message}")
+
+    def read(what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except JobsError as error:
+            warnings.append(f"{what} could not be {'told' if what == 'why' else 'read'}: {error.message}")
+            return None
+
+    attempts = read("its attempts", lambda: tuple(backend.attempts(ref)) if isinstance(backend, Attempts) else None)
+    tasks = read("its tasks", lambda: tuple(backend.tasks(ref)) if status.tasks and isinstance(backend, Tasks) else ())
+    asked = status.phase in (Phase.FAILED, Phase.QUEUED, Phase.STARTING)
+    why = read("why", lambda: backend.explain(ref) if asked and isinstance(backend, Explain) else None)
+    gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
+    key = submission_key(str(ref), "report")
+    body = read("what was sent", lambda: backend.again(ref, key).body if isinstance(backend, Again) else None)
     price = known([ref], settings)[ref]
     status = replace(status, target=status.target or price.target)
-    return Facts(status, gathered, price, datetime.now(UTC), attempts, tasks, why, tuple(warnings))
+    found = Facts(status, gathered, price, datetime.now(UTC), attempts, tasks or None, why, warnings=tuple(warnings))
+    return _with_sent(found, ref, backend, body) if body else found
+
+
+def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
+    """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
+    from .. import sweep_tasks
+    from ..errors import JobsError
+    from ..html import sweep
+    from ..sent import sent
+
+    found = replace(found, sent=sent(ref.kind, body))
+    try:
+        swept = sweep_tasks.found(body)
+    except JobsError as error:
+        return replace(found, warnings=(*found.warnings, error.message))
+    if swept is None:
+        return found
+    if not found.tasks:
+        return replace(found, params=swept.params(swept.places[0])) if len(swept.places) == 1 else found
+    told = found.gathered.last if found.gathered else {}
+    tuned = sweep.of(ref, swept, found.tasks, told)
+    return replace(found, sweep=tuned, gathered=_of_the_best(found.gathered, tuned, backend, ref))
+
+
+def _of_the_best(gathered: "Gathered | None", found: "Sweep", backend: "Backend", ref: "JobRef") -> "Gathered | None":
+    """With the curves of the best tasks, where there are too many tasks to keep all."""
+    from ..backend import Logs
+    from ..errors import JobsError
+    from ..html.chart import DRAWN_MAX
+    from ..html.gather import SERIES_MAX, Gathered
+
+    if gathered is None or len(gathered.last) <= SERIES_MAX or not isinstance(backend, Logs):
+        return gathered
+    with suppress(JobsError):
+        for row in found.ranked[:DRAWN_MAX]:
+            own = Gathered().take(backend.logs(ref, task=row.place))
+            for name, curves in own.metrics.items():
+                kept = gathered.metrics.setdefault(name, {})
+                kept.update({(row.place, attempt): curve for (_, attempt), curve in curves.items()})
+    return gathered

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.redaction import own
+
 from .report import say, warn
 from .settings import OneOf, Settings
 from .verb import Verb
@@ -181,7 +183,7 @@ def _print(found: "Found", name: str, output: str) -> None:
     import yaml
 
     if output in FORMS:
-        click.echo(json.dumps(found.body, indent=2))
+        click.echo(json.dumps(found.body, indent=2), own(sys.stdout))
         return
     from ..document import Document
     from ..errors import BadInputs
@@ -192,9 +194,9 @@ def _print(found: "Found", name: str, output: str) -> None:
     except BadInputs as faults:
         raise BadInputs(faults.messages, "the paths are those of the job file that the document would become") from None
     values = job.model_dump(exclude_unset=True)
-    click.echo(
-        json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False), nl=False
-    )
+    text = json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False)
+    # The user's own file in another form: redacted it would be another job.
+    click.echo(text, own(sys.stdout), nl=False)
 
 
 def _to(settings: Settings, kind: str, found: "Found") -> None:
@@ -238,7 +240,7 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
     # As it was given, with values that are defaults too: a request says what it relies on.
     values = job.model_dump(exclude_unset=True)
     text = json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False)
-    click.echo(text, nl=False)
+    click.echo(text, own(sys.stdout), nl=False)
     if to:
         say(f"queue {found.queue}: submit it with --to {to}")
     else:
@@ -249,13 +251,14 @@ def _data(file: str) -> bytes:
     from accel import words
 
     from ..errors import BadInput, NotFound
+    from ..imports.reading import read_as_spaces
     from ..yaml_tree import BYTES_MAX as LARGEST
 
     try:
         if file == "-":
-            return sys.stdin.buffer.read(LARGEST + 1)
+            return read_as_spaces("stdin", sys.stdin.buffer.read(LARGEST + 1), say)
         with Path(file).open("rb") as opened:
-            return opened.read(LARGEST + 1)
+            return read_as_spaces(file, opened.read(LARGEST + 1), say)
     except FileNotFoundError:
         raise NotFound(f"{words.name_shown(file)}: no such file") from None
     except (OSError, ValueError) as error:

@@ -5,11 +5,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
-from .settings import OneOf, Settings, program
+from accel.redaction import own
+
+from .settings import Duration, OneOf, Settings, program
 from .verb import Verb
 
 if TYPE_CHECKING:
@@ -33,27 +36,43 @@ TASKS_MAX = 32
     multiple=True,
     help="Of one task or node only; may be given several times.",
 )
+@click.option(
+    "--tail",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of the lines so far the last N only, before --grep; of each task that --task names.",
+)
+@click.option("--since", type=Duration(), help="Lines of the last so long only, as 10m or 2h.")
 @click.option("--grep", "pattern", metavar="REGEX", help="Lines that match it only.")
 @click.option("--progress", type=OneOf(*PROGRESS), default=PROGRESS[0], help="How lines that tell progress are shown.")
 @click.pass_obj
 def logs(
-    settings: Settings, job: str, follow: bool, tasks: tuple[int, ...], pattern: str | None, progress: str
+    settings: Settings,
+    job: str,
+    follow: bool,
+    tasks: tuple[int, ...],
+    tail: int | None,
+    since: int | None,
+    pattern: str | None,
+    progress: str,
 ) -> None:
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
     from ..errors import BadInput
+    from ..registry import of_ref
     from . import finding
     from .waiting import end
 
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
-    shown = Shown(settings.output, _pattern(pattern), progress)
-    ref, backend = finding.job(job)
+    after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)
+    shown = Shown(settings.output, _pattern(pattern), progress, after)
+    ref, backend = finding.job(job, settings)
     wanted = list(dict.fromkeys(tasks))
     if len(wanted) > 1:
         word = "task" if backend.status(ref).tasks else "node"
-        _print(_side_by_side(ref, finding.job, wanted, word, follow), ref, shown)
+        _print(_side_by_side(ref, of_ref, wanted, word, follow, tail), ref, shown)
     else:
-        stream(backend, ref, wanted[0] if wanted else None, follow, shown)
+        stream(backend, ref, wanted[0] if wanted else None, follow, shown, tail)
     if follow:
         end([backend.status(ref)])
 
@@ -65,43 +84,52 @@ class Shown:
     form: str = "table"
     pattern: "re.Pattern[str] | None" = None
     progress: str = PROGRESS[0]
+    after: datetime | None = None
 
 
-def stream(backend: "Backend", ref: "JobRef", task: int | None, follow: bool, shown: "Shown | str") -> None:
+def stream(
+    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, shown: "Shown | str", tail: int | None = None
+) -> None:
     """The lines on stdout as they come. Raises Interrupted, which says that the job goes on."""
-    _print(lines_of(backend, ref, task, follow), ref, Shown(shown) if isinstance(shown, str) else shown)
+    _print(lines_of(backend, ref, task, follow, tail), ref, Shown(shown) if isinstance(shown, str) else shown)
 
 
-def lines_of(backend: "Backend", ref: "JobRef", task: int | None, follow: bool) -> "Iterator[LogLine]":
+def lines_of(
+    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, tail: int | None = None
+) -> "Iterator[LogLine]":
     """Raises BadInput for a job of a kind that keeps no log."""
     from ..backend import Logs
     from ..errors import BadInput
 
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
-    return backend.logs(ref, task=task, follow=follow)
+    return backend.logs(ref, task=task, follow=follow, tail=tail)
 
 
 def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
     from ..errors import Interrupted
     from .screen import style_of
 
-    style, terminal = style_of(sys.stdout), sys.stdout.isatty()
+    to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
+    style, terminal = style_of(to), to.isatty()
     try:
         for line in lines:
             text = _text(line, shown)
             if text is None or (shown.pattern and not shown.pattern.search(text)):
                 continue
             if shown.form in ("json", "jsonl"):
-                click.echo(json.dumps({"at": line.at.isoformat(), "source": line.source, "text": line.text}))
+                found = {"at": line.at.isoformat(), "source": line.source, "text": line.text}
+                click.echo(json.dumps(found), to)
             else:
-                click.echo(_written(line, text, shown, style, terminal), color=True)
+                click.echo(_written(line, text, shown, style, terminal), to, color=True)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on", f"`{program()} get {ref}` shows it") from None
 
 
 def _text(line: "LogLine", shown: Shown) -> str | None:
     """The line, or in short what it tells; None where it is not to be shown."""
+    if shown.after and line.at < shown.after:
+        return None
     from ..runtime.lines import MARK
 
     if shown.progress == "raw" or MARK not in line.text:
@@ -128,13 +156,18 @@ def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal:
 
 
 def _side_by_side(
-    ref: "JobRef", job: "Callable[[str], tuple[JobRef, Backend]]", tasks: Sequence[int], word: str, follow: bool
+    ref: "JobRef",
+    backend_of: "Callable[[JobRef], Backend]",
+    tasks: Sequence[int],
+    word: str,
+    follow: bool,
+    tail: int | None,
 ) -> "Iterator[LogLine]":
     """The lines of several tasks as they come, or in the order of their time; each says whose it is."""
 
     def of(task: int) -> "Iterator[LogLine]":
         # A backend for each: what clients one makes may not be made by two threads at once.
-        for line in lines_of(job(str(ref))[1], ref, task, follow):
+        for line in lines_of(backend_of(ref), ref, task, follow, tail):
             yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
 
     from ..watch.told import place_of

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .choosing import Choice, choosing
 from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
 from .progress import Opens, Progress
 from .report import say
@@ -25,11 +26,11 @@ LONG = timedelta(minutes=10)
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
 @click.pass_obj
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
-    """Show jobs: a reference each, or the beginning of the id or name of a recent one."""
+    """Show jobs."""
     from .finding import job
     from .waiting import seen
 
-    statuses = seen([job(text) for text in jobs])
+    statuses = seen([job(text, settings) for text in jobs])
     settle_ended(statuses)
     rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:
@@ -51,51 +52,47 @@ def _waits_long(status: "Status") -> bool:
 
 
 @click.command(cls=Verb)
-@click.option("--to", metavar="TARGET", help="Jobs of this target only.")
+@choosing
 @click.option("--all", "-a", "ended", is_flag=True, help="Ended jobs too.")
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @click.pass_obj
-def ls(settings: Settings, to: str | None, ended: bool, limit: int) -> None:
-    """List the jobs of every target, newest first."""
-    newest = listed(to, ended, limit, settings, Progress)
-    show([status_row(status) for status in newest], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
-    if not newest and settings.output in ("table", "wide"):
-        say("no jobs" if ended else f"no job is waiting or running; `{program()} ls -a` shows ended ones too")
-
-
-def listed(
+def ls(
+    settings: Settings,
     to: str | None,
+    name: str | None,
+    states: tuple[str, ...],
+    owner: str | None,
     ended: bool,
     limit: int,
-    voice: "Voice",
-    progress: Opens,
-) -> "list[Status]":
-    """The jobs of a target, or of every one, newest first. Raises what none of the targets could be asked for."""
-    from ..backend import Listing
-    from ..errors import JobsError
-    from ..registry import of_target
-    from .finding import targets
+) -> None:
+    """List the jobs of every target, newest first: those that wait or run, or are in a --state that is asked for.
 
-    known = targets(voice)
-    names = [to] if to else [entry.name for entry in known.entries.values() if entry.target]
-    seen: dict[str, Status] = {}
-    faults: list[JobsError] = []
-    for name in names:
-        backend = of_target(*known.choose(name))
-        if not isinstance(backend, Listing):
-            voice.warn(f"target {name}: its jobs cannot be listed")
-            continue
-        try:
-            with progress(lambda count, name=name: f"{name}: {count:,} jobs") as told:
-                found = list(backend.list(limit=limit, ended=ended, progress=told))
-            seen |= {str(status.ref): status for status in found}
-        except JobsError as error:
-            if len(names) == 1:
-                raise
-            faults.append(error)
-            voice.warn(f"target {name}: its jobs are missing here: {error.message}")
-    if faults and len(faults) == len(names):
-        raise faults[0]
-    settle_ended(seen.values(), voice.say)
-    newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
-    return newest[:limit]
+    Where a target cannot be read, the list is said to be incomplete, and the exit code is that of the first fault. With
+    --name, --state or --owner the newest 1,000 jobs of each target are looked through, or --limit if that is more.
+    """
+    from .finding import targets
+    from .listing import gather
+    from .rows import show_jobs
+
+    choice = Choice(to, name, states, owner)
+    found = gather(targets(settings), choice, ended, limit, settings, Progress)
+    settle_ended(found.statuses, settings.say)
+    show_jobs(found.statuses, settings)
+    if found.incomplete:
+        raise found.incomplete
+    if not found.statuses and settings.output in ("table", "wide"):
+        over = "" if ended or choice.ended else f"; `{program()} ls -a` shows ended ones too"
+        none = "no job that was asked for" if choice.narrow else "no job"
+        say(f"{none} {'is there' if not over else 'is waiting or running'}{over}")
+
+
+def listed(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> "list[Status]":
+    """The jobs of a target, or of every one, newest first. Raises what none of the targets could be asked for."""
+    from .finding import targets
+    from .listing import gather
+
+    found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
+    if found.faults and len(found.faults) == found.asked:
+        raise next(iter(found.faults.values()))
+    settle_ended(found.statuses, voice.say)
+    return found.statuses

@@ -22,13 +22,28 @@ CHEAPEST = "cheapest"
 
 COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
 WIDE = (*COLUMNS, "environment", "hours", "confidence", "note")
-LISTED = ("cloud", "region", "machine", "count", "vcpus", "memory_gib", "on_demand", "spot", "prices_of", "confidence")
-LISTED_WIDE = (*LISTED[:8], "spot_low", *LISTED[8:], "note")
+LISTED = (
+    "cloud",
+    "region",
+    "machine",
+    "count",
+    "gpu_memory",
+    "vcpus",
+    "memory_gib",
+    "on_demand",
+    "spot",
+    "prices_of",
+    "confidence",
+)
+LISTED_WIDE = (*LISTED[:9], "spot_low", *LISTED[9:], "note")
+KINDS = ("gpu", "gpu_memory", "a_machine", "clouds", "best_for")
+KINDS_WIDE = (*KINDS, "architecture", "source")
 
 
 @click.command(cls=Verb)
 @click.argument("file", required=False)
 @click.option("--gpu", metavar="KIND[:COUNT]", help="GPUs of a task, such as a100-80gb:8, instead of the FILE's.")
+@click.option("--best-for", is_flag=True, help="Which kinds of GPU there are, their memory, and what each is best for.")
 @click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: of this cloud.")
 @click.option("--region", metavar="REGION", help="Without FILE: of this region.")
 @click.option("--cpus", type=click.IntRange(min=1), help="Without FILE: with at least so many vCPUs.")
@@ -36,13 +51,17 @@ LISTED_WIDE = (*LISTED[:8], "spot_low", *LISTED[8:], "note")
 @click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: ranked by this price alone.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: so many.")
 @click.pass_obj
-def offers(settings: Settings, file: str | None, gpu: str | None, limit: int, **asked: Any) -> None:
+def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool, limit: int, **asked: Any) -> None:
     """Show every target that could run the job of FILE, the cheapest first, and why the others cannot.
 
-    Without FILE, --gpu lists what the clouds sell with such GPUs. Prices are those of the catalogue.
+    Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for which kinds there are. Prices are
+    those of the catalogue.
     """
     from ..errors import BadInput
 
+    if best_for:
+        _kinds(settings, file or gpu, asked)
+        return
     if file is None and gpu is None:
         raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows how it is used")
     given = {name: value for name, value in asked.items() if value is not None}
@@ -53,6 +72,33 @@ def offers(settings: Settings, file: str | None, gpu: str | None, limit: int, **
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise BadInput(f"jobs offers: {names}: for the catalogue only; with FILE the targets are asked")
     _decision(settings, file, gpu)
+
+
+def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> None:
+    from ..errors import BadInput
+    from ..market import kinds
+
+    cloud = asked.pop("cloud")
+    if beside is not None or any(value is not None for value in asked.values()):
+        raise BadInput("--best-for: is alone, or with --cloud")
+    found = kinds(cloud)
+    if settings.output in ("json", "jsonl"):
+        rows = [asdict(each) for each in found]
+        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+        return
+    shown = [
+        {
+            "gpu": each.accelerator,
+            "gpu_memory": f"{each.gpu_memory_gib:g} GiB",
+            "a_machine": " to ".join(f"{count:g}" for count in dict.fromkeys((*each.counts[:1], *each.counts[-1:]))),
+            "clouds": ", ".join(each.clouds),
+            "best_for": ", ".join(each.best_for) or "-",
+            "architecture": each.architecture,
+            "source": each.source or "-",
+        }
+        for each in found
+    ]
+    _show(shown, settings.output, KINDS, KINDS_WIDE, "gpu")
 
 
 def _decision(settings: Settings, file: str, gpu: str | None) -> None:
@@ -108,12 +154,22 @@ def _prices(offer: "Offer") -> dict[str, str]:
 
 
 def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> None:
-    from ..market import listed, wanted
+    from ..market import listed, not_sold, slices, wanted
 
+    sized = asked.get("cloud") == "aws" or {"cpus", "memory_gib"} & asked.keys()
+    if not sized and (found := slices(gpu, asked.get("region"), asked.get("capacity"))):
+        _listing(settings, found, limit)
+        return
     kind, count = wanted(gpu)
     found = listed(kind, count, **asked)
     if not found:
         raise _nowhere(asked.pop("region"), listed(kind, count, **asked))
+    for reason in not_sold(kind, count, asked.get("cloud"), asked.get("capacity")):
+        say(f"left out: {reason}")
+    _listing(settings, found, limit)
+
+
+def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
     shown = found[:limit]
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in shown]
@@ -137,12 +193,13 @@ def _listed_row(each: "Listed") -> dict[str, Any]:
     return {
         **{field: getattr(each, field) for field in ("cloud", "region", "machine", "vcpus", "confidence")},
         "count": f"{each.count:g}",
+        "gpu_memory": f"{each.gpu_memory_gib:g}",
         "memory_gib": f"{each.memory_gib:g}",
         "on_demand": usd(each.on_demand, 4),
         "spot": usd(each.spot, 4),
         "spot_low": usd(each.spot_low, 4),
         "prices_of": ", ".join(each.dates),
-        "note": each.why_unknown or "",
+        "note": "; ".join(filter(None, (each.why_unknown, *each.notes))),
     }
 
 

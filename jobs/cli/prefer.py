@@ -11,6 +11,7 @@ from ..deadline.follow import Follower
 from ..deadline.plan import plan_of
 from ..deadline.policy import look_s
 from ..errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
+from .beat import Beat
 from .report import say
 from .settings import Settings, program
 
@@ -70,7 +71,7 @@ def run(
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
     from .sending import submitted, to_the_end
     from .spending import settle_ended
-    from .waiting import described, end
+    from .waiting import described, end, so_far
 
     plan = plan_of(backend, ref)
     if plan is None:
@@ -79,34 +80,39 @@ def run(
     def send(backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
         return submitted(backend, request, caller, settings, sender=sender)
 
-    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), say)
-    give_up = None if timeout is None else time.monotonic() + timeout
-    pause_s, shown, silent = FIRST_S, "", False
+    beat = Beat(bar=False)
+    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
+    began = seen = time.monotonic()
+    give_up = None if timeout is None else began + timeout
+    last: Status | None = None
+    pause_s, silent = FIRST_S, False
     try:
-        while True:
-            try:
-                status, second = follower.look()
-                silent = False
-            except CloudSilent as error:
-                if not silent:
-                    say(f"{ref}: cannot be seen just now ({error.message}); still waiting")
-                silent, status, second = True, None, None
-            if status is not None and described(status) != shown:
-                pause_s, shown = FIRST_S, described(status)
-                say(f"{ref}: {shown}")
-            if second:
-                settle_ended([status] if status else [])
-                to_the_end([second], False, None if give_up is None else max(1, int(give_up - time.monotonic())))
-                return
-            if status is not None and status.phase.ended:
-                settle_ended([status])
-                end([status])
-                return
-            if give_up is not None and time.monotonic() >= give_up:
-                said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
-                raise WaitedTooLong(said, _how(ref))
-            sleep(min(pause_s, look_s(plan.changeover_s)))
-            pause_s *= GROWTH
+        with beat.of(lambda: so_far(ref, last, time.monotonic() - began, time.monotonic() - seen)):
+            while True:
+                try:
+                    status, second = follower.look()
+                    silent, seen = False, time.monotonic()
+                except CloudSilent as error:
+                    if not silent:
+                        beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
+                    silent, status, second = True, None, None
+                if status is not None and (last is None or described(status) != described(last)):
+                    pause_s = FIRST_S
+                    beat.tell(f"{ref}: {described(status)}")
+                last = status or last
+                if second or (status is not None and status.phase.ended):
+                    break
+                if give_up is not None and time.monotonic() >= give_up:
+                    said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
+                    raise WaitedTooLong(said, _how(ref))
+                sleep(min(pause_s, look_s(plan.changeover_s)))
+                pause_s *= GROWTH
+        ended = [status] if status else []
+        settle_ended(ended)
+        if second:
+            to_the_end([second], False, None if give_up is None else max(1, int(give_up - time.monotonic())))
+        else:
+            end(ended)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on, and nobody moves it to on demand", _how(ref)) from None
 
@@ -131,19 +137,25 @@ class Followers:
 
     def _follower(self, ref: "JobRef", backend: "Backend", plan: "Plan") -> Follower:
         known = self._known()
-        return Follower(ref, backend, plan, known, partial(_sent, known, self._settings, _quietly), say, self._every_s)
+        return Follower(
+            ref,
+            backend,
+            plan,
+            known,
+            partial(_sent, known, self._settings, partial(_quietly, self._settings)),
+            say,
+            self._every_s,
+        )
 
 
-def _quietly(backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
+def _quietly(settings: Settings, backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
     from . import history
+    from .sending import noted
 
     ref = sender.send(backend, request)
     if str(ref) not in (entry["ref"] for entry in history.recent()):
         say(f"{ref}: submitted to {request.target}")
-        try:
-            history.append(str(ref), request.name, request.target, "", sender.note(request), sender.sizes[request.key])
-        except OSError as error:
-            say(f"the job is not in the history of this machine: {error}")
+        noted(ref, request, "", sender, settings)
     return ref
 
 

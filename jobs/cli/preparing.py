@@ -1,10 +1,11 @@
 """What is done to jobs before they are submitted, by `jobs submit` and by the functions for Python alike."""
 
-import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+from accel.redaction import hidden
 
 from .spending import Sender
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ..voice import Voice
 
 DRY_RUN_KEY = "dry-run"
-_SECRET_NAME = re.compile(r"token|secret|passw|api_?key|access_?key|private|credential|on_demand_plan", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,20 @@ class Prepared:
 
     def shown(self) -> list[dict[str, Any]]:
         """The requests as `--dry-run` prints them, without what variables with the name of a secret hold."""
-        return [_hidden(_request(request)) for _, request in self.items]
+        return [hidden(_request(request)) for _, request in self.items]
 
     @contextmanager
     def ready(self, quota: bool) -> Generator[tuple[Sender, list[str]]]:
         """What sends the requests, and what could not be learnt of quotas: code is sent, allowances are held."""
+        from .. import feasible
+        from ..image_check import check
         from .code import sent
         from .sending import check_quotas
         from .so_far import size_of
         from .spending import held
 
+        check(self.pairs, self.voice)
+        feasible.check(self.pairs)
         unknown = check_quotas(self.pairs, self.voice) if quota else []
         sent(self.shipping, self.voice)
         if self.preferring:
@@ -85,8 +89,11 @@ def checked(documents: "Sequence[Document]", asked: Asked, voice: "Voice") -> "l
     """The job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
     from ..document import jobs_of
 
-    for document in documents if asked.pin_image else ():
-        _pin_image(document, voice)
+    for document in documents:
+        for note in document.notes:
+            voice.say(note)
+        if asked.pin_image:
+            _pin_image(document, voice)
     jobs = jobs_of(documents)
     return _smoke_runs(documents, jobs, asked, voice) if asked.smoke or asked.smoke_timeout is not None else jobs
 
@@ -94,13 +101,19 @@ def checked(documents: "Sequence[Document]", asked: Asked, voice: "Voice") -> "l
 def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> Prepared:
     """The jobs' requests. Raises BadInputs for what their targets cannot run."""
     from .. import keys
+    from ..current import said
     from .code import packed
     from .finding import targets
 
     caller = asked.key if asked.key is not None else DRY_RUN_KEY if asked.dry_run else keys.drawn()
     known = targets(voice)
     shipping = packed(asked.code, asked.code_all, voice)
-    pairs = _rendered(list(zip(documents, jobs, strict=True)), asked, caller, known, shipping, voice)
+    written = list(zip(documents, jobs, strict=True))
+    pairs = _rendered(written, asked, caller, known, shipping, voice)
+    if not asked.dry_run:
+        names = dict.fromkeys([*(request.target for _, (_, request) in pairs), asked.then_to or ""])
+        if (newer := said(known, names, voice)) is not known:
+            known, pairs = newer, _rendered(written, asked, caller, newer, shipping, voice)
     return Prepared(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), voice)
 
 
@@ -191,7 +204,7 @@ def _placed(
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
     from ..errors import BadInput
-    from ..sweep_tasks import apart
+    from ..sweep_tasks import apart, cap_warnings
     from .offers import chosen
 
     for document, job in jobs:
@@ -200,6 +213,8 @@ def _placed(
             parts = apart(job, target.kind)
         except BadInput as error:
             raise document.placed(error) from None
+        for warning in cap_warnings(job, target.kind) if len(parts) > 1 else ():
+            voice.warn(warning)
         for each in parts:
             yield document, each, name, target
 
@@ -213,18 +228,3 @@ def _request(request: "Request") -> dict[str, Any]:
         "warnings": list(request.warnings),
         "body": request.body,
     }
-
-
-def _hidden(value: Any, name: str = "") -> Any:
-    """The value without what variables with the name of a secret hold: others read terminals and CI logs."""
-    if isinstance(value, list):
-        return [_hidden(item, name) for item in cast(list[Any], value)]
-    if isinstance(value, dict):
-        inside = cast(dict[str, Any], value)
-        if inside.keys() == {"name", "value"} and _SECRET_NAME.search(str(inside["name"])):
-            return inside | {"value": "***"}
-        return {
-            key: "***" if name in ("env", "variables") and _SECRET_NAME.search(key) else _hidden(item, key)
-            for key, item in inside.items()
-        }
-    return value

@@ -10,6 +10,12 @@ import click
 from ..errors import BadInput, BadInputs, Interrupted, JobsError
 from .settings import Settings
 
+EXTRAS = {
+    **dict.fromkeys(("pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"), "pulumi"),
+    **dict.fromkeys(("google", "paramiko", "requests", "websocket"), "google"),
+}
+"""Packages that the distribution asks for in an extra alone, by what is imported of them."""
+
 
 def code_of(error: BaseException, settings: Settings) -> int:
     """Reports the error; its exit code."""
@@ -22,9 +28,18 @@ def code_of(error: BaseException, settings: Settings) -> int:
         return 1
     for message in known.messages if isinstance(known, BadInputs) else [known.message]:
         _line("error", message)
-    if known.hint:
-        _line("hint", known.hint)
+    if hint := _region(known) or known.hint:
+        _line("hint", hint)
     return known.exit_code
+
+
+def _region(error: JobsError) -> str | None:
+    """What is known of a region that a call failed in."""
+    if isinstance(error, BadInput):
+        return None
+    from ..misspelt import region
+
+    return region(error.message)
 
 
 def warn(message: str, settings: Settings) -> None:
@@ -58,6 +73,9 @@ def _known(error: BaseException) -> JobsError | None:
         return _usage(error)
     if isinstance(error, click.ClickException):
         return BadInput(error.format_message())
+    if isinstance(error, ModuleNotFoundError) and (package := (error.name or "").partition(".")[0]) in EXTRAS:
+        hint = f"install accel-infra with its extra: accel-infra[{EXTRAS[package]}]"
+        return BadInput(f"{package} is not installed here", hint)
     if type(error).__name__ in ("DamagedData", "NoCatalogue"):
         return _damaged(error)
     return None

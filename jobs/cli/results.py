@@ -44,7 +44,7 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
     from .finding import reference
     from .progress import Progress
 
-    found, metric = ranking([reference(text) for text in jobs], by, best, settings, Progress)
+    found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
     _shown(found, metric, settings)
 
 

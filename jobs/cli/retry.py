@@ -32,7 +32,7 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
     from .sending import submitted
 
     caller = key if key is not None else keys.drawn()
-    with again(reference(job), to, caller, every, settings) as (backend, request, sender):
+    with again(reference(job, settings), to, caller, every, settings) as (backend, request, sender):
         submitted(backend, request, caller, settings, sender=sender)
 
 

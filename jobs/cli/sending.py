@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .output import age
 from .quota import check
 from .report import say
 from .settings import Settings, program
@@ -39,11 +40,23 @@ def submitted(
     else:
         click.echo(str(ref))
     if settings.output in ("table", "wide"):
-        say(f"submitted {request.name} to {request.target}; `{program()} logs -f {ref}` follows it")
+        done = _before(backend, ref) if ref.there else "submitted"
+        say(f"{done} {request.name} to {request.target}; `{program()} logs -f {ref}` follows it")
     # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
     for line in unknown:
         say(line)
     return ref
+
+
+def _before(backend: "Backend", ref: "JobRef") -> str:
+    """That it was submitted before, and when where its platform tells."""
+    from ..errors import JobsError
+
+    try:
+        status = backend.status(ref)
+    except JobsError:
+        return "already submitted"
+    return f"already submitted {age(status.created)} ago, {status.phase} now:"
 
 
 def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
@@ -97,7 +110,9 @@ def send_all(
     for line in unknown:
         say(line)
     if settings.output in ("table", "wide"):
-        say(f"submitted {len(items):,} jobs")
+        before = sum(ref.there for ref in sent.refs.values())
+        new = f"{len(items) - before:,} of " if before else ""
+        say(f"submitted {new}{len(items):,} jobs{'; the others were submitted already' if before else ''}")
     return [sent.refs[number] for number in range(len(items))]
 
 

@@ -57,6 +57,7 @@ def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known
     entries = {str(entry["ref"]): entry for entry in history.recent()}
     found: Targets | str | None = None
     answers: dict[JobRef, Known] = {}
+    prices: dict[str, Known] = {}
     for ref in refs:
         entry = entries.get(str(ref))
         target = str(entry["target"]) if entry else None
@@ -70,8 +71,10 @@ def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known
                     found = targets(settings)
                 except JobsError as error:
                     found = error.message
-            price = Known(None, why=found) if isinstance(found, str) else _priced(entry, found)
-            answers[ref] = replace(price, target=target)
+            size = f"{target} {entry['size']}"
+            if size not in prices:
+                prices[size] = Known(None, why=found) if isinstance(found, str) else _priced(entry, found)
+            answers[ref] = replace(prices[size], target=target)
     return answers
 
 

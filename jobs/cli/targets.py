@@ -12,26 +12,63 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.option("--refresh", is_flag=True, help="Read a published source again, however young the copy is.")
+@click.option("--refresh", is_flag=True, help="Read what is published again, however young the copy.")
+@click.option("--confirm", metavar="TARGET", help="Let your credentials go to the API server that TARGET names.")
+@click.option("--fingerprint", metavar="TEXT", help="What --confirm shows; without a terminal it has to be named.")
 @click.pass_obj
-def targets(settings: Settings, refresh: bool) -> None:
-    """List where jobs can run."""
+def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint: str | None) -> None:
+    """List where jobs can run. -o wide also asks each platform that can tell how many GPUs are free.
+
+    Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
+    and certificate that a target has, once somebody has seen that they are right.
+    """
     from . import finding
     from .output import show, span
     from .report import say
 
     found = finding.targets(settings, refresh=refresh)
+    if refresh:
+        from ..current import said
+
+        found = said(found, found.entries, settings)
+    if confirm is not None:
+        from . import confirming
+
+        confirming.confirm(found, confirm, fingerprint)
+        return
     rows = [_row(entry) for entry in found.entries.values()]
+    if settings.output == "wide":
+        for row, entry in zip(rows, found.entries.values(), strict=True):
+            row["free_gpus"] = _free(entry)
     show(
         rows,
         settings.output,
         ("name", "kind", "where", "note"),
-        ("name", "kind", "where", "capacity", "note"),
+        ("name", "kind", "where", "capacity", "free_gpus", "note"),
         "name",
     )
     if settings.output in ("table", "wide"):
         age = "" if found.age_s is None else f", read {span(found.age_s)} ago"
         say(f"targets come from {found.source}{age}")
+
+
+def _free(entry: "Entry") -> str:
+    """Free GPUs by pool or environment; "-" where the platform does not tell, and for a target without GPUs."""
+    from ..errors import JobsError
+    from ..free import FreeGpus
+    from ..registry import of_target
+    from .report import say
+
+    if entry.target is None:
+        return "-"
+    backend = of_target(entry.name, entry.target)
+    if not isinstance(backend, FreeGpus):
+        return "-"
+    try:
+        return "; ".join(map(str, backend.free())) or "-"
+    except JobsError as error:
+        say(f"{entry.name}: free GPUs are not known: {error.message}")
+        return "unknown"
 
 
 def _row(entry: "Entry") -> dict[str, Any]:

@@ -16,7 +16,8 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     those with `spot: prefer` to on demand when their deadline nears.
 
     `wait`, `submit --wait` and `logs -f` do the same while they run. A service of yours that runs `tend --to TARGET
-    --every 30s` does it for everybody.
+    --every 30s` does it for everybody, and so does a stack with `gcp.vms.reconcile`; both move on the TPUs that the
+    stack declares in `queued_tpus` too.
     """
     import time
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from accel.contract.google_vms import VmGround
+
 from ..backend import Backend, JobRef, Listing, Phase, Status, Tended
-from ..errors import BadInput, CloudSilent, JobsError, NotFound
+from ..errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
+from ..listing import listed
 from ..registry import of_target
 from ..sweep_tasks import MOVED_MAX
 from . import finding
@@ -26,7 +29,7 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers:
     Raises BadInput for a job of a kind that needs nobody.
     """
     statuses: list[Status] = []
-    for ref, backend in _of_target(settings, to) if to else [finding.job(text) for text in jobs]:
+    for ref, backend in _of_target(settings, to) if to else [finding.job(text, settings) for text in jobs]:
         try:
             status = backend.tend(ref, say) if isinstance(backend, Tended) else followers.look(ref, backend)
             if status is None and not to:
@@ -35,7 +38,7 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers:
             statuses += [status] if status else []
         except JobsError as error:
             # One that cannot go on must not keep the others of a target from doing so in time.
-            others = to is not None and not isinstance(backend, Tended)
+            others = to is not None and (not isinstance(backend, Tended) or isinstance(error, NotPromised))
             if not (others or isinstance(error, CloudSilent | NotFound)):
                 raise
             warn(f"{ref}: {error.message}", settings)
@@ -49,8 +52,14 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
     followed = not isinstance(backend, Tended)
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
+    if isinstance(found, VmGround):
+        from ..backends.vms.queues import Queues  # what others need not load
+        from ..google_api import Google
+
+        for failure in Queues(Google(), found.bucket).reconcile(say)[1]:
+            warn(failure, settings)
     since = datetime.now(UTC) - RECENT
-    for status in list(backend.list(limit=LIMIT, ended=followed)):
+    for status in listed(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):
         # One that failed a moment ago may have been moved by somebody who died before it went on.
         if not status.phase.ended or (status.phase is Phase.FAILED and status.stopped and status.stopped > since):
             yield status.ref, backend

@@ -43,6 +43,7 @@ def run(
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
     from .. import keys
+    from ..deadline.follow import tries
     from ..errors import Interrupted, WaitedTooLong
     from .logs import stream
     from .sending import submitted, to_the_end
@@ -60,7 +61,7 @@ def run(
     if status.taken is None:
         end([status])
         return
-    say(f"{ref}: {described(status)}: {status.taken} ({status.lost} of {status.attempts} attempts were lost)")
+    say(f"{ref}: {described(status)}: {status.taken}{tries(status)}")
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
     for warning in request.warnings:
         warn(warning, settings)

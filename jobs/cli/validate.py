@@ -42,6 +42,8 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     for file in files:
         try:
             documents = read_all(file)
+            for note in (note for document in documents for note in document.notes):
+                say(note)
             found = jobs_of(documents)
             for document, job in zip(documents, found, strict=True):
                 try:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from .complete import completed
 from .settings import COMMON, options
 
 
@@ -14,5 +15,5 @@ class Verb(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [*self.params, *options(self.COMMON)]
+        self.params = [*map(completed, self.params), *options(self.COMMON)]
         self.context_settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

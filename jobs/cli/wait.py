@@ -11,12 +11,15 @@ from .verb import Verb
 @click.option("--timeout", type=Duration(), help="Stop waiting (exit 124); the jobs go on.")
 @click.pass_obj
 def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None:
-    """Wait until every JOB has ended; exit 125 if one failed."""
+    """Wait until every JOB has ended; exit 125 if one failed.
+
+    Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
+    """
     from .finding import job
     from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
     from .waiting import end, wait_for
 
-    statuses = wait_for([job(text) for text in dict.fromkeys(jobs)], timeout)
+    statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)
     if settings.output != "table":
         show([status_row(status) for status in statuses], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
     end(statuses)

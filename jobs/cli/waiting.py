@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator
 
 from ..backend import Backend, JobRef, Many, Phase, Status, Tended
 from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
+from ..watch.state import Watched
+from ..watch.words import lasting
+from .beat import QUIET_S, Beat, SoFar
 from .pending import Pending
 from .report import say
 from .settings import program
@@ -15,6 +18,7 @@ GROWTH = 1.5
 LONGEST_S = {"local": 1.0}
 LONGEST_ELSEWHERE_S = 10.0
 NAMED = 10
+STILL, UNSEEN = "still waiting after", "has not been seen yet"
 AT_ONCE = 100
 CALLS_APART_S = 0.5
 """Many jobs are looked at by the hundred, and a round takes its time: two calls a second."""
@@ -26,23 +30,26 @@ def wait_for(
     *,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
+    quiet_s: float = QUIET_S,
 ) -> list[Status]:
-    """Until every job has ended; changes of state are said.
+    """Until every job has ended; changes of state are said, and after `quiet_s` without any how far it is.
 
     Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or
     CloudRefused.
     """
-    waiting = Waiting(jobs, timeout_s, say, clock)
+    beat = Beat(quiet_s)
+    waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
     try:
-        while (pause_s := waiting.look()) is not None:
-            sleep(pause_s)
+        with beat.of(lambda: waiting.so_far):
+            while (pause_s := waiting.look()) is not None:
+                sleep(pause_s)
         return waiting.statuses
     except KeyboardInterrupt:
         raise interrupted(waiting.left) from None
 
 
 class Waiting:
-    """A wait for jobs, look by look. Changes of state are told to `tell`."""
+    """A wait for jobs, look by look. Changes of state are told to `tell`, with `counts` also of an array's tasks."""
 
     def __init__(
         self,
@@ -50,6 +57,8 @@ class Waiting:
         timeout_s: float | None,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        counts: bool = True,
     ) -> None:
         self.left = list(jobs)
         """Those that have not ended, as far as it is known."""
@@ -60,11 +69,28 @@ class Waiting:
         self._give_up = None if timeout_s is None else clock() + timeout_s
         self._pause_s = FIRST_S
         self._pending = Pending(tell, clock)
+        self._counts, self._began = counts, clock()
+        self._seen: dict[JobRef, float] = {}
+        """When each was seen last."""
 
     @property
     def statuses(self) -> list[Status]:
         """The last of each job, once all have ended."""
         return [self._last[ref] for ref in self._refs]
+
+    @property
+    def so_far(self) -> SoFar:
+        """How far it is, while it lasts; may be asked by another thread."""
+        now, last = self._clock(), dict(self._last)
+        waited = lasting(now - self._began)
+        if len(self._refs) > 1:
+            ended = sum(status.phase.ended for status in last.values())
+            phases = [status.phase for status in last.values()]
+            live = [f"{count} {phase}" for phase in Phase if not phase.ended and (count := phases.count(phase))]
+            text = ", ".join([f"{ended} of {len(self._refs)} jobs have ended", *live])
+            return SoFar(f"{text}; {STILL} {waited}", f"{text}  {waited}", ended / len(self._refs))
+        (ref,) = self._refs
+        return so_far(ref, last.get(ref), now - self._began, now - self._seen.get(ref, now))
 
     def look(self) -> float | None:
         """Looks at each job once. How long until the next look; None when all have ended.
@@ -73,10 +99,11 @@ class Waiting:
         """
         for ref, backend, status in look_at(self.left, self._unseen, self._tell):
             before = self._last.get(ref)
-            if before is None or (before.phase, before.native) != (status.phase, status.native):
-                self._pause_s = FIRST_S
-                self._tell(f"{ref}: {described(status)}")
-            self._last[ref] = status
+            moved = before is None or (before.phase, before.native) != (status.phase, status.native)
+            if moved or (self._counts and before and before.tasks != status.tasks):
+                self._pause_s = FIRST_S if moved else self._pause_s
+                self._tell(f"{ref}: {described(status)}{in_words(status) if self._counts else ''}")
+            self._last[ref], self._seen[ref] = status, self._clock()
             self._pending.look(ref, backend, status)
             if status.phase.ended:
                 self.left.remove((ref, backend))
@@ -122,6 +149,27 @@ def described(status: Status) -> str:
     if status.phase is Phase.FAILED and status.exit_code is not None and "exit code" not in (status.reason or ""):
         parts.append(f"exit code {status.exit_code}")
     return ", ".join(parts)
+
+
+def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) -> SoFar:
+    """How far one job is that was waited for for so long, and was seen so long ago."""
+    waited = lasting(waited_s)
+    if status is None:
+        return SoFar(f"{ref}: {UNSEEN}; {STILL} {waited}", f"{UNSEEN}  {waited}")
+    blind = f", last seen {lasting(ago_s)} ago" if ago_s > 2 * LONGEST_ELSEWHERE_S else ""
+    job = Watched(ref, status=status)
+    tasks = f"{job.ended} of {job.size} tasks  " if job.size else ""
+    return SoFar(
+        f"{ref}: {described(status)}{in_words(status)}{blind}; {STILL} {waited}",
+        f"{tasks}{described(status)}{blind}  {waited}",
+        job.ended / job.size if job.size else None,
+    )
+
+
+def in_words(status: Status) -> str:
+    """The tasks of an array that goes on, by state; to be put behind its own."""
+    counts = ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())
+    return f", tasks: {counts}" if counts and not status.phase.ended else ""
 
 
 def seen(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:

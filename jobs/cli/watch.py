@@ -1,11 +1,11 @@
 """`jobs watch`."""
 
 import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import click
 
+from .choosing import SCANNED, Choice, choosing
 from .settings import Duration, Settings, program
 from .verb import Verb
 
@@ -19,13 +19,19 @@ LISTED_MAX = 10_000
 
 @click.command(cls=Verb)
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
-@click.option("--target", "--to", "to", metavar="TARGET", help="The jobs of this target that wait or run.")
-@click.option("--name", "glob", metavar="GLOB", help="Those whose names match: 'train-*'.")
+@choosing
 @click.option("--logs/--no-logs", default=True, help="Read logs for progress and metrics, or only look at states.")
 @click.option("--timeout", type=Duration(), help="Stop watching (exit 124); the jobs go on.")
 @click.pass_obj
 def watch(
-    settings: Settings, jobs: tuple[str, ...], to: str | None, glob: str | None, logs: bool, timeout: int | None
+    settings: Settings,
+    jobs: tuple[str, ...],
+    to: str | None,
+    name: str | None,
+    states: tuple[str, ...],
+    owner: str | None,
+    logs: bool,
+    timeout: int | None,
 ) -> None:
     """Watch JOBs until all have ended, or without any those that wait or run; exit 125 if one failed.
 
@@ -40,12 +46,13 @@ def watch(
     from .waiting import end
     from .watching import Watching
 
-    if jobs and (to or glob):
+    choice = Choice(to, name, states, owner)
+    if jobs and (to or choice.narrow):
         from ..errors import BadInput
 
-        raise BadInput("watch: either JOBs, or --target and --name, which choose them")
-    more = None if jobs else _lister(settings, to, glob)
-    found = more() if more else [job(text) for text in dict.fromkeys(jobs)]
+        raise BadInput("watch: either JOBs, or --target, --name, --state and --owner, which choose them")
+    more = None if jobs else _lister(settings, choice)
+    found = more() if more else [job(text, settings) for text in dict.fromkeys(jobs)]
     if not found:
         say(f"no job that is meant is waiting or running; `{program()} ls -a` shows ended ones too")
         return
@@ -67,19 +74,22 @@ def watch(
     end(statuses)
 
 
-def _lister(settings: Settings, to: str | None, glob: str | None) -> "Callable[[], Jobs]":
-    """What gives the jobs that have not ended, of one target or all, whose names match. A target that cannot be asked
-    is told of once."""
+def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
+    """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
     from ..backend import Listing
     from ..errors import JobsError
+    from ..listing import listed as asked
+    from ..listing import once
     from ..registry import of_target
     from .finding import targets
+    from .listing import MISSING, names_of
     from .report import warn
 
     known = targets(settings)
-    names = [to] if to else [entry.name for entry in known.entries.values() if entry.target]
+    names = names_of(known, choice.to)
+    most = SCANNED if choice.owner else LISTED_MAX
     backends = {name: of_target(*known.choose(name)) for name in names}
-    told: set[str] = set()
+    tell = once(lambda message: warn(message, settings))
 
     def listed() -> "Jobs":
         found: Jobs = []
@@ -87,15 +97,13 @@ def _lister(settings: Settings, to: str | None, glob: str | None) -> "Callable[[
             if not isinstance(backend, Listing):
                 continue
             try:
-                statuses = list(backend.list(limit=LISTED_MAX, ended=False))
+                statuses = list(asked(backend, tell, limit=most, ended=False))
             except JobsError as error:
                 if len(names) == 1:
                     raise
-                if name not in told:
-                    warn(f"target {name}: its jobs are missing here: {error.message}", settings)
-                told.add(name)
+                tell(f"target {name}: {MISSING}: {error.message}")
                 continue
-            found += [(each.ref, backend) for each in statuses if glob is None or fnmatchcase(each.name, glob)]
+            found += [(each.ref, backend) for each in statuses if choice.keeps(each)]
         return found
 
     return listed

@@ -159,7 +159,8 @@ class Watching:
                 new = [(ref, backend) for ref, backend in self.more() if ref not in known]
                 known |= {ref for ref, _ in new}
                 waiting += new
-                self._events.put(lambda board, new=new: self._price(board.job(ref).ref for ref, _ in new))
+                if new:
+                    self._events.put(lambda board, new=new: self._price(board.job(ref).ref for ref, _ in new))
             if not waiting:
                 return
             self._over.wait(apart_s(waiting, pause))
@@ -168,8 +169,8 @@ class Watching:
     def _saw(self, ref: JobRef, backend: Backend, status: Status, tried: dict[JobRef, int]) -> None:
         now = time.time()
         self._events.put(lambda board: board.job(ref).saw(status, now))
-        if status.attempts > 1 and not status.tasks and isinstance(backend, Attempts):
-            mark = 2 * status.attempts + status.phase.ended
+        if (status.attempts or 0) > 1 and not status.tasks and isinstance(backend, Attempts):
+            mark = 2 * (status.attempts or 0) + status.phase.ended
             if tried.get(ref) != mark:
                 tried[ref] = mark
                 try:

@@ -1,17 +1,19 @@
 """A job whose code is sent with it."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from accel.contract.targets import AnyTarget
 from accel.rules import google_batch_runnables
+from accel.rules.containers import LOCAL
 
 from ..blocks_google import Pool, Vertex
 from ..errors import BadInput, BadInputs
 from ..folders import state
 from ..job import Job
-from . import refused, tree
+from . import tree
 from .archive import Archive, pack
 from .inside import program
 from .store import Store, of_target
@@ -19,6 +21,11 @@ from .store import Store, of_target
 POOLS = ("workers", "parameter_servers", "evaluators")
 """Machines of Vertex AI beside the first that run the user's code; reduction servers run an image of Google's.
 Source: https://docs.cloud.google.com/vertex-ai/docs/training/distributed-training"""
+
+PYTHON = ["python3", "-c"]
+_HEAD = 7
+"""Words before a command whose code is fetched: PYTHON, the program, the source, the digest, the size, the folder."""
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass
@@ -32,8 +39,8 @@ class Shipping:
     @classmethod
     def of(cls, folder: Path, *, everything: bool = False) -> "Shipping":
         """Packs a folder. Raises BadInput, and BadInputs for files that are refused."""
-        found = tree.read(folder, everything=everything)
-        return cls(pack(found), tuple(refused.warnings(found)))
+        archive = pack(tree.read(folder, everything=everything))
+        return cls(archive, archive.warnings)
 
     def caller(self, text: str) -> str:
         """The caller's text of the key: with other code it is another job."""
@@ -46,7 +53,7 @@ class Shipping:
         """
         store = self.stores.setdefault(name, of_target(name, target))
         folder = str(state() / "local" / job_id / "code") if target.kind == "local" else "-"
-        head = ["python3", "-c", program(store.scheme), store.source(self.archive)]
+        head = [*PYTHON, program(store.scheme), store.source(self.archive)]
         head += [self.archive.digest, str(self.archive.size), folder]
         split = target.kind in ("google-batch", "vertex")
 
@@ -54,6 +61,8 @@ class Shipping:
             return [*head, *(google_batch_runnables.split(words) if split else words)]
 
         faults = _faults(job, target.kind)
+        if target.kind == "local" and job.image and not job.image.startswith(LOCAL):
+            faults.append("--code: a container on this machine does not see the folder of the code; mount it (mounts)")
         if faults:
             raise BadInputs(faults)
         if target.kind == "vertex" and job.vertex:
@@ -72,9 +81,16 @@ class Shipping:
         """Puts the archive where it was promised; what was done, a line each."""
         return [
             f"code {self.archive.digest[:12]}: {'sent to' if store.put(self.archive) else 'is already at'} "
-            f"{store.source(self.archive)}"
+            f"{store.address(self.archive)}"
             for store in self.stores.values()
         ]
+
+
+def unwrapped(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The digest of the code that a command fetches first, and the command itself."""
+    if len(words) < _HEAD or not _DIGEST.fullmatch(words[_HEAD - 3]) or [*words[:2]] != PYTHON:
+        return None, list(words)
+    return words[_HEAD - 3], list(words[_HEAD:])
 
 
 def _faults(job: Job, kind: str) -> list[str]:

@@ -34,7 +34,11 @@ class Store(Protocol):
         ...
 
     def source(self, archive: Archive) -> str:
-        """Where the job finds it: `<scheme>://...`."""
+        """Where the program in the job finds it: `<scheme>://...`, of S3 with its region."""
+        ...
+
+    def address(self, archive: Archive) -> str:
+        """The same as people and their tools write it."""
         ...
 
     def put(self, archive: Archive) -> bool:
@@ -54,6 +58,8 @@ class Folder:
 
     def source(self, archive: Archive) -> str:
         return f"file://{self._path(archive)}"
+
+    address = source
 
     def put(self, archive: Archive) -> bool:
         path = self._path(archive)
@@ -83,6 +89,9 @@ class S3:
     def source(self, archive: Archive) -> str:
         return f"s3://{self.region}/{self.bucket}/{archive.name}"
 
+    def address(self, archive: Archive) -> str:
+        return f"s3://{self.bucket}/{archive.name}"
+
     def put(self, archive: Archive) -> bool:
         from botocore.exceptions import ClientError
 
@@ -90,7 +99,7 @@ class S3:
         from ..backends.aws_batch.errors import asking
 
         where: dict[str, Any] = {"Bucket": self.bucket, "Key": archive.name}
-        doing = f"s3://{self.bucket}/{archive.name}"
+        doing = self.address(archive)
         with asking(doing):
             s3 = client("s3", self.region, connect_s=5, read_s=60, attempts=4)
             try:
@@ -123,6 +132,8 @@ class CloudStorage:
 
     def source(self, archive: Archive) -> str:
         return f"gs://{self.bucket}/{archive.name}"
+
+    address = source
 
     def put(self, archive: Archive) -> bool:
         from ..google_api import Conflict, Google, object_path

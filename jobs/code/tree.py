@@ -38,6 +38,8 @@ class Tree:
     folder: Path
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
+    everything: bool = False
+    """Whatever Git ignores."""
 
 
 def read(folder: Path, *, everything: bool = False) -> Tree:
@@ -58,7 +60,7 @@ def read(folder: Path, *, everything: bool = False) -> Tree:
             entries[name] = seen
         elif seen:
             left_out.append(seen)
-    return Tree(folder, tuple(entries[name] for name in sorted(entries)), tuple(left_out))
+    return Tree(folder, tuple(entries[name] for name in sorted(entries)), tuple(left_out), everything)
 
 
 def _entry(folder: Path, name: str, tracked: bool) -> Entry | str | None:

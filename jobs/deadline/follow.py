@@ -100,7 +100,7 @@ class Follower:
             self._left.work_s if self._left else self.plan.work_s,
             self.plan.changeover_s,
             every_s=max(self.every_s or look_s(self.plan.changeover_s), self._apart_s),
-            lost_left=self.plan.lost_left(status.lost, self.ref.kind),
+            lost_left=self.plan.lost_left(status.lost or 0, self.ref.kind),
         )
 
     def _read(self) -> bool:
@@ -141,7 +141,14 @@ class Follower:
 
     def _second(self, status: Status) -> tuple[JobRef, Backend]:
         lost = f", {status.lost_gpu_hours:g} GPU hours with them" if status.lost_gpu_hours else ""
-        self.say(f"{self.ref}: ended on Spot after {status.attempts} attempts, of which {status.lost} were lost{lost}")
+        self.say(f"{self.ref}: ended on Spot{tries(status)}{lost}")
         backend, request = second(self.plan, self.known, second_key(self.ref))
         self._gone_on = self.send(self.plan, backend, request), backend
         return self._gone_on
+
+
+def tries(status: Status) -> str:
+    """How often it was tried, to be put behind what is said of its end; nothing where its platform does not tell."""
+    if status.attempts is None or status.lost is None:
+        return ""
+    return f" ({status.lost} of {status.attempts} attempts were lost)"

@@ -7,9 +7,8 @@ make one job, since the second job's key comes from the first one's reference.
 
 import base64
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from accel.contract.variables import PLAN, RESERVED_PREFIXES
 from accel.rules.aws_retries import MAX_ATTEMPTS
@@ -114,10 +113,11 @@ def second_key(ref: "JobRef") -> str:
 def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
     """The plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
     from ..backend import Again
+    from ..sweep_tasks import variable
 
     if not isinstance(backend, Again):
         return None
-    written = _variable(backend.again(ref, _ANY_KEY).body)
+    written = variable(backend.again(ref, _ANY_KEY).body, PLAN)
     return None if written is None else _read(written, ref)
 
 
@@ -150,17 +150,3 @@ def _read(text: str, ref: "JobRef") -> Plan:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         said = f"{ref}: its plan cannot be read: {type(error).__name__}"
         raise BadInput(said, "a newer accel may have made it") from None
-
-
-def _variable(value: Any) -> str | None:
-    """The variable, wherever a platform's request has it: as a name with a value, or in a mapping."""
-    if isinstance(value, list):
-        return next((found for each in cast(list[Any], value) if (found := _variable(each)) is not None), None)
-    if not isinstance(value, Mapping):
-        return None
-    inside = cast(Mapping[str, Any], value)
-    if inside.get("name") == PLAN and isinstance(inside.get("value"), str):
-        return inside["value"]
-    if isinstance(inside.get(PLAN), str):
-        return inside[PLAN]
-    return _variable(list(inside.values()))

@@ -15,7 +15,7 @@ from accel.contract import buckets
 from ..errors import CloudRefused, NotFound
 from ..google_api import Conflict, Google, object_path
 
-BEGUN, MOVED = "deadline.json", "on-demand.json"
+BEGUN, MOVED = buckets.DEADLINE, buckets.ON_DEMAND
 
 
 class Record:

@@ -60,7 +60,7 @@ def chart(
     field.append(tag("svg", "".join(each for each in curves if "<polyline" in each), stretched))
     field += [each for each in curves if "<polyline" not in each]
     caption = tag("figcaption", tag("h3", text(title)) + tag("p", legend + more, {"class": "key"}))
-    return tag("figure", caption + frame(title, _side(up), "".join(field), across, "" if times else "step"))
+    return tag("figure", caption + frame(title, beside(up), "".join(field), across, "" if times else "step"))
 
 
 def frame(title: str, side: str, field: str, across: Axis, unit: str, height: int | None = None) -> str:
@@ -104,7 +104,8 @@ def _held(at: float) -> dict[str, object]:
     return {"text_anchor": "start" if at < 0.02 else "end" if at > 0.98 else "middle"}
 
 
-def _side(up: Axis) -> str:
+def beside(up: Axis) -> str:
+    """The labels of an upright axis."""
     return "".join(
         tag("text", text(words), {"x": "100%", "y": percent(1 - at), "dy": "0.35em", "text_anchor": "end"})
         for at, words in up.ticks()

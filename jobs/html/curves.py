@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from .axis import around
 from .chart import Series, Times, chart
-from .gather import Curve, Gathered, GpuKey, Key, Point
+from .gather import CHECKPOINT, EVENTS_MAX, Curve, Gathered, GpuKey, Key, Point
 from .text import NOT_KNOWN, clock, moment, table, tag, text
 
 
-def metrics(gathered: Gathered | None, between: Times | None, word: str) -> str:
-    """A chart for each metric; `word`: what the job has several of, `between`: the times of the timeline."""
+def metrics(gathered: Gathered | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
+    """A chart for each metric; `word`: what the job has several of, `between`: the times of the timeline. `first`:
+    tasks whose curves come before the others."""
     if gathered is None:
         return tag("p", f"{NOT_KNOWN.capitalize()}: the log could not be read.")
     if not gathered.metrics:
@@ -18,7 +19,7 @@ def metrics(gathered: Gathered | None, between: Times | None, word: str) -> str:
     charts = (
         chart(name, series, _times(between, series) if name in gathered.by_time else None)
         for name, curves in gathered.metrics.items()
-        for series in [_series(curves, word)]
+        for series in [_series(curves, word, first)]
     )
     return tag("div", "".join(charts), {"class": "charts"})
 
@@ -29,30 +30,49 @@ def gpus(gathered: Gathered | None, between: Times | None, word: str) -> str:
         return tag("p", f"{NOT_KNOWN.capitalize()}: the job's log tells nothing of GPUs.")
     use, memory = _of_gpus(gathered.use, word), _of_gpus(gathered.memory, word)
     charts = chart("use, %", use, _times(between, use), y=(0.0, 100.0))
+    if gathered.memory_use:
+        busy = _of_gpus(gathered.memory_use, word)
+        charts += chart("memory busy, %", busy, _times(between, busy), y=(0.0, 100.0))
     most = max((gib for each in memory for _, gib in each.points), default=0.0)
     return charts + chart("memory, GiB", memory, _times(between, memory), y=(0.0, around(0.0, most).high))
 
 
 def events(gathered: Gathered | None, word: str) -> str:
     """What happened, by the job's own words."""
-    if gathered is None or not gathered.events:
+    told = _happened(gathered) if gathered else []
+    if not told:
         return ""
-    moments = [datetime.fromtimestamp(min(at, 2e11), UTC) for at, _, _ in gathered.events]
-    several = len({attempt for _, (_, attempt), _ in gathered.events}) > 1
-    names = [_named(key, word, True, several) for _, key, _ in gathered.events]
+    moments = [datetime.fromtimestamp(min(at, 2e11), UTC) for at, _, _ in told]
+    several = len({attempt for _, (_, attempt), _ in told}) > 1
+    names = [_named(key, word, True, several) for _, key, _ in told]
     rows = [
         (clock(at, moments[0]), *([name] if any(names) else []), words)
-        for at, name, (_, _, words) in zip(moments, names, gathered.events, strict=True)
+        for at, name, (_, _, words) in zip(moments, names, told, strict=True)
     ]
     head = ("at", "of", "what") if any(names) else ("at", "what")
     return table(head, rows, numbers=("at",)) + tag("p", f"Since {text(moment(moments[0]))}.", {"class": "note"})
 
 
-def _series(curves: dict[Key, Curve], word: str) -> list[Series]:
+def _happened(gathered: Gathered) -> list[tuple[float, Key, str]]:
+    """The events, and of each attempt's checkpoints the last, in the order in which they were told."""
+    saved = [
+        (at, key, f"{CHECKPOINT}: {said}" if count == 1 else f"{count} checkpoints, the last: {said}")
+        for key, times in list(gathered.saved.items())[:EVENTS_MAX]
+        for count, (at, said) in [(len(times), times[-1])]
+    ]
+    return sorted([*gathered.events, *saved], key=lambda each: each[0]) if saved else gathered.events
+
+
+def _series(curves: dict[Key, Curve], word: str, first: Sequence[int]) -> list[Series]:
+    before = {place: rank for rank, place in enumerate(first)}
     places = len({place for place, _ in curves}) > 1
     attempts = len({attempt for _, attempt in curves}) > 1
-    order = sorted(curves, key=lambda key: (-1 if key[0] is None else key[0], key[1]))
+    order = sorted(curves, key=lambda key: (before.get(_place(key), len(before)), _place(key), key[1]))
     return [Series(_named(key, word, places, attempts), [curves[key].drawn]) for key in order]
+
+
+def _place(key: Key | GpuKey) -> int:
+    return -1 if key[0] is None else key[0]
 
 
 def _named(key: Key, word: str, places: bool, attempts: bool) -> str:
@@ -62,7 +82,7 @@ def _named(key: Key, word: str, places: bool, attempts: bool) -> str:
 
 def _of_gpus(curves: dict[GpuKey, Curve], word: str) -> list[Series]:
     """One a GPU, broken between attempts."""
-    order = sorted(curves, key=lambda key: (-1 if key[0] is None else key[0], *key[1:]))
+    order = sorted(curves, key=lambda key: (_place(key), *key[1:]))
     found: dict[str, list[list[Point]]] = {}
     for place, gpu, attempt in order:
         name = f"{'' if place is None else f'{word} {place}, '}GPU {gpu}"

@@ -13,6 +13,10 @@ POINTS_MAX = 600
 SERIES_MAX = 64
 METRICS_MAX = 24
 EVENTS_MAX = 100
+SAVED_MAX = 200
+"""Checkpoints of one attempt; of more the last one stays."""
+CHECKPOINT = "checkpoint"
+"""The event by which a program tells of one: jobs/runtime/checkpoints.py."""
 Point = tuple[float, float]
 K = TypeVar("K", bound=tuple[int | None, ...])
 
@@ -53,17 +57,21 @@ class Gathered:
     """Of one job."""
 
     lines: int = 0
-    told: int = 0
-    """Of the lines: how many tell how the job goes."""
     metrics: dict[str, dict[Key, Curve]] = field(default_factory=dict[str, dict[Key, Curve]])
     """By step, or where none is told by seconds since 1970."""
     by_time: set[str] = field(default_factory=set[str])
     """Metrics that came without a step."""
     use: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
     """% by seconds since 1970."""
+    memory_use: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
+    """Likewise, of the memory."""
     memory: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
     """Likewise, GiB."""
     events: list[tuple[float, Key, str]] = field(default_factory=list[tuple[float, Key, str]])
+    saved: dict[Key, list[tuple[float, str]]] = field(default_factory=dict[Key, list[tuple[float, str]]])
+    """Checkpoints: when, and what was said of each."""
+    last: dict[int | None, dict[str, float]] = field(default_factory=dict[int | None, dict[str, float]])
+    """Of each task or node the value of every metric that it told last."""
     troubles: dict[str, None] = field(default_factory=dict[str, None])
     """What was wrong with GPUs, each once."""
     left_out: int = 0
@@ -102,9 +110,10 @@ class Gathered:
         return key
 
     def _take(self, key: Key, told: Told) -> None:
-        self.told += 1
         if told.event is None and told.step is not None:
             self._begun.add(key)
+        if told.metrics:
+            self.last.setdefault(key[0], {}).update(told.metrics)
         for name, value in told.metrics.items():
             curves = self.metrics.get(name)
             if curves is None:
@@ -121,12 +130,20 @@ class Gathered:
             where = (key[0], gpu.index % GPUS_MAX, key[1])
             if gpu.use is not None and (curve := self._curve(self.use, where)):
                 curve.add(told.at, min(gpu.use, 100.0))
+            if gpu.memory_use is not None and (curve := self._curve(self.memory_use, where)):
+                curve.add(told.at, min(gpu.memory_use, 100.0))
             if gpu.memory_mib is not None and (curve := self._curve(self.memory, where)):
                 curve.add(told.at, gpu.memory_mib / 1024)
             for trouble in gpu_words((gpu,)):
                 if trouble.startswith(("throttled", "XID")) and len(self.troubles) < EVENTS_MAX:
                     self.troubles[f"GPU {gpu.index}{_of(key[0])}: {trouble}"] = None
-        if told.event:
+        if told.event == CHECKPOINT:
+            times = self.saved.setdefault(key, [])
+            if len(times) < SAVED_MAX:
+                times.append((told.at, told.said or ""))
+            else:
+                times[-1] = told.at, told.said or ""
+        elif told.event:
             if len(self.events) < EVENTS_MAX:
                 self.events.append((told.at, key, f"{told.event}: {told.said}" if told.said else told.event))
             else:

@@ -1,11 +1,14 @@
 """The page as a whole."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from ..backend import Attempt, Explanation, Phase, Status
+from ..runtime.sweep import written
+from ..sent import Sent
 from ..tasks import TaskStatus
 from ..watch.draw import dollars
 from ..watch.state import Rate, ran_s
@@ -13,6 +16,7 @@ from ..watch.words import lasting
 from .curves import events, gpus, metrics
 from .gather import Gathered
 from .style import STYLE
+from .sweep import Sweep, sweep
 from .text import NOT_KNOWN, bullets, facts, moment, span, table, tag, text
 from .timeline import timeline, times, tried
 
@@ -53,6 +57,10 @@ class Facts:
     why: Explanation | None = None
     warnings: tuple[str, ...] = ()
     """What could not be read."""
+    sent: Sent | None = None
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a job that is one task of a sweep."""
+    sweep: Sweep | None = None
 
 
 def page(found: Facts) -> str:
@@ -61,10 +69,11 @@ def page(found: Facts) -> str:
     word = "task" if status.tasks else "node"
     between = times(tried(status, found.attempts), found.made, gathered.times if gathered else None)
     sections = [
-        ("Timeline", timeline(status, found.attempts, found.made, between, word)),
+        ("Sweep", sweep(found.sweep)),
+        ("Timeline", timeline(status, found.attempts, found.made, between, word, _saved(gathered))),
         ("How it ended" if status.phase.ended else "How it goes", _why(found)),
         ("Tasks", _tasks(found)),
-        ("Metrics", metrics(gathered, between, word)),
+        ("Metrics", metrics(gathered, between, word, [row.place for row in found.sweep.ranked] if found.sweep else ())),
         ("GPUs", gpus(gathered, between, word)),
         ("Events", events(gathered, word)),
         ("Cost", _cost(found)),
@@ -106,7 +115,7 @@ def _took(found: Facts) -> str:
 
 def lost(found: Facts) -> int:
     """Attempts whose machine was taken away, as far as anybody tells."""
-    return max(found.status.lost, sum(each.lost for each in found.attempts or ()))
+    return max(found.status.lost or 0, sum(each.lost for each in found.attempts or ()))
 
 
 def _facts(found: Facts) -> str:
@@ -119,8 +128,25 @@ def _facts(found: Facts) -> str:
         ("ended", moment(status.stopped) if status.phase.ended else "not yet"),
         ("GPU hours lost", status.lost_gpu_hours),
         ("tasks", ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())),
+        ("parameters", " ".join(f"{name}={value}" for name, value in found.params.items())),
+        *_sent(found.sent),
     ]
     return facts([(name, value) for name, value in rows if value not in (None, "")])
+
+
+def _sent(sent: Sent | None) -> list[tuple[str, object]]:
+    if sent is None:
+        return []
+    code = sent.code and f"sent with it, {sent.code[:12]}"
+    return [("image", sent.image), ("command", shlex.join(sent.command)), ("code", code)]
+
+
+def _saved(gathered: Gathered | None) -> dict[int | None, list[float]]:
+    """When each task or node kept checkpoints, whatever its attempt."""
+    found: dict[int | None, list[float]] = {}
+    for (place, _), told in gathered.saved.items() if gathered else ():
+        found.setdefault(place, []).extend(at for at, _ in told)
+    return found
 
 
 def _count(found: Facts) -> object:
@@ -139,19 +165,23 @@ def _why(found: Facts) -> str:
 
 
 def _tasks(found: Facts) -> str:
-    tasks = found.tasks
-    if not tasks:
+    """Tasks that came to the same are one row."""
+    folded: dict[tuple[Phase, str, int, int | None, str], list[int]] = {}
+    for task in found.tasks or ():
+        same = task.phase, task.native, task.attempts, task.exit_code, task.reason or ""
+        folded.setdefault(same, []).append(task.index)
+    if not folded:
         return ""
     order = {Phase.FAILED: 0, Phase.RUNNING: 1}
-    shown = sorted(tasks, key=lambda task: (order.get(task.phase, 2), task.index))[:TASKS_SHOWN]
+    groups = sorted(folded.items(), key=lambda each: (order.get(each[0][0], 2), each[1]))
     rows = [
-        (task.index, task.phase, task.native, task.attempts or "", _code(task.exit_code), task.reason or "")
-        for task in shown
+        (written(sorted(tasks)), f"{len(tasks):,}", phase, native, attempts or "", _code(code), reason)
+        for (phase, native, attempts, code, reason), tasks in groups[:TASKS_SHOWN]
     ]
-    left = len(tasks) - len(shown)
+    left = sum(len(tasks) for _, tasks in groups[TASKS_SHOWN:])
     more = tag("p", f"{left:,} more tasks are not listed; those that failed come first.") if left else ""
-    head = ("task", "phase", "state", "attempts", "exit code", "reason")
-    return table(head, rows, numbers=("task", "attempts", "exit code")) + more
+    head = ("tasks", "count", "phase", "state", "attempts", "exit code", "reason")
+    return table(head, rows, numbers=("count", "attempts", "exit code")) + more
 
 
 def _code(code: int | None) -> str:
@@ -201,7 +231,7 @@ def warnings(found: Facts) -> list[str]:
     status, gathered = found.status, found.gathered
     told = [*found.warnings]
     if taken := lost(found):
-        tries = max(status.attempts, taken, len(found.attempts or ()))
+        tries = max(status.attempts or 0, taken, len(found.attempts or ()))
         told.append(f"{taken} of {tries} attempts were lost: the platform took the machine away.")
     told += gathered.troubles if gathered else ()
     if gathered and gathered.left_out:

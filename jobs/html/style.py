@@ -53,10 +53,10 @@ dl.tiles { grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75r
 .tiles dt { font-size: .8rem; } .tiles dd { font-size: 1.25rem; font-weight: 600; }
 .tiles small { font-size: .8rem; font-weight: 400; color: var(--lost); margin-left: .6em; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; white-space: nowrap; padding: .35rem 1.1rem .35rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-th { color: var(--soft); font-weight: 600; } th.n, td.n { text-align: right; }
+th { color: var(--soft); font-weight: 600; } th.n, td.n { text-align: right; width: 1%; }
 th.long, td.long { padding-right: 0; } td.long { white-space: normal; min-width: 14rem; }
 figure { margin: 0 0 1.25rem; } figcaption { margin-bottom: .4rem; }
 figcaption p { margin: 0; color: var(--soft); font-size: .85rem; }
@@ -66,6 +66,7 @@ figcaption, .key { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; align-item
 .key i { width: .75em; height: .75em; border-radius: 2px; }
 .note, footer { color: var(--soft); font-size: .85rem; } footer { margin-top: 2.5rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem 2rem; }
+.charts > figure:last-child:nth-child(odd) { grid-column: 1 / -1; }
 .charts figure, section > :last-child { margin-bottom: 0; }
 .plot { display: grid; grid-template-columns: 7.5rem minmax(0, 1fr); gap: 0 .6rem; }
 .charts .plot { grid-template-columns: 3rem minmax(0, 1fr); }
@@ -76,6 +77,7 @@ svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-num
 line { stroke: var(--line); shape-rendering: crispEdges; } line.tick { stroke: var(--faint); }
 line.lost { stroke: var(--lost); stroke-dasharray: 4 3; }
 .curve { fill: none; stroke-width: 1.75; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
+.saved { stroke: var(--ink); stroke-width: 1.5; } i.saved { background: var(--ink); width: 2px; height: 1em; }
 svg text.on { fill: var(--on); font-weight: 600; } svg text.on.wait { fill: var(--ink); }
 """
     + "".join(

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape as _escape
 
+from accel.redaction import redacted
+
 from ..watch.words import lasting, plain
 
 NOT_KNOWN = "not known"
@@ -14,8 +16,8 @@ _CODE = re.compile("`([^`]+)`")
 
 
 def text(value: object) -> str:
-    """Escaped, in one line, as long as anybody reads."""
-    shown = plain(str(value))
+    """Escaped, in one line, as long as anybody reads, and without what is nobody else's."""
+    shown = redacted(plain(str(value)))
     return _escape(shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…")
 
 

@@ -1,7 +1,8 @@
 """When a job waited, started, ran and was taken away: a bar for each attempt, and a table of the same."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from ..backend import Attempt, Status
 from ..watch.words import lasting
@@ -19,14 +20,14 @@ LABELLED = 0.16
 COLUMNS = ("attempt", "asked for", "machine found", "started", "ended", "waited", "ran", "exit code", "how it ended")
 _NUMBERS = COLUMNS[1:-1]
 _KEY = {"wait": "waiting", "start": "starting, pulling", "run": "running", "good": "succeeded", "bad": "failed",
-        "over": "ended, it is not known how", "lost": "machine taken away"}  # fmt: skip
+        "over": "ended, it is not known how", "lost": "machine taken away", "saved": "checkpoint"}  # fmt: skip
 
 
 def tried(status: Status, attempts: Sequence[Attempt] | None) -> Sequence[Attempt]:
     """Those that are known; where none are, what the status has of the last one."""
     return attempts or [
         Attempt(
-            max(status.attempts, 1),
+            max(status.attempts or 0, 1),
             None,
             status.created,
             None,
@@ -57,12 +58,17 @@ def times(attempts: Sequence[Attempt], until: datetime, told: tuple[float, float
 
 
 def timeline(
-    status: Status, attempts: Sequence[Attempt] | None, until: datetime, between: Times | None, word: str
+    status: Status,
+    attempts: Sequence[Attempt] | None,
+    until: datetime,
+    between: Times | None,
+    word: str,
+    saved: Mapping[int | None, Sequence[float]] = MappingProxyType({}),
 ) -> str:
-    """The section's inside. `word`: what the job has several of."""
+    """The section's inside. `word`: what the job has several of; `saved`: when each of them kept a checkpoint."""
     note = "Attempts before the last are not known: this platform does not tell of them here."
     shown = tried(status, attempts)
-    bars = _bars(shown, between, until, word) if between else ""
+    bars = _bars(shown, between, until, word, saved) if between else ""
     return f"{tag('p', note) if attempts is None else ''}{bars}{_table(shown, word)}{_gaps(shown)}"
 
 
@@ -72,7 +78,13 @@ def name_of(attempt: Attempt, word: str) -> str:
     return f"{place}attempt {attempt.number}"
 
 
-def _bars(attempts: Sequence[Attempt], between: Times, until: datetime, word: str) -> str:
+def _bars(
+    attempts: Sequence[Attempt],
+    between: Times,
+    until: datetime,
+    word: str,
+    saved: Mapping[int | None, Sequence[float]],
+) -> str:
     rows = attempts[:ROWS_MAX]
     across = since(between.first, between.last)
     field, side, kinds = lines(across), "", dict[str, None]()
@@ -83,6 +95,9 @@ def _bars(attempts: Sequence[Attempt], between: Times, until: datetime, word: st
             begin, stop = (across.part(at.timestamp() - between.first) for at in (start, end))
             field += _bar(kind, begin, stop, middle, lasting((end - start).total_seconds()))
             kinds[kind] = None
+        ticks = [at - between.first for at in saved.get(each.place, ()) if _during(each, at, until)]
+        field += [_tick(across.part(at), middle) for at in ticks]
+        kinds |= dict.fromkeys(["saved"] if ticks else [])
         field += _end(each, across, between, middle)
     field += [mark(across.part(at - between.first)) for at in between.marks]
     key = "".join(
@@ -101,6 +116,17 @@ def _bar(kind: str, begin: float, stop: float, middle: float, words: str) -> lis
         at = {"class": f"on {kind}", "x": percent((begin + stop) / 2), "y": middle, "dy": "0.35em"}
         found.append(tag("text", text(words), {**at, "text_anchor": "middle"}))
     return found
+
+
+def _during(each: Attempt, at: float, until: datetime) -> bool:
+    return each.started is not None and each.started.timestamp() <= at <= (each.stopped or until).timestamp() + SKEW_S
+
+
+def _tick(at: float, middle: float) -> str:
+    """Where a checkpoint was kept."""
+    high = BAR / 2 + 3
+    place = {"x1": percent(at), "x2": percent(at), "y1": middle - high, "y2": middle + high}
+    return f"<line{attrs({'class': 'saved', **place})}/>"
 
 
 def _end(each: Attempt, across: Axis, between: Times, middle: float) -> list[str]:

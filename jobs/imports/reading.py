@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import yaml
 
 from accel import words
 
-from .. import yaml_tree
+from .. import blanks, yaml_tree
 from ..errors import BadInput
+from .shell import is_command
 
 Json = dict[str, Any]
 
@@ -35,6 +36,21 @@ def read(name: str, data: bytes) -> Json:
     if tree.faults:
         raise BadInput(f"{name}:{tree.faults[0].line}: {tree.faults[0].words}")
     return _mapping(name, tree.value)
+
+
+def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
+    """A file in any of the forms that are imported, with spaces for no-break spaces, which is said."""
+    text = data.decode("utf-8-sig", errors="ignore")
+    if text.lstrip().startswith(("{", "[")):
+        plain, lines = blanks.in_text(text, "json")
+    elif is_command(text):
+        plain, lines = blanks.in_text(text, "shell")
+    else:
+        plain, lines = blanks.in_yaml(text)
+    if not lines:
+        return data
+    say(f"{name}:{blanks.note(lines)}")
+    return plain.encode()
 
 
 def _mapping(name: str, value: Any) -> Json:

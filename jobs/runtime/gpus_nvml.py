@@ -171,7 +171,9 @@ class Nvml:
         if gpu.parts is not None:
             told["mig"] = True  # and NVML tells no use of it
         elif nvml.nvmlDeviceGetUtilizationRates(handle, byref(use)) == _OK:
-            told["use"] = use.gpu
+            # Of memory: the share of time in which it was read or written.
+            # https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
+            told["use"], told["memory_use"] = use.gpu, use.memory
         self._memory(told, [handle] if gpu.parts is None else gpu.parts)
         number, mask = c_uint(), c_ulonglong()
         if nvml.nvmlDeviceGetPowerUsage(handle, byref(number)) == _OK:

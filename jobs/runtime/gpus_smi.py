@@ -19,6 +19,7 @@ TIMEOUT_S = 20.0
 _REASONS, _REASONS_BEFORE_535 = "clocks_event_reasons.active", "clocks_throttle_reasons.active"
 _KEYS = {
     "utilization.gpu": "use",
+    "utilization.memory": "memory_use",
     "memory.used": "memory_mib",
     "memory.total": "memory_total_mib",
     "power.draw": "power_w",

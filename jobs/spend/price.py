@@ -82,12 +82,12 @@ def bill(hold: Hold, status: Status) -> tuple[int, str]:
     the last no platform gives the times, so each counts with its whole timeout, and all together with no more than the
     time since the job was made.
     """
-    if status.started is None and status.attempts == 0:
+    if status.started is None and not status.attempts:
         return 0, "it never started"
     if status.started is None or status.stopped is None:
         return hold.usd, f"{WHOLE}its platform does not say when it ran"
     last = max(0.0, (status.stopped - status.started).total_seconds())
-    earlier = hold.attempts if hold.tasks > 1 else max(status.attempts, 1)
+    earlier = hold.attempts if hold.tasks > 1 else max(status.attempts or 0, 1)
     bounds = [(earlier - 1) * hold.timeout_s + last]
     if status.created is not None:
         bounds.append(max(last, (status.stopped - status.created).total_seconds()))

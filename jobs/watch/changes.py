@@ -43,6 +43,7 @@ class Changes:
         eta = job.eta_s(now)
         parts = [f"{fraction:.0%} done", *(f"{name} {number(value)}" for name, value in _metrics(told))]
         parts += [f"gpu {job.use:.0f}%"] if job.use is not None else []
+        parts += [f"memory busy {job.memory_use:.0f}%"] if job.memory_use is not None else []
         return [_line(ref, parts + ([f"{lasting(eta)} left"] if eta is not None else []))]
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..backend import Phase
+from .columns import line, widths
 from .state import Board, Task, Watched
 from .told import ago
-from .words import Style, bar, clip, colour_of, fit, lasting, number, width
+from .words import Style, bar, clip, colour_of, lasting, number
 
 SHOWN_TASKS = 5
 """Of an array, the tasks that have come least far; of nodes, all up to NODES_SHOWN."""
@@ -64,51 +65,16 @@ def _rows(jobs: Sequence[Watched], frame: Frame) -> tuple[int, list[str]]:
     room = max(frame.rows - 3, 1)
     shown = jobs[:room]
     cells = [[frame.style.clean(column.text(job, frame)) for column in _COLUMNS] for job in shown]
-    widths = _widths(cells, frame.columns)
+    sizes = widths(_COLUMNS, cells, frame.columns, _PHASE)
     titles = [column.title for column in _COLUMNS]
-    lines = [frame.style.paint(_line(titles, widths, frame.style), "dim")]
+    lines = [frame.style.paint(line(_COLUMNS, titles, sizes, frame.style), "dim")]
     below = max(0, room - len(shown))
     for job, row in zip(shown, cells, strict=True):
-        lines.append(_line(row, widths, frame.style, COLOURS[job.phase] if job.phase else ""))
+        lines.append(line(_COLUMNS, row, sizes, frame.style, {_PHASE: COLOURS[job.phase] if job.phase else ""}))
         more = _below(job, frame)[:below]
         below -= len(more)
         lines += more
     return len(shown), lines
-
-
-def _widths(cells: Sequence[Sequence[str]], columns: int) -> list[int]:
-    """Of each column; 0 leaves it out. The name is cut before a column goes, down to eight."""
-    natural = [
-        min(max([width(column.title), *(width(row[place]) for row in cells)]), column.most)
-        if any(row[place] for row in cells)
-        else 0
-        for place, column in enumerate(_COLUMNS)
-    ]
-
-    def total() -> int:
-        return sum(natural) + 2 * (sum(1 for each in natural if each) - 1)
-
-    for place in sorted(range(len(_COLUMNS)), key=lambda place: _COLUMNS[place].keep):
-        if total() <= columns:
-            break
-        over = total() - columns
-        if natural[0] - over >= 8:
-            natural[0] -= over
-        elif _COLUMNS[place].keep:
-            natural[place] = 0
-    if total() > columns:
-        phase = min(natural[_PHASE], max(columns - 6, 0))
-        natural[_PHASE], natural[0] = phase, max(columns - phase - (2 if phase else 0), 1)
-    return natural
-
-
-def _line(row: Sequence[str], widths: Sequence[int], style: Style, colour: str = "") -> str:
-    parts: list[str] = []
-    for place, (cell, size) in enumerate(zip(row, widths, strict=True)):
-        if size:
-            text = fit(cell, size, style, right=_COLUMNS[place].right)
-            parts.append(style.paint(text, colour) if place == _PHASE else text)
-    return "  ".join(parts).rstrip()
 
 
 def _below(job: Watched, frame: Frame) -> list[str]:
@@ -141,7 +107,7 @@ def _task(task: Task, word: str, frame: Frame) -> str:
     place = "" if task.number is None else f"{word} {task.number}  "
     again = f"attempt {task.attempt}  " if task.attempt > 1 else ""
     done = "" if task.fraction is None else f"{bar(task.fraction, BAR, frame.style)} {task.fraction:4.0%}  "
-    use = "" if task.use is None else f"gpu {task.use:.0f}%  "
+    use = "" if task.use is None else f"gpu {used(task)}  "
     quiet = frame.now - task.at
     silent = f"silent, last line {ago(quiet)}" if quiet > SILENT_S else ""
     return f"{place}{again}{done}{_metrics(task)}{'  ' if task.metrics else ''}{use}{silent}".rstrip()
@@ -174,7 +140,13 @@ def _metrics(task: Task) -> str:
 
 
 def _use(job: Watched, frame: Frame) -> str:
-    return "" if job.use is None or (job.phase and job.phase.ended) else f"{job.use:.0f}%"
+    return "" if job.use is None or (job.phase and job.phase.ended) else used(job)
+
+
+def used(whose: Task | Watched) -> str:
+    """Use of GPUs, and after a stroke of their memory where that is told."""
+    busy = "" if whose.memory_use is None else f"/{whose.memory_use:.0f}%"
+    return f"{whose.use:.0f}%{busy}"
 
 
 def _cost(job: Watched, frame: Frame) -> str:
@@ -209,7 +181,7 @@ _COLUMNS = (
     _Column("TIME", _age, 9, 5, right=True),
     _Column("PROGRESS", _progress, BAR + 5, 7),
     _Column("METRICS", _last, 48, 3),
-    _Column("GPU", _use, 5, 4, right=True),
+    _Column("GPU", _use, 9, 4, right=True),
     _Column("COST", _cost, 24, 6, right=True),
     _Column("ETA", _eta, 9, 8, right=True),
 )

@@ -16,7 +16,19 @@ _RUNNING = ("running",)
 class Task:
     """One task or node, or a job of one: the last that it told, and how fast it comes on."""
 
-    __slots__ = ("at", "attempt", "begun", "begun_at", "event", "fraction", "metrics", "number", "step", "steps", "use")
+    __slots__ = (
+        "at",
+        "attempt",
+        "begun",
+        "begun_at",
+        "fraction",
+        "memory_use",
+        "metrics",
+        "number",
+        "step",
+        "steps",
+        "use",
+    )
 
     def __init__(self, number: int | None) -> None:
         self.number = number
@@ -30,7 +42,7 @@ class Task:
         """When this attempt's first step was told, and which fraction was done by then."""
         self.metrics: dict[str, float] = {}
         self.use: float | None = None
-        self.event: str | None = None
+        self.memory_use: float | None = None
 
     def take(self, told: Told, attempt: int) -> None:
         """Takes in a line. One of an earlier attempt, or older than the last, says nothing new."""
@@ -51,7 +63,8 @@ class Task:
             self.metrics = {**self.metrics, **told.metrics}
         if told.use is not None:
             self.use = told.use
-        self.event = told.event or self.event
+        if told.memory_use is not None:
+            self.memory_use = told.memory_use
         self.attempt = attempt
 
     def eta_s(self, now: float) -> float | None:
@@ -167,6 +180,11 @@ class Watched:
         """Of its GPUs on average, in %, as last told."""
         return mean([task.use for task in self.tasks.values() if task.use is not None])
 
+    @property
+    def memory_use(self) -> float | None:
+        """Of its GPUs' memory likewise: the share of time in which it was read or written."""
+        return mean([task.memory_use for task in self.tasks.values() if task.memory_use is not None])
+
     def machine_s(self, now: float) -> float | None:
         """How long machines have run for it; None where that is not known."""
         status = self.status
@@ -227,11 +245,6 @@ class Board:
         if ref not in self.jobs:
             self.jobs[ref] = Watched(ref, ref.id)
         return self.jobs[ref]
-
-    @property
-    def done(self) -> bool:
-        """Whether every job has ended."""
-        return all(job.status is not None and job.status.phase.ended for job in self.jobs.values())
 
     def counts(self) -> dict[Phase, int]:
         """Jobs by phase."""

@@ -25,6 +25,8 @@ class Gpu:
 
     index: int
     use: float | None
+    memory_use: float | None
+    """Share of time in which its memory was read or written, %; not how much of it is taken."""
     memory_mib: float | None
     memory_total_mib: float | None
     temperature_c: float | None
@@ -56,6 +58,11 @@ class Told:
     def use(self) -> float | None:
         """Of all its GPUs on average, in %."""
         return mean([gpu.use for gpu in self.gpus if gpu.use is not None])
+
+    @property
+    def memory_use(self) -> float | None:
+        """Of all its GPUs' memory on average, in %."""
+        return mean([gpu.memory_use for gpu in self.gpus if gpu.memory_use is not None])
 
 
 def parse(line: str) -> Told | None:
@@ -111,6 +118,9 @@ def gpu_words(gpus: tuple[Gpu, ...]) -> list[str]:
     used = mean([gpu.use for gpu in gpus if gpu.use is not None])
     if used is not None:
         words.append(f"gpu {used:.0f}%{f' of {len(gpus)}' if len(gpus) > 1 else ''}")
+    busy = mean([gpu.memory_use for gpu in gpus if gpu.memory_use is not None])
+    if busy is not None:
+        words.append(f"memory busy {busy:.0f}%")
     memory = [gpu.memory_mib for gpu in gpus if gpu.memory_mib is not None]
     if memory:
         words.append(f"{sum(memory) / MIB_A_GIB:.1f} GiB")
@@ -135,6 +145,7 @@ def _gpu(place: int, each: dict[str, Any]) -> Gpu:
     return Gpu(
         index=place if index is None else int(index),
         use=_number(each.get("use")),
+        memory_use=_number(each.get("memory_use")),
         memory_mib=_number(each.get("memory_mib")),
         memory_total_mib=_number(each.get("memory_total_mib")),
         temperature_c=_number(each.get("temperature_c")),

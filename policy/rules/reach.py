@@ -30,6 +30,8 @@ def _public_address(resource: Resource, _: Settings) -> Iterator[str]:
         case "gcp:tpu/v2QueuedResource:V2QueuedResource":
             for spec in view.each("tpu.nodeSpecs"):
                 yield from _tpu(spec.inside("node"))
+        case "accel:gcp:QueuedTpu" if view.true("spec.external_address"):
+            yield "spec.external_address is true"
         case _ if resource.type in _INSTANCES:
             for interface in view.each("networkInterfaces"):
                 for given in ("accessConfigs", "ipv6AccessConfigs"):
@@ -59,6 +61,7 @@ PUBLIC_ADDRESS = ResourcePolicy(
         *_INSTANCES,
         "gcp:tpu/v2Vm:V2Vm",
         "gcp:tpu/v2QueuedResource:V2QueuedResource",
+        "accel:gcp:QueuedTpu",
     ),
     check=_public_address,
 )

@@ -9,6 +9,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from .. import account
 from . import definitions, environments, jobs, policies, queues
 from .state import Batch, Document, Refused, require
 
@@ -93,6 +94,8 @@ def answer(batch: Batch, method: str, path: str, query: str, body: bytes) -> tup
             request["resourceArn"] = path.removeprefix("/v1/tags/")
             request |= {key: values for key, values in parse_qs(query).items() if key == "tagKeys"}
         _check(name, request)
+        if above := account.refusal("batch", name, batch, request, batch.world.quotas.granted):
+            raise Refused(above.text)
         return 200, OPERATIONS[name](batch, request)
     except (Refused, json.JSONDecodeError) as refusal:
         return 400, {"__type": "ClientException", "message": str(refusal)}

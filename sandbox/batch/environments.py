@@ -174,7 +174,9 @@ def _changed(environment: Environment, changes: Document) -> Document:
 
 
 def update(batch: Batch, request: Document) -> Document:
-    """UpdateComputeEnvironment: a scaling update, or one that replaces the instances."""
+    """UpdateComputeEnvironment: a scaling update, or one that replaces the instances: the jobs on them go on for
+    as long as the policy says, and it is UPDATING until the last has ended.
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/infrastructure-updates.html"""
     environment = find(batch, request["computeEnvironment"])
     document = environment.document
     require(document["status"] in ("VALID", "INVALID"), "Cannot update, resource is being modified")
@@ -189,12 +191,24 @@ def update(batch: Batch, request: Document) -> Document:
     if policy := request.get("updatePolicy"):
         defaults = {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30}
         document["updatePolicy"] = {**defaults, **document.get("updatePolicy", {}), **policy}
-    if set(changes) - SCALING and document.get("updatePolicy", {}).get("terminateJobsOnUpdate"):
-        for instance in environment.instances.values():
-            lose(batch, instance)
     document |= {key: request[key] for key in ("state", "serviceRole") if key in request}
     document["computeResources"] = resources
-    batch.settle(document, "UPDATING", partial(look, batch, environment))
+    instances = list(environment.instances.values()) if set(changes) - SCALING else []
+    jobs = {job for instance in instances for job in instance.jobs}
+    ends = document.get("updatePolicy") or {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30}
+    wait_s = 0 if ends["terminateJobsOnUpdate"] else 60 * ends["jobExecutionTimeoutMinutes"]
+    until = batch.world.now() + wait_s
+
+    def step() -> None:
+        if jobs & batch.running.keys():
+            if batch.world.now() < until:
+                batch.settle(document, "UPDATING", step)
+                return
+            for instance in instances:
+                lose(batch, instance)
+        look(batch, environment)
+
+    batch.settle(document, "UPDATING", step)
     return {key: document[key] for key in ("computeEnvironmentName", "computeEnvironmentArn")}
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_FAMILIES, INSTANCE_TYPES
 
+from accel.catalog import machines
+from accel.catalog.memory import ecs_gpus
+
 # Of the nominal memory, what the agent registers for jobs: kernel, agent and reserve take the rest.
 # 92.5 % is what published node figures for the GPU types show.
 USABLE_MEMORY = 0.92
@@ -21,6 +24,11 @@ RETIRED = {
     "g3.8xlarge": (32, 244, 2),
     "g3.16xlarge": (64, 488, 4),
 }
+
+# Types that are newer than moto's EC2 data, as the catalogue has them with their sources.
+NEWER = {each.name: each for each in machines("aws") if each.name not in INSTANCE_TYPES and each.name not in RETIRED}
+
+NAMES = (*INSTANCE_TYPES, *RETIRED, *NEWER)
 
 # ComputeResource.instanceTypes in botocore's batch model names these families.
 DEFAULTS = {
@@ -103,6 +111,9 @@ def _kind(name: str) -> Kind:
     if name in RETIRED:
         vcpus, memory_gib, gpus = RETIRED[name]
         return Kind(name, vcpus, int(memory_gib * 1024 * USABLE_MEMORY), gpus, False)
+    if found := NEWER.get(name):
+        memory_mib = int(found.memory_mib * USABLE_MEMORY)
+        return Kind(name, found.vcpus, memory_mib, ecs_gpus(found), found.cpu_arch == "arm64")
     facts: dict[str, Any] = INSTANCE_TYPES[name]
     gpus = sum(gpu["Count"] for gpu in facts.get("GpuInfo", {}).get("Gpus", []) if gpu["Manufacturer"] == "NVIDIA")
     return Kind(
@@ -117,13 +128,13 @@ def _kind(name: str) -> Kind:
 @cache
 def kinds(entry: str) -> tuple[Kind, ...]:
     """The types behind one entry of instanceTypes, smallest first; none where it is unknown."""
-    if entry in INSTANCE_TYPES or entry in RETIRED:
+    if entry in NAMES:
         return (_kind(entry),)
     families = DEFAULTS.get(entry, (entry,))
-    names = [name for name in (*INSTANCE_TYPES, *RETIRED) if name.partition(".")[0] in families]
+    names = [name for name in NAMES if name.partition(".")[0] in families]
     return tuple(sorted((_kind(name) for name in names), key=lambda kind: (kind.vcpus, kind.memory_mib)))
 
 
 def families() -> list[str]:
     """Every family and group that instanceTypes may name."""
-    return sorted({*INSTANCE_FAMILIES, *DEFAULTS, *(name.partition(".")[0] for name in RETIRED)})
+    return sorted({*INSTANCE_FAMILIES, *DEFAULTS, *(name.partition(".")[0] for name in (*RETIRED, *NEWER))})

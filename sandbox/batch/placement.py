@@ -5,7 +5,7 @@ from .capacity import launch, refusal, register
 from .environments import instance_kinds
 from .health import unpermitted
 from .instances import Instance, Kind
-from .state import Batch, Environment, Job, Queue
+from .state import Batch, Document, Environment, Job, Queue
 
 # https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
 TOO_BIG = (
@@ -34,6 +34,10 @@ def place(batch: Batch, queue: Queue, job: Job) -> tuple[Environment, list[Insta
     attached = [named[entry["computeEnvironment"]] for entry in order]
     usable = [environment for environment in attached if environment.usable]
     if not usable:
+        # No page says which of two reasons counts where an environment is disabled and too small besides. The one on
+        # which a time limit can act is the one to be prepared for.
+        if all(_over_max(environment, job) for environment in attached):
+            return OVER_MAX
         disabled = all(environment.document["state"] == "DISABLED" for environment in attached)
         return NO_ENVIRONMENT.format("disabled" if disabled else "invalid")
     reasons: list[str] = []
@@ -58,13 +62,10 @@ def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> l
     # Not supported, yet taken: https://github.com/aws/aws-parallelcluster/issues/2098
     if job.nodes and resources["type"] == "SPOT":
         return UNDETERMINED
-    wanted = job.nodes or [job]
-    choices = [
-        [kind for kind in instance_kinds(resources) if kind.holds(one.needs) and _allowed(kind, one)] for one in wanted
-    ]
+    choices = _choices(resources, job)
     if not all(choices):
         return TOO_BIG
-    if sum(kinds[0].vcpus for kinds in choices) > resources["maxvCpus"]:
+    if _over_max(environment, job):
         return OVER_MAX
     room = policies.limit(batch, queue, resources["maxvCpus"]) - environment.vcpus
     register(batch, environment)
@@ -90,6 +91,18 @@ def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> l
             made = [launch(batch, environment, kind) for kind in kinds]
             return made if all(instance.arn for instance in made) else WAIT
     return WAIT if full else short_of
+
+
+def _choices(resources: Document, job: Job) -> list[list[Kind]]:
+    """The types that hold the job, or each of its nodes, smallest first."""
+    kinds = instance_kinds(resources)
+    return [[kind for kind in kinds if kind.holds(one.needs) and _allowed(kind, one)] for one in job.nodes or [job]]
+
+
+def _over_max(environment: Environment, job: Job) -> bool:
+    resources = environment.document["computeResources"]
+    choices = _choices(resources, job)
+    return all(choices) and sum(kinds[0].vcpus for kinds in choices) > resources["maxvCpus"]
 
 
 def _allowed(kind: Kind, job: Job) -> bool:

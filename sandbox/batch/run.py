@@ -17,6 +17,8 @@ from moto.secretsmanager.exceptions import SecretsManagerClientError
 from moto.secretsmanager.models import secretsmanager_backends
 from moto.ssm.models import ssm_backends
 
+from .. import permissions
+from ..keys import aws, key
 from ..trees import kill_tree
 from .instances import Instance
 from .state import Batch, Document, Environment, Job, Outcome
@@ -106,8 +108,7 @@ class Run:
             "AWS_ENDPOINT_URL": self.batch.world.endpoint,
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
-            "AWS_ACCESS_KEY_ID": "sandbox",
-            "AWS_SECRET_ACCESS_KEY": "sandbox",
+            **aws(key(self.batch.world.home)),
         }
         own = {row["name"]: row["value"] for row in job.container["environment"]}
         secrets = {row["name"]: self._secret(row["valueFrom"]) for row in job.container["secrets"]}
@@ -145,15 +146,25 @@ class Run:
                 found: Any = ssm_backends[account][region].get_parameter(name)
                 if found is None:
                     raise NotStarted(f"{failed}unable to retrieve secrets from ssm: invalid parameters: {source}")
+                parameter = f"arn:{self.batch.partition}:ssm:{region}:{account}:parameter/{name.lstrip('/')}"
+                self._may("ssm:GetParameters", parameter, f"{failed}unable to retrieve secrets from ssm: ")
                 return found.response_object(decrypt=True, region=region)["Value"]
             # arn:aws:secretsmanager:<region>:<account>:secret:<name>[:<json key>:<stage>:<version>]
             parts = [*source.split(":"), "", "", ""]
             value: Document = secretsmanager_backends[account][region].get_secret_value(
                 ":".join(parts[:7]), parts[9], parts[8]
             )
+            # https://github.com/aws/copilot-cli/issues/4504
+            unable = f"Fetching secret data from AWS Secrets Manager in region {region}: secret {source}: "
+            self._may("secretsmanager:GetSecretValue", value["ARN"], unable)
             return json.loads(value["SecretString"])[parts[7]] if parts[7] else value["SecretString"]
         except (SecretsManagerClientError, ServiceException, KeyError, ValueError) as error:
             raise NotStarted(f"{failed}unable to retrieve secret from asm: {source}: {error}") from error
+
+    def _may(self, action: str, resource: str, unable: str) -> None:
+        role = str(self.job.container.get("executionRoleArn"))
+        if answer := permissions.denied(self.batch.iam_backend, role, action, resource):
+            raise NotStarted(unable + answer)
 
     def _open_log(self) -> None:
         configuration = self.job.container.get("logConfiguration", {})

@@ -1,6 +1,6 @@
 """The sandbox's Google. Run as `python -m sandbox.google --home DIR`; it writes DIR/google.json.
 
-Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. Control, besides Google's APIs:
+Requests come as URL/<host>/<path>, with the bearer token of DIR/key. Control, besides Google's APIs, with that too:
     POST   /sandbox-api/faults  {"method": "container.*.create", "code": 503, "count": 2}: faults.py;
                                 {"stockout": ["a3-highgpu-8g", "us-central1-a/g2-standard-4"]}: no more of these
                                 machines, there or anywhere; [] ends it.
@@ -19,14 +19,17 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/google-token. C
     GET    /sandbox-api/functions  the calls of Cloud Run functions; functions.py.
     POST   /sandbox-api/sizes   {"projects/P/zones/Z/instanceGroupManagers/N": 2}: what the sandbox's autoscaler has
                                 made of groups of node pools.
+    POST   /sandbox-api/permissions  {"permissions": [...]}: what the user may do; DELETE ends it, GET tells what the
+                                user's calls have needed since: permissions.py.
     GET    /computeMetadata/v1/...  the metadata server of a function.
-    POST   /oauth2.googleapis.com/token  a token, for whatever grant.
+    POST   /oauth2.googleapis.com/token  a token, for a grant that has the key: granted().
     GET    /openidconnect.googleapis.com/v1/userinfo  whose token it is.
     GET    /cloudquotas.googleapis.com/v1/...  what the project may use: quotas.py.
     GET    /v4/connect  the TCP relay of Identity-Aware Proxy: guests/relay.py.
 """
 
 import argparse
+import base64
 import json
 import os
 import signal
@@ -36,12 +39,25 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from . import USER, batch, billing, functions, node_pools, quotas, token
+from .. import keys, loopback, peers
+from . import (
+    EMAIL,
+    UNIQUE_ID,
+    USER,
+    batch,
+    billing,
+    functions,
+    node_pools,
+    permissions,
+    quotas,
+    scoped,
+    services,
+)
 from .api import PREEMPT, Found, answer, authorized
 from .errors import Refused
 from .faults import Plan
 from .guests import relay
-from .world import World
+from .world import Json, World
 
 _PACES = {"log_lag_s": 0.0, "list_lag_s": 0.0, "minute_s": 1.0}
 
@@ -83,10 +99,22 @@ def preempt(world: World, body: bytes) -> Any:
     return {"name": name}
 
 
+def granted(world: World, body: bytes) -> tuple[int, Json]:
+    """A token where the refresh token, or the id of a service account's private key, is the sandbox's key; that of an
+    account has the scopes that its assertion names. Source: https://www.rfc-editor.org/rfc/rfc6749#section-5.2"""
+    given = dict(parse_qsl(body.decode()))
+    head, claims, _ = (f"{given.get('assertion', '')}..").split(".", 2)
+    about, claimed = (json.loads(base64.urlsafe_b64decode(f"{part}===") or b"{}") for part in (head, claims))
+    if world.token not in (given.get("refresh_token"), about.get("kid")):
+        return 400, {"error": "invalid_grant", "error_description": "Bad Request"}
+    token = scoped(world.token, claimed.get("scope", EMAIL))
+    return 200, {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
+
+
 def userinfo(world: World, bearer: str | None) -> Any:
     """Whose token it is. Source: https://developers.google.com/identity/openid-connect/openid-connect"""
     authorized(world, bearer)
-    return {"sub": "100000000000000000001", "email": USER, "email_verified": True}
+    return {"sub": UNIQUE_ID, "email": USER, "email_verified": True}
 
 
 def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
@@ -100,6 +128,13 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             code = 200
             try:
+                port = self.connection.getsockname()[1]
+                if foreign := loopback.foreign(
+                    port, self.headers.get("Host"), self.headers.get("Origin"), relay.ORIGIN
+                ):
+                    raise Refused(403, foreign)
+                if parts.path.startswith("/sandbox-api/"):
+                    authorized(world, self.headers.get("Authorization"))
                 if parts.path.startswith(relay.PATH):
                     allowed = self.headers.get("Authorization") == f"Bearer {world.token}"
                     with world.lock:  # the first call makes them
@@ -119,16 +154,23 @@ def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
                         made = {"calls": json.loads(json.dumps(functions.calls(world)))}
                 elif parts.path == "/sandbox-api/sizes":
                     made = node_pools.resized(world, json.loads(body))
+                elif parts.path == "/sandbox-api/permissions":
+                    with world.lock:
+                        made = permissions.control(world, self.command, json.loads(body or b"{}"))
                 elif parts.path.startswith(functions.METADATA):
-                    made = functions.metadata(world, parts.path, self.headers.get("Metadata-Flavor"))
+                    if not peers.ours(self.client_address[1], port):
+                        raise Refused(403, "the sandbox tells this to its own user alone")
+                    scopes = dict(parse_qsl(parts.query)).get("scopes", "")
+                    made = functions.metadata(world, parts.path, scopes, self.headers.get("Metadata-Flavor"))
                 elif parts.path == "/sandbox-api/faults":
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":
-                    made = {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
+                    code, made = granted(world, body)
                 elif parts.path == "/openidconnect.googleapis.com/v1/userinfo":
                     made = userinfo(world, self.headers.get("Authorization"))
                 elif parts.path.startswith(quotas.PATH):
                     authorized(world, self.headers.get("Authorization"))
+                    services.require(world, "cloudquotas.googleapis.com", "Cloud Quotas API")
                     made = quotas.answer(world, parts.path)
                 else:
                     made = answer(world, found, self.command, parts.path, parts.query, body, self.headers)
@@ -166,13 +208,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sandbox.google", description="The sandbox's Google.")
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--all-services", action="store_true", help="every API is enabled; else none but Service Usage")
     given = parser.parse_args()
     home: Path = given.home.resolve()
     told = home / "google.json"
     told.unlink(missing_ok=True)  # of a server that was killed: nobody may take its port for ours
     settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
-    world = World(home, token(home), settle_s)
+    world = World(home, keys.key(home), settle_s)
     world.preempt |= PREEMPT
+    world.services = None if given.all_services else world.services
     server = Server(("127.0.0.1", given.port), handler(world, Found()))
     port = server.server_address[1]
     world.url = f"http://127.0.0.1:{port}"

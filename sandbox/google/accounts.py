@@ -4,9 +4,10 @@ import base64
 import hashlib
 import re
 import secrets
-from typing import Any
 
-from . import PROJECT, PROJECT_NUMBER
+from accel.catalog.gcp_permissions import gcp_permissions
+
+from . import PROJECT, PROJECT_NUMBER, storage_access
 from .errors import Refused
 from .world import Call, Collection, Json, stamp
 
@@ -26,6 +27,18 @@ def _account_made(call: Call, key: str, item: Json) -> None:
         "oauth2ClientId": str(call.world.number()),
         "__key": f"projects/{project}/serviceAccounts/{email}",
     }
+
+
+def _role_made(call: Call, key: str, item: Json) -> None:
+    """Words: https://github.com/terraform-google-modules/terraform-google-iam/issues/158, in which a project's role may
+    not have what counts for organizations alone."""
+    for permission in item.get("includedPermissions", []):
+        if permission not in gcp_permissions() or permission == "resourcemanager.projects.list":
+            raise Refused(400, f"Permission {permission} is not valid.")
+
+
+def _role_changed(call: Call, item: Json, news: Json) -> None:
+    _role_made(call, call.key, news)
 
 
 def _bucket_made(call: Call, key: str, item: Json) -> None:
@@ -66,6 +79,8 @@ def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
         raise Refused(400, "Required", "required")
     key = f"b/{bucket}/o/{_escaped(name)}"
     before = call.find(key) or {}
+    for permission in ("storage.objects.create", *(["storage.objects.delete"] if before else [])):
+        storage_access.require(call, permission, bucket, name)
     wanted = call.query.get("ifGenerationMatch")
     if wanted is not None and wanted != before.get("generation", "0"):
         raise Refused(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
@@ -208,31 +223,6 @@ def _projects(call: Call) -> list[Json]:
     return [{**project(call), "name": call.key.rpartition("/")[2]}]
 
 
-def service(call: Call, key: str) -> Json:
-    name = key.rpartition("/")[2]
-    if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.(googleapis\.com|goog)", name):
-        raise Refused(403, f"Not found or permission denied for service(s): {name}.", "forbidden")
-    blank: Json = {
-        "name": f"projects/{PROJECT_NUMBER}/services/{name}",
-        "parent": f"projects/{PROJECT_NUMBER}",
-        "config": {"name": name, "title": name},
-        "state": "DISABLED",
-    }
-    return call.world.items.setdefault(f"serviceusage/{key}", blank)
-
-
-def switched(call: Call) -> tuple[Json, Any]:
-    """`enable` or `disable` of one service: the operation's end, and what it is of."""
-    state = "ENABLED" if call.method.verb == "enable" else "DISABLED"
-    item = service(call, call.key)
-
-    def end() -> str:
-        item["state"] = state
-        return ""
-
-    return item, end
-
-
 COLLECTIONS = (
     Collection(
         id="iam.projects.serviceAccounts", schema="ServiceAccount", wrap="serviceAccount", name="accountId",
@@ -242,7 +232,7 @@ COLLECTIONS = (
     Collection(
         id="iam.projects.roles", schema="Role", wrap="role", name="roleId", full_name=True,
         exists="A role named {id} in projects/" + PROJECT + " already exists.",
-        missing="The role named {key} was not found.",
+        missing="The role named {key} was not found.", made=_role_made, changed=_role_changed,
     ),
     Collection(
         id="storage.buckets", schema="Bucket", made=_bucket_made, leaving=_bucket_leaving,
@@ -264,7 +254,5 @@ COLLECTIONS = (
         id="secretmanager.projects.secrets", schema="Secret", name="?secretId", full_name=True,
         missing="Secret [{key}] not found.", exists="Secret [{key}] already exists.",
     ),
-    Collection(id="serviceusage.services", schema="GoogleApiServiceusageV1Service"),
-    Collection(id="serviceusage.operations", schema="Operation"),
     Collection(id="cloudresourcemanager.projects", schema="Project", listed=_projects),
 )  # fmt: skip

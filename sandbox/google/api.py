@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from . import (
     PROJECT,
     PROJECT_NUMBER,
+    account_token,
     accounts,
     batch,
     billing,
@@ -26,9 +27,14 @@ from . import (
     logging,
     node_pools,
     oslogin,
+    permissions,
     pubsub,
     quotas,
+    scheduler,
+    scoped,
     secret_versions,
+    services,
+    storage_access,
     templates,
     tpu,
     verbs,
@@ -46,12 +52,13 @@ DOCUMENTS = (
     *("tpu.v2", "logging.v2", "oslogin.v1", "batch.v1", "pubsub.v1"),
     *("aiplatform.v1", "firestore.v1"),
     *("billingbudgets.v1", "cloudbilling.v1", "monitoring.v3", "cloudfunctions.v2", "run.v2"),
+    "cloudscheduler.v1",
 )
 _MODULES = (
-    *(accounts, compute, container, node_pools, tpu, logging, oslogin),
+    *(accounts, services, compute, container, node_pools, tpu, logging, oslogin),
     *(instances, templates, group_methods, images, capacity, quotas),
     *(batch, pubsub, secret_versions, vertex, firestore),
-    *(billing, functions),
+    *(billing, functions, scheduler),
 )
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
@@ -103,7 +110,7 @@ class Found:
 
 def answer(world: World, found: Found, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
     """The answer of a call: JSON, or an object's bytes. Raises Refused."""
-    authorized(world, headers.get("Authorization"))
+    account = authorized(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")
     row, method, path = found.method(http, upload or target)
@@ -121,9 +128,17 @@ def answer(world: World, found: Found, http: str, target: str, query: str, body:
         if plan and plan.code and not plan.after:
             raise plan.refusal()
         key, values = method.named(path)
-        call = _call(world, row, method, by_id(key), values, asked, target, plan)
+        call = _call(world, row, method, by_id(key), values, asked, target, plan, account)
+        if not images.public(call, values.get("project", "")):
+            services.require(world, row.host, row.title)
         _project(call)
-        made = _upload(call, body, headers) if upload else once(_with_body(call, body), _answered)
+        call = call if upload else _with_body(call, body)
+        users = headers.get("Authorization") == f"Bearer {world.token}"
+        if users and not images.public(call, values.get("project", "")):
+            permissions.require(call)
+        for need in () if upload else storage_access.needs(call):
+            storage_access.require(call, *need)
+        made = _upload(call, body, headers) if upload else once(call, _answered)
         if plan and plan.code:
             raise plan.refusal()
         # A copy: the answer is sent when the lock is free again.
@@ -135,9 +150,13 @@ def _unbound(name: str) -> str:
     return f"{text} Field '{name}' could not be found in request message."
 
 
-def authorized(world: World, header: str | None) -> None:
-    if header == f"Bearer {world.token}":
-        return
+def authorized(world: World, header: str | None) -> str:
+    """The e-mail of the service account that calls; "" for the user. Raises Refused."""
+    if header in (f"Bearer {world.token}", f"Bearer {scoped(world.token, '')}"):
+        return ""
+    for email in world.accounts() if header else ():
+        if header == f"Bearer {account_token(world.token, email)}":
+            return email
     what = "Request is missing required authentication credential."
     if header:
         what = "Request had invalid authentication credentials."
@@ -147,9 +166,9 @@ def authorized(world: World, header: str | None) -> None:
 
 
 def _call(
-    world: World, row: Document, method: Method, key: str, path: Any, query: Any, url: str, plan: Plan | None
+    world: World, row: Document, method: Method, key: str, path: Any, query: Any, url: str, plan: Plan | None, by: str
 ) -> Call:
-    return Call(world, method.id.partition(".")[0], row, method, key, path, query, {}, url, plan)
+    return Call(world, method.id.partition(".")[0], row, method, key, path, query, {}, url, plan, by)
 
 
 def _with_body(call: Call, body: bytes) -> Call:
@@ -230,23 +249,12 @@ def _media(call: Call, collection: Collection) -> Any:
     return accounts.downloaded(call, found) if call.query.get("alt") == "media" else found
 
 
-def _service(call: Call, collection: Collection) -> Json:
-    return accounts.service(call, call.key)
-
-
-def _switch(call: Call, collection: Collection) -> Json:
-    _, end = accounts.switched(call)
-    return begin(call, "longrunning", call.method.verb, call.key, end)
-
-
 _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     "storage.objects.list": accounts.objects,
     "storage.objects.get": _media,
     "storage.objects.compose": accounts.composed,
     "storage.objects.rewrite": accounts.rewritten,
-    "serviceusage.services.get": _service,
-    "serviceusage.services.enable": _switch,
-    "serviceusage.services.disable": _switch,
+    **services.OWN,
     **tpu.OWN,
     **logging.OWN,
     **oslogin.OWN,
@@ -261,6 +269,7 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **firestore.OWN,
     **firestore_documents.OWN,
     **billing.OWN,
+    **scheduler.OWN,
 }
 
 

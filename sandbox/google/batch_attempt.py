@@ -69,6 +69,7 @@ class Real:
         self._world, self._log, self._vm, self._folder, self._passed = world, log, vm, folder, passed
         self._spec: Json = job["taskGroups"][0]["taskSpec"]
         self._group: Json = job["taskGroups"][0]
+        self._account: str = job["allocationPolicy"]["serviceAccount"].get("email", "")
         self._batch = dict(env)
         self._current: Run | None = None
         self._background: list[tuple[int, Run]] = []
@@ -183,7 +184,7 @@ class Real:
         each: list[Json] = self._group.get("taskEnvironments", [])
         rows: list[Json] = [self._spec.get("environment", {}), *each[self.index : self.index + 1]]
         rows.append(spec.get("environment", {}))
-        found = {**credentials(self._world), "GOOGLE_CLOUD_PROJECT": PROJECT}
+        found = {**credentials(self._world, self._account), "GOOGLE_CLOUD_PROJECT": PROJECT}
         for row in rows:
             found |= row.get("variables", {})
             for name, version in row.get("secretVariables", {}).items():

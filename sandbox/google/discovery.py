@@ -53,6 +53,7 @@ class Document:
 
     name: str
     host: str
+    title: str
     schemas: Mapping[str, Json]
     methods: tuple[Method, ...]
     common: frozenset[str]
@@ -76,7 +77,7 @@ def document(name: str) -> Document:
     read: Json = json.loads((folder / f"{name}.json").read_text())
     host = read["rootUrl"].removeprefix("https://").strip("/")
     methods = tuple(_method(read, method) for method in _methods(read))
-    return Document(name, host, read["schemas"], methods, frozenset(read["parameters"]))
+    return Document(name, host, read["title"], read["schemas"], methods, frozenset(read["parameters"]))
 
 
 def _methods(resource: Json) -> Iterator[Json]:

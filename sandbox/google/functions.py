@@ -1,23 +1,27 @@
-"""Cloud Run functions (v2) that messages of a topic call: the deployed archive is unpacked, and its handler is called
-in a process with the deployed environment.
+"""Cloud Run functions (v2) that messages of a topic or requests call: the deployed archive is unpacked, and its handler
+is called in a process with the deployed environment and the packages of requirements.txt, as they are installed here.
 
-Not done: builds, requirements.txt, Eventarc, IAM of the trigger, secrets, timeouts, sizes. A failed call is made again
-where the function's retry policy says so, at most three times. GET /sandbox-api/functions lists the calls.
+Not done: builds, Eventarc, IAM of the trigger, secrets, timeouts, sizes. A failed call is made again where the
+function's retry policy says so, at most three times. GET /sandbox-api/functions lists the calls.
 """
 
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
+import time
 import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ..trees import kill_tree
+from . import scoped
 from .accounts import Media
 from .errors import Refused
 from .world import Call, Collection, Json, World, stamp
@@ -27,22 +31,38 @@ RUNTIMES = ("python310", "python311", "python312", "python313", "python314")
 """Source: https://docs.cloud.google.com/functions/docs/runtime-support"""
 PUBLISHED = "google.cloud.pubsub.topic.v1.messagePublished"
 ATTEMPTS = 3
+AGENT_SETTLES = 10
+"""As long as so many operations; minutes in a real project."""
 _APIS = ("storage", "container", "compute", "tpu", "batch", "aiplatform", "secretmanager", "cloudbilling")
 _CALLS = "cloudfunctions/calls"
 _FUNCTIONS = "cloudfunctions.projects.locations.functions"
+
+FRAMEWORK = {
+    *("functions-framework", "anyio", "cloudevents", "deprecation", "gunicorn", "h11", "starlette", "uvicorn"),
+    *("uvicorn-worker", "watchdog"),
+}
+"""Google's framework with what it alone needs, which is not installed here. Source:
+https://github.com/GoogleCloudPlatform/functions-framework-python/blob/main/pyproject.toml"""
 
 _BOOT = """\
 import importlib.util, json, sys, types
 told = json.load(sys.stdin)
 framework = types.ModuleType("functions_framework")
-framework.cloud_event = lambda function: function
+framework.cloud_event = framework.http = lambda function: function
 if importlib.util.find_spec("functions_framework") is None:
     sys.modules["functions_framework"] = framework
-sys.path.insert(0, told["folder"])
+sys.path[:0] = [told["folder"], told["folder"] + "/.site"]
 import main
-getattr(main, told["entry"])(types.SimpleNamespace(data=told["data"], **told["event"]))
+entry = getattr(main, told["entry"])
+if told["event"]:
+    entry(types.SimpleNamespace(data=told["data"], **told["event"]))
+else:
+    answer = entry(types.SimpleNamespace(method="POST", headers={}, get_data=lambda: b""))
+    body, status = answer if isinstance(answer, tuple) else (answer, 200)
+    print(body)
+    sys.exit(status >= 400)
 """
-"""What the functions framework does with an event, as far as a handler sees it. Source:
+"""What the functions framework does with an event or a request, as far as a handler sees it. Source:
 https://github.com/GoogleCloudPlatform/functions-framework-python"""
 
 
@@ -58,6 +78,8 @@ def _made(call: Call, key: str, item: Json) -> None:
     if trigger.get("eventType") == PUBLISHED and f"pubsub/{topic}" not in call.world.items:
         raise Refused(400, f"Topic {topic} was not found")  # as above
     project, name = key.split("/")[1], key.rpartition("/")[2]
+    if trigger:
+        _agent_ready(call.world, f"{key.rpartition('/functions/')[0]}/triggers/{name}-000001")
     for email in (service.get("serviceAccountEmail"), trigger.get("serviceAccountEmail")):
         if email and f"iam/projects/{project}/serviceAccounts/{email}" not in call.world.items:
             raise Refused(400, f"Service account {email} was not found")  # as above
@@ -72,6 +94,22 @@ def _made(call: Call, key: str, item: Json) -> None:
         trigger.setdefault("triggerRegion", at.rpartition("/")[2])
     item |= {"environment": "GEN_2", "url": url, "updateTime": stamp()}
     call.world.items[f"run/{at}/services/{name}"] = {"name": f"{at}/services/{name}", "uri": url}
+
+
+def _agent_ready(world: World, trigger: str) -> None:
+    """Refuses the first triggers of a project, whose service agent comes with the first of them and takes its time.
+    Words: https://github.com/terraform-google-modules/terraform-docs-samples/issues/486; that waiting before the first
+    does not help: https://github.com/pulumi/pulumi-gcp/issues/1290"""
+    born = world.live.setdefault("eventarc/agent", time.monotonic())
+    if world.services is None or time.monotonic() > born + AGENT_SETTLES * world.settle_s:
+        return
+    text = (
+        f'Validation failed for trigger {trigger}: Invalid resource state for "": Permission denied while using the '
+        "Eventarc Service Agent. If you recently started to use Eventarc, it may take a few minutes before all "
+        "necessary permissions are propagated to the Service Agent. Otherwise, verify that it has Eventarc Service "
+        "Agent role."
+    )
+    raise Refused(400, text, "failedPrecondition", "FAILED_PRECONDITION")
 
 
 def _changed(call: Call, item: Json, news: Json) -> None:
@@ -103,6 +141,19 @@ def delivered(world: World, topic: str, message: Json) -> None:
             threading.Thread(target=_called, args=told, daemon=True).start()
 
 
+def requested(world: World, uri: str, name: str) -> Json | None:
+    """Calls the function of an address. Does not wait; the call, or None where there is no such function."""
+    for item in world.below("cloudfunctions", "projects/-/locations/-/functions"):
+        if item.get("state") == "ACTIVE" and item["serviceConfig"]["uri"] == uri:
+            row: Json = {"function": item["name"], "message": name, "attempts": 0, "ended": False}
+            world.live.setdefault(_CALLS, []).append(row)
+            packed = _archive(world, item["buildConfig"]["source"]["storageSource"]) or b""
+            told = (world, json.loads(json.dumps(item)), packed, None, row, 1)
+            threading.Thread(target=_called, args=told, daemon=True).start()
+            return row
+    return None
+
+
 def calls(world: World) -> list[Json]:
     """Every call so far: {"function", "message", "attempts", "ended", "code", "output"}."""
     return world.live.get(_CALLS, [])
@@ -116,13 +167,37 @@ class _Running:
         kill_tree(self._process.pid)
 
 
-def _called(world: World, item: Json, packed: bytes, data: Json, row: Json, most: int) -> None:
+def _installed(requirements: str, folder: Path) -> None:
+    """What pip would install of the requirements and nothing else, as links to what is installed here, but for what
+    Google's framework needs; what a package needs under a condition is left out. Raises PackageNotFoundError for what
+    is not installed, or is of another version."""
+    lines = [line for line in requirements.replace("\\\n", " ").splitlines() if not line.startswith(("#", "--"))]
+    pins = [line.split()[0].partition("==")[::2] for line in lines if line.strip()]
+    wanted = [(name, version) for name, version in pins if name not in FRAMEWORK]
+    for name, version in wanted:
+        found = distribution(name)
+        if version and found.version != version:
+            raise PackageNotFoundError(f"{name}=={version}")
+        tops = {file.parts[0] for file in found.files or () if file.parts[0] != ".."}
+        for top in sorted(tops - {each.name for each in folder.iterdir()}):
+            (folder / top).symlink_to(Path(str(found.locate_file(top))).resolve())
+        needs = (re.match(r"[\w.-]+", each) for each in found.requires or () if ";" not in each)
+        wanted += [(each[0], "") for each in needs if each and (each[0], "") not in wanted]
+
+
+def _called(world: World, item: Json, packed: bytes, data: Json | None, row: Json, most: int) -> None:
     folder = world.home / "functions" / item["name"].rpartition("/")[2] / row["message"]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         archive.extractall(folder)
-    event = {"type": PUBLISHED, "id": row["message"], "time": stamp(), "specversion": "1.0"}
+    (folder / ".site").mkdir()
+    try:
+        _installed((folder / "requirements.txt").read_text(), folder / ".site")
+    except PackageNotFoundError as error:
+        row |= {"attempts": 1, "code": 1, "output": f"No matching distribution found for {error}", "ended": True}
+        return
+    event = data and {"type": PUBLISHED, "id": row["message"], "time": stamp(), "specversion": "1.0"}
     told = {"folder": str(folder), "entry": item["buildConfig"]["entryPoint"], "data": data, "event": event}
     code = 1
     while row["attempts"] < most and code:
@@ -157,12 +232,13 @@ def _environment(world: World, item: Json) -> dict[str, str]:
     )
 
 
-def metadata(world: World, path: str, flavor: str | None) -> Any:
-    """What the metadata server of a function answers. Raises Refused."""
+def metadata(world: World, path: str, scopes: str, flavor: str | None) -> Any:
+    """What the metadata server of a function answers; a token has the scope cloud-platform where none is named. Raises
+    Refused. Source: https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     if flavor != "Google":
         raise Refused(403, "Missing Metadata-Flavor:Google header.")
     if path == f"{METADATA}instance/service-accounts/default/token":
-        return {"access_token": world.token, "expires_in": 3599, "token_type": "Bearer"}
+        return {"access_token": scoped(world.token, scopes), "expires_in": 3599, "token_type": "Bearer"}
     if path == f"{METADATA}project/project-id":
         from . import PROJECT
 

@@ -39,10 +39,10 @@ def is_local(image: str) -> bool:
     return image.startswith("local/")
 
 
-def credentials(world: World) -> dict[str, str]:
-    """In place of the job's service account: the variables that lead to this Google and no other."""
+def credentials(world: World, account: str) -> dict[str, str]:
+    """Of the job's service account: the variables that lead to this Google and no other."""
     roots = {f"ACCEL_{api.upper()}_ROOT": f"{world.url}/{api}.googleapis.com/" for api in _APIS}
-    return {**roots, "GOOGLE_OAUTH_ACCESS_TOKEN": world.token}
+    return {**roots, "GOOGLE_OAUTH_ACCESS_TOKEN": world.token_of(account)}
 
 
 class Run:

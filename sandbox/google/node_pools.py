@@ -2,8 +2,10 @@
 
 import secrets
 
-from .compute import offered
+from accel.rules import gcp_machines
+
 from .errors import Refused
+from .instance_body import accelerator_types
 from .world import Call, Collection, Json, World
 
 VERSIONS = ("1.36.4-gke.1082000", "1.35.7-gke.1222000", "1.34.9-gke.1655001")
@@ -87,16 +89,21 @@ def complete(call: Call, cluster: Json, key: str, item: Json) -> None:
 
 
 def _accelerators(config: Json, inside: list[str]) -> None:
-    """Sources of the wordings: https://github.com/hashicorp/terraform-provider-google/issues/8387,
-    https://github.com/GoogleCloudPlatform/k8s-config-connector/pull/1902."""
+    """GPUs that a machine of each zone brings, or that are attached to N1 there. Sources of the wordings:
+    https://github.com/hashicorp/terraform-provider-google/issues/8387,
+    https://github.com/GoogleCloudPlatform/k8s-config-connector/pull/1902. GKE's own words for a machine that does not
+    take them are not known: those of Compute Engine, which makes the nodes, stand for them."""
     asked = config.get("accelerators", [])
     if asked and not config.get("machineType"):
         raise Refused(400, "Cannot use default machine type (e2-medium) with GPUs; choose a different machine type.")
     for accelerator in asked:
-        kind = accelerator.get("acceleratorType", "").rpartition("/")[2]
+        kind, count = accelerator.get("acceleratorType", "").rpartition("/")[2], int(accelerator["acceleratorCount"])
         for zone in inside:
-            if kind not in {machine.accelerator for machine in offered(zone)}:
+            if kind not in accelerator_types(zone):
                 raise Refused(400, f'Accelerator type "{kind}" does not exist in zone {zone}.')
+            if gcp_machines.machine(config["machineType"], kind, count, zone):
+                said = f"[{kind}, {config['machineType']}] features are not compatible for creating instance."
+                raise Refused(400, said)
 
 
 def stocked_out(call: Call, item: Json) -> str:

@@ -168,8 +168,7 @@ def _package(spec: Json, at: str) -> Iterator[Fault]:
 
 
 def _env(rows: list[Json], at: str) -> Iterator[Fault]:
-    """An empty value is refused: https://github.com/search?q="Message%3A+Required+field+is+not+set"+env&type=code, of
-    Vertex AI's EnvVar in another of its services."""
+    """An empty value is refused: https://github.com/kubeflow/pipelines/issues/10111"""
     if len(rows) > 100:
         yield at, "There can be at most 100 environment variables."  # the sandbox's words
     for index, row in enumerate(rows):

@@ -5,13 +5,13 @@ port of its own where Google's have host names of their own.
 """
 
 import json
-import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..kubernetes.environment import expanded
 from . import PROJECT, PROJECT_NUMBER
 from .local_runs import NotStarted, Run, credentials, is_local, log_lines, start
 from .world import Json, World
@@ -112,10 +112,10 @@ class Replicas:
 
     def environment(self, replica: Replica) -> dict[str, str]:
         """Google's variables, then the job's: a value may name those before it as $(NAME)."""
-        found = {**credentials(self.world), **dict(self._service(replica))}
+        found = {**credentials(self.world, self.spec.get("serviceAccount", "")), **dict(self._service(replica))}
         task = replica.spec.get("pythonPackageSpec") or replica.spec["containerSpec"]
         for row in task.get("env", []):
-            found[row["name"]] = expanded(row["value"], found)
+            found[row["name"]] = expanded(row["value"], found)  # its words are those of Kubernetes' EnvVar
         return found
 
     def _service(self, replica: Replica) -> Iterator[tuple[str, str]]:
@@ -182,12 +182,3 @@ def free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
-
-
-def expanded(text: str, known: Mapping[str, str]) -> str:
-    """$(NAME) in a variable's value, $$ for $: EnvVar.value of the discovery document."""
-
-    def value(found: re.Match[str]) -> str:
-        return found[0][1:] if found[0].startswith("$$") else known.get(found[1], found[0])
-
-    return re.sub(r"\$?\$\((\w+)\)", value, text)

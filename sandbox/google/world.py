@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from . import PROJECT, PROJECT_NUMBER
+from . import PROJECT, PROJECT_NUMBER, account_token, scoped
 from .discovery import Document, Method
 from .errors import Failure
 from .faults import Plan
@@ -58,6 +58,12 @@ class World:
     """Those of clusters with workload identity: they outlive their clusters."""
     url: str = ""
     """Of this server."""
+    services: frozenset[str] | None = frozenset({"serviceusage.googleapis.com"})
+    """APIs that are on before anybody enables one; None: all of them."""
+    allowed: frozenset[str] | None = None
+    """The permissions that the user's token has; None: all of them."""
+    needed: set[str] = field(default_factory=set[str])
+    """Those that its calls have needed."""
     preempt: dict[str, Callable[["World", str], None]] = field(
         default_factory=dict[str, Callable[["World", str], None]]
     )
@@ -88,7 +94,15 @@ class World:
     @cached_property
     def guests(self) -> Guests:
         """The machines that run here."""
-        return Guests(self.home, self.url, self.token, self.login)
+        return Guests(self.home, self.url, self.token_of, self.login)
+
+    def token_of(self, email: str) -> str:
+        """What calls come with in the name of a service account; of one that was not made here, the user's."""
+        return account_token(self.token, email) if email in self.accounts() else scoped(self.token, "")
+
+    def accounts(self) -> list[str]:
+        """The e-mails of the service accounts that were made here."""
+        return [each["email"] for each in self.below("iam", "projects/-/serviceAccounts")]
 
     def login(self, user: str) -> Json | None:
         """The OS Login profile in which a POSIX account has this user name."""
@@ -155,6 +169,8 @@ class Call:
     body: Json
     url: str
     plan: Plan | None = None
+    account: str = ""
+    """The e-mail of the service account that calls; "": the user, or one who may do as much."""
 
     @property
     def link(self) -> str:

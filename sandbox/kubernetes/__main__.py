@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from .. import toolchain
-from ..google import token
+from ..keys import key
 from . import bootstrap
 from .client import Cluster
 from .control_plane import ControlPlane, Ended
@@ -21,7 +21,7 @@ from .wipe import remember
 PLUGIN = "gke-gcloud-auth-plugin"
 _PLUGIN = """#!/bin/sh
 about='"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}'
-printf '{%s,"status":{"token":"%s"}}\\n' "$about" "$(cat "$(dirname -- "$0")/../google-token")"
+printf '{%s,"status":{"token":"%s"}}\\n' "$about" "$(cat "$(dirname -- "$0")/../key")"
 """
 _LOOK_S = 0.2
 _PODS_S = 3  # for the processes of pods to end
@@ -36,7 +36,7 @@ def serve(home: Path) -> None:
         signal.signal(number, lambda *_: stop.set())
     folder = home / "kubernetes"
     shutil.rmtree(folder, ignore_errors=True)
-    plane = ControlPlane(folder, toolchain.kubernetes(), token(home))
+    plane = ControlPlane(folder, toolchain.kubernetes(), key(home))
     nodes = threading.Thread(target=_nodes, args=(plane.cluster, home, stop), daemon=True)
     try:
         plane.start(stop)

@@ -1,4 +1,4 @@
-"""The keys of one control plane: an authority of its own, one certificate for all its servers, made anew each time."""
+"""The keys of one control plane: an authority of its own, a certificate for servers and clients, new each time."""
 
 import datetime
 import ipaddress
@@ -51,7 +51,9 @@ def make(folder: Path, names: tuple[str, ...]) -> Certificates:
         _certificate(_name("sandbox"), issuer, server)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
         .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
         .sign(authority, hashes.SHA256())

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from ..google import UNIQUE_ID, scoped
 from . import bootstrap
 from .certificates import Certificates
 from .tunnel import CIDR, SOCKET
@@ -66,7 +67,7 @@ HOOKS: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-PORTS = ("etcd", "peer", "api", "kwok", *HOOKS, *(f"{name}-health" for name in HOOKS))
+PORTS = ("api", *HOOKS, *(f"{name}-health" for name in HOOKS))
 
 
 def configure(layout: Layout) -> None:
@@ -115,11 +116,17 @@ def configure(layout: Layout) -> None:
     (layout.folder / "kubeconfig").touch(0o600)
     (layout.folder / "kubeconfig").write_text(layout.kubeconfig())
     (layout.folder / "tokens.csv").touch(0o600)
-    (layout.folder / "tokens.csv").write_text(f'{layout.token},{USER},{secrets.token_hex(4)},"system:masters"\n')
+    known = [f'{layout.token},{USER},{secrets.token_hex(4)},"system:masters"']
+    known.append(f"{scoped(layout.token, '')},{UNIQUE_ID},{UNIQUE_ID}")
+    (layout.folder / "tokens.csv").write_text("".join(f"{line}\n" for line in known))
+
+
+_ETCD = "unix://etcd:0"
+"""A socket in the folder that the commands run in, which nobody else may enter: etcd believes whoever reaches it."""
 
 
 def _etcd(layout: Layout) -> list[str]:
-    client, peer = (f"http://127.0.0.1:{layout.ports[name]}" for name in ("etcd", "peer"))
+    client, peer = _ETCD, "unix://peer:0"
     return [
         f"--data-dir={layout.folder / 'etcd'}",
         f"--listen-client-urls={client}",
@@ -135,7 +142,7 @@ def _etcd(layout: Layout) -> list[str]:
 def _api(layout: Layout) -> list[str]:
     keys = layout.certificates
     return [
-        f"--etcd-servers=http://127.0.0.1:{layout.ports['etcd']}",
+        f"--etcd-servers={_ETCD}",
         "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports['api']}",
         # Not loopback, and nobody calls it: the default is looked for in the machine's routes.
@@ -151,6 +158,8 @@ def _api(layout: Layout) -> list[str]:
         f"--service-cluster-ip-range={CIDR}",
         f"--egress-selector-config-file={layout.folder / 'egress.yaml'}",
         "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={keys.folder / 'tls.crt'}",
+        f"--kubelet-client-key={keys.folder / 'tls.key'}",
         "--allow-privileged=true",
         # GKE adds a pod's tolerations for the resources that it asks for.
         # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus
@@ -174,7 +183,7 @@ COMMANDS: Mapping[str, Callable[[Layout], list[str]]] = {
     "kube-scheduler": lambda layout: [f"--config={layout.folder / 'scheduler.yaml'}", "--secure-port=0"],
     "kwok": lambda layout: [
         f"--kubeconfig={layout.folder / 'kubeconfig'}",
-        f"--server-address=127.0.0.1:{layout.ports['kwok']}",
+        "--node-port=0",  # no server: of another number it would be one on every address
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         *([f"--config={_STAGES}"] if _STAGES.exists() else []),
     ],

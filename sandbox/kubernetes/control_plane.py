@@ -47,7 +47,8 @@ class ControlPlane:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        (self.folder / "logs").mkdir(parents=True)
+        self.folder.mkdir(parents=True, mode=0o700)
+        (self.folder / "logs").mkdir()
         services = {bootstrap.service(name): name for name in HOOKS}
         keys = make(self.folder / bootstrap.KEYS, tuple(f"{name}.{space}.svc" for space, name in services))
         (self.folder / "ca.crt").write_bytes(keys.ca.read_bytes())

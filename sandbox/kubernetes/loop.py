@@ -9,7 +9,8 @@ import requests
 
 from accel.catalog.nearest import UnknownName
 
-from ..google import token
+from ..google import scoped
+from ..keys import key
 from .autoscaler import Autoscaler
 from .client import Cluster, Refusal
 from .drivers import Drivers
@@ -31,7 +32,7 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
     """Play nodes and pods until `stop` is set; what Google or the API server do not answer is asked again.
 
     Its speed and its faults are in DIR/nodes.json (settings.py); stockouts of machine types are Google's. Logs and
-    commands of pods need the keys of DIR/kubernetes/keys, and commands the port `kwok` of DIR/kubernetes.json.
+    commands of pods need the keys of DIR/kubernetes/keys.
     """
     changed = threading.Event()
     paths = {
@@ -46,7 +47,7 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
         stores[name].wait()
     settings = SettingsFile(home)
     storage = f"{google_url}/storage.googleapis.com/"
-    given = {"ACCEL_STORAGE_ROOT": storage, "GOOGLE_OAUTH_ACCESS_TOKEN": token(home)}
+    given = {"ACCEL_STORAGE_ROOT": storage, "GOOGLE_OAUTH_ACCESS_TOKEN": scoped(key(home), "")}
     kubelet = Kubelet(cluster, stores["nodes"], stores["pods"], stores["services"], home / "jobs", given)
     streams = Streams(kubelet, home / "kubernetes" / "keys")
     machines = Machines(cluster, stores["nodes"], stores["pods"], stores["daemons"], streams.port)

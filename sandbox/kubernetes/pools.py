@@ -5,6 +5,7 @@ from typing import Any
 
 import requests
 
+from ..google import scoped
 from .pool import Pool
 
 _TIMEOUT_S = 10
@@ -14,7 +15,7 @@ class Google:
     """The sandbox's Google. Every method raises requests.RequestException where it does not answer as it should."""
 
     def __init__(self, url: str, home: Path) -> None:
-        self._url, self._token = url.rstrip("/"), home / "google-token"
+        self._url, self._token = url.rstrip("/"), home / "key"
         self._http = requests.Session()
         self._http.trust_env = False
         self._sizes: dict[str, int] = {}
@@ -36,7 +37,9 @@ class Google:
     def resize(self, sizes: dict[str, int]) -> None:
         """Tells it what its autoscaler has made of groups, by their paths; those that are as before are left out."""
         if changed := {path: size for path, size in sizes.items() if self._sizes.get(path) != size}:
-            self._http.post(f"{self._url}/sandbox-api/sizes", json=changed, timeout=_TIMEOUT_S).raise_for_status()
+            self._http.post(
+                f"{self._url}/sandbox-api/sizes", json=changed, headers=self._headers(), timeout=_TIMEOUT_S
+            ).raise_for_status()
         self._sizes = sizes
 
     def _sized(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -48,8 +51,11 @@ class Google:
             return {**body, "initialNodeCount": group["targetSize"]}
         return body
 
-    def _get(self, path: str) -> dict[str, Any]:
+    def _headers(self) -> dict[str, str]:
         token = self._token.read_text().strip() if self._token.exists() else ""
-        answer = self._http.get(f"{self._url}/{path}", headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT_S)
+        return {"Authorization": f"Bearer {scoped(token, '')}"}
+
+    def _get(self, path: str) -> dict[str, Any]:
+        answer = self._http.get(f"{self._url}/{path}", headers=self._headers(), timeout=_TIMEOUT_S)
         answer.raise_for_status()
         return answer.json()

@@ -1,8 +1,7 @@
 """The kubelets' HTTPS server, which the API server asks for logs and for commands to run in a pod.
 
 Logs are read here, from what container.py keeps. Commands are run here for a client whose WebSocket the API server
-hands through (joining.py), and by kwok for one whose connection it has made into SPDY: kwok knows that, but does not
-tell how a command ended. Both start it by a wrapper that gives it the container's folder and environment.
+hands through (joining.py), by a wrapper that gives them the container's folder and environment.
 """
 
 import ssl
@@ -49,7 +48,7 @@ class Refused(Exception):
 class Streams(ThreadingHTTPServer):
     """Serves on a port of 127.0.0.1 from a thread of its own.
 
-    `keys`: a folder with tls.crt and tls.key.
+    `keys`: a folder with tls.crt, tls.key and the authority of clients, ca.crt.
     """
 
     daemon_threads = True
@@ -59,6 +58,8 @@ class Streams(ThreadingHTTPServer):
         self.kubelet = kubelet
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(keys / "tls.crt", keys / "tls.key")
+        context.load_verify_locations(keys / "ca.crt")
+        context.verify_mode = ssl.CERT_REQUIRED  # of the API server: whoever else asked could run commands
         # The handshake is left to the connection's own thread.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()

@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+from ..keys import key
 from .aws.plugin import AwsPlugin
 from .kubernetes.plugin import KubernetesPlugin, moved
 from .server import Servicer, serve
@@ -17,7 +18,7 @@ def main() -> None:
     parser.add_argument("--cloud-url", required=True)
     given = parser.parse_args()
 
-    aws = AwsPlugin(given.cloud_url)
+    aws = AwsPlugin(given.cloud_url, key(given.home))
     servicers = {
         "aws": Servicer(lambda: aws),
         "kubernetes": Servicer(lambda: KubernetesPlugin(given.home), moved),

@@ -34,6 +34,9 @@ class Wait:
     pending: frozenset[str]
     status: str = "State"
     reason: str = "StateReason"
+    patience: str = "20m0s"
+    """How long the provider waits, as it says it; the sandbox's is SANDBOX_WAIT_S. The default is Terraform's own:
+    https://github.com/hashicorp/terraform-plugin-sdk/blob/main/helper/schema/resource_data.go"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Kind:
     moving: frozenset[str] = frozenset()  # outputs that an update changes, unless only of tags
     texts: frozenset[str] = frozenset()  # JSON to Pulumi, structures to the API
     unknown: frozenset[str] = frozenset()  # properties of the API alone
+    arns: frozenset[str] = frozenset()  # properties that the provider takes only as ARNs, in its own spelling
     tagged: str = ""  # the resource type under which EC2's create call takes tags
     taggable: bool = True
     regional: bool = True
@@ -90,7 +94,7 @@ def _kind(row: State, module: Any) -> Kind:
     for name in ("sets", "updates", "deletes"):
         steps = row.get(name, [])
         made[name] = tuple(made["create"] if step == "again" else _step(step, module) for step in steps)
-    for name in ("replace", "own", "computed", "moving", "texts", "unknown"):
+    for name in ("replace", "own", "computed", "moving", "texts", "unknown", "arns"):
         made[name] = frozenset(row.get(name, "").split())
     if "wait" in row:
         sets = {name: frozenset(row["wait"][name].split()) for name in ("ready", "pending")}

@@ -9,6 +9,7 @@ import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2  # pyright: ignore[reportMissingImports] - not sandbox.google
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
+from .. import peers
 from .mapping import plain
 
 State = dict[str, Any]
@@ -163,7 +164,10 @@ def _type(request: Any) -> str:
 
 
 class Boundary(grpc.ServerInterceptor):
-    """Turns what a plugin raises into a status of one line; anything unforeseen names its type."""
+    """Serves this user alone, since the engine brings no secret. Turns what a plugin raises into a status of one line;
+    anything unforeseen names its type."""
+
+    port = 0
 
     def intercept_service(self, continuation, handler_call_details):
         handler = continuation(handler_call_details)
@@ -171,15 +175,17 @@ class Boundary(grpc.ServerInterceptor):
             return handler
         method = handler_call_details.method.rpartition("/")[2]
         return grpc.unary_unary_rpc_method_handler(
-            _guarded(method, handler.unary_unary),
+            _guarded(method, handler.unary_unary, self),
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
 
 
-def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
+def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any], boundary: Boundary) -> Callable[..., Any]:
     def run(request: Any, context: grpc.ServicerContext) -> Any:
         try:
+            if not peers.ours(int(context.peer().rpartition(":")[2]), boundary.port):
+                raise Refused("the sandbox serves its own user alone")
             return act(request, context)
         except PartlyMade as error:
             detail = provider_pb2.ErrorResourceInitFailed(
@@ -208,12 +214,13 @@ _THREADS = 64  # a create that waits for its resource holds one
 
 def serve(servicer: Servicer) -> tuple[grpc.Server, int]:
     """A running server on a loopback port of its own, and that port."""
+    boundary = Boundary()
     server = grpc.server(
         ThreadPoolExecutor(_THREADS),
-        interceptors=[Boundary()],
+        interceptors=[boundary],
         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
     )
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    boundary.port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    return server, port
+    return server, boundary.port

@@ -19,7 +19,12 @@ LANGUAGE_HOST = "pulumi-language-python"
 DOWNLOAD_TIMEOUT_S = 120
 
 ENGINE_VERSION = pinned("pulumi")
-WHAT_TO_INSTALL = f"put Pulumi {ENGINE_VERSION} or a later 3.x on PATH, or install Go, and run this again"
+WHAT_TO_INSTALL = (
+    f"install Pulumi {ENGINE_VERSION} or a later 3.x (curl -fsSL https://get.pulumi.com/install.sh | sh -s -- "
+    f"--version {ENGINE_VERSION}) and put it on PATH, or install Go, and run this again"
+)
+"""The vendor's installer with its options, as pulumi.automation's PulumiCommand.install runs it:
+https://github.com/pulumi/pulumi/blob/master/sdk/python/lib/pulumi/automation/_cmd.py"""
 INSTALLER = (
     "import sys, semver; from pulumi.automation import PulumiCommand; "
     "PulumiCommand.install(root=sys.argv[1], version=semver.VersionInfo.parse(sys.argv[2]))"

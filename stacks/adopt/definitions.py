@@ -2,6 +2,8 @@
 
 import re
 
+from accel.catalog.aws_partitions import partition_of
+
 from .found import Found, Json, block, entries
 from .notes import Part
 
@@ -15,13 +17,15 @@ EXIT = {"onStatusReason": "on_status_reason", "onReason": "on_reason", "onExitCo
 
 _HANDLED = {*FIELDS, *OLD_REQUIREMENTS, "environment", "secrets", "resourceRequirements", "linuxParameters",
             "logConfiguration"}  # fmt: skip
+_LOG_OPTIONS = {"awslogs-group", "awslogs-region", "awslogs-stream-prefix", "awslogs-create-group"}
 _OUTER = {
     *("jobDefinitionName", "jobDefinitionArn", "revision", "status", "type", "containerProperties", "retryStrategy"),
     *("timeout", "tags", "propagateTags", "platformCapabilities", "containerOrchestrationType"),
     *("parameters", "schedulingPriority"),
 }
-PARTITIONS = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}
-_ECR = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com[.a-z]*/(?P<name>[^:@]+)")
+_ECR = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.(?:com(?:\.cn)?|eu)/(?P<name>[^:@]+)"
+)
 
 
 def unfit(document: Json) -> str | None:
@@ -51,7 +55,7 @@ def definition(found: Found, key: str) -> Part:
     lost += part.rest(block(inner, "linuxParameters"), {"sharedMemorySize", "initProcessEnabled"}, "linuxParameters.")
     log = block(inner, "logConfiguration")
     lost += ["logConfiguration"] if log.get("logDriver", "awslogs") != "awslogs" else []
-    _log(part, log, kept=bool(lost) and found.exists)
+    _log(part, log, found)
     if found.exists:
         _kept(part, found, lost)
     else:
@@ -97,15 +101,27 @@ def _exit(rule: Json) -> Json:
     }
 
 
-def _log(part: Part, log: Json, *, kept: bool) -> None:
+def _log(part: Part, log: Json, found: Found) -> None:
+    """Carry log group and stream prefix: what reads them by their names, an alarm or an export, goes on to do so."""
     driver = log.get("logDriver", "awslogs")
+    if driver != "awslogs":
+        if not found.exists:
+            part.note("lost", "logConfiguration", f"{driver}; jobs log to the stack's own log group from now on")
+        return
     options = block(log, "options")
-    # Without a configuration Batch writes there: https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html
-    where = f"log group {options.get('awslogs-group', '/aws/batch/job')}" if driver == "awslogs" else str(driver)
-    if kept:
-        part.note("kept", "logConfiguration", f"{where}; `accel-jobs logs` reads the stack's own log group, not that")
-    else:
-        part.note("lost", "logConfiguration", f"{where}; jobs log to the stack's own log group from now on")
+    # Without a configuration Batch writes there, to streams that begin with the definition's name. Source:
+    # https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html
+    group = str(options.get("awslogs-group") or "/aws/batch/job")
+    prefix = str(options.get("awslogs-stream-prefix") or found.name)
+    here = found.arn.split(":")[3] if found.exists else ""
+    elsewhere = options.get("awslogs-region")
+    if here and elsewhere and elsewhere != here:
+        text = f"log group {group} of {elsewhere}; jobs log to the stack's own log group from now on"
+        part.note("lost", "logConfiguration", text)
+        return
+    part.values |= {"log_group": group, "log_prefix": prefix}
+    part.note("kept", "logConfiguration", f"log group {group}, streams {prefix}/")
+    part.rest(options, _LOG_OPTIONS, "logConfiguration.options.")
 
 
 def _kept(part: Part, found: Found, lost: list[str]) -> None:
@@ -123,5 +139,5 @@ def repository(image: str) -> str | None:
     ecr = _ECR.match(image)
     if not ecr:
         return None
-    partition = next((name for start, name in PARTITIONS.items() if ecr["region"].startswith(start)), "aws")
+    partition = partition_of(ecr["region"]).name
     return f"arn:{partition}:ecr:{ecr['region']}:{ecr['account']}:repository/{ecr['name']}"

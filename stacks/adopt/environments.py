@@ -81,6 +81,10 @@ def _image(part: Part, inner: Json) -> None:
 
 
 def _kept(part: Part, found: Found, inner: Json) -> None:
+    role = str(inner.get("instanceRole") or "")
+    if role and not role.startswith("arn:"):
+        # The provider compares texts, and AWS makes an infrastructure update of another one.
+        part.note("set", "instance_profile", f"to the ARN of {role} in every update: the first one replaces instances")
     part.keeps += ["image", "instance_tags", "launch_template"]
     template = block(inner, "launchTemplate")
     if template:

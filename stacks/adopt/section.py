@@ -10,8 +10,8 @@ from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import ExitRule, JobDefinitionSpec
 from components.base import Spec
 from jobs.errors import BadInput
-from stacks.config import Environment, load_environment, warnings
 
+from ..config import Environment, load_environment, warnings
 from . import definitions, environments, queues
 from .found import Found, Json, Kind, names
 from .notes import Note, Part, Word

@@ -10,8 +10,8 @@ import yaml
 
 from accel import words
 from jobs.errors import BadInput, BadInputs, NotFound
-from stacks.commands import KEY
 
+from ..commands import KEY
 from . import import_file
 from .found import read
 from .notes import Word

@@ -32,6 +32,7 @@ class Row:
     part: bool = False
     over: bool = False
     rest: Sequence[Mapping[str, Mapping[str, Any]]] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def within(self) -> frozenset[str]:
@@ -81,6 +82,20 @@ class Aws:
             rest = tuple(dict.fromkeys(call.partition(".")[2] for calls in row.rest for call in calls))
             found.append(Found(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
         return found
+
+    def names(self, operation: Pending) -> Sequence[str]:
+        """Those that all of its kind have, where its region is."""
+        import jmespath
+
+        row = rows().get(operation.type)
+        if row is None or not row.names:
+            raise NotSought(f"no row of aws.yaml says how {operation.type} are listed")
+        ((call, found),) = row.names.items()
+        service, _, name = call.partition(".")
+        region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
+        asked = {key: value for key, value in row.look.get(call, {}).items() if "$" not in str(value)}
+        told: list[str] = jmespath.search(found, self._answer(service, name, region, asked) or {}) or []
+        return [re.split("[:/]", each)[-1] if each.startswith("arn:") else each for each in told]
 
     def finish(self, operation: Pending, id: str) -> None:
         """Makes the calls that its creation had still to make; those that it did make change nothing."""

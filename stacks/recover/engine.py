@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from jobs.errors import CloudRefused, NotFound
+from jobs.errors import CloudRefused
 from jobs.google import mapping
 
 from ..pulumi_command import ran
 
 Json = dict[str, Any]
+REMEMBERED = 20
+"""Of the last runs: refreshes are among them."""
 ATTRIBUTES = ".attrs"
 """Ending of the file that the file backend keeps beside each of its own."""
+_FOLDERS = ("locks/organization", "backups", "history")
+"""Of the file backend, beside that of the states."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,16 @@ class Engine:
             file.write_text(json.dumps(state))
             self.run("stack", "import", "--file", str(file))
 
-    def refresh(self, urns: Sequence[str]) -> None:
-        """Reads these resources in the cloud: the state then has them as they are, or not any more."""
+    def planned(self) -> Json:
+        """What an `up` would do after a refresh. Raises CloudRefused where the program cannot be run."""
+        return json.loads(self.run("preview", "--refresh", "--json"))
+
+    def history(self) -> list[Json]:
+        """The last runs that came to their end, the latest first."""
+        return json.loads(self.run("stack", "history", "--json", "--page-size", str(REMEMBERED)))
+
+    def refresh(self, urns: Sequence[str] = ()) -> None:
+        """Reads these resources in the cloud, or all: the state then has them as they are, or not any more."""
         targets = [part for urn in urns for part in ("--target", urn)]
         self.run("refresh", "--yes", "--skip-preview", *targets)
 
@@ -67,7 +79,7 @@ class Engine:
             said = (done.stderr + "\n" + done.stdout).strip().splitlines()
             why = next((line.strip() for line in said if "error: " in line), f"ended with {done.returncode}")
             message = f"pulumi {' '.join(arguments[:2])}: {why.removeprefix('error: ')}"
-            raise NotFound(message) if "no stack named" in why else CloudRefused(message)
+            raise CloudRefused(message)
         return done.stdout
 
 
@@ -92,6 +104,10 @@ class Files:
         folder = self.root / "locks" / "organization" / self.project / self.stack
         return sorted(folder.glob("*.json"))
 
+    def mark(self) -> Path:
+        """There while recover is at work: where it is killed itself, what it was for is known to the next."""
+        return self.root / "recover" / self.project / f"{self.stack}.json"
+
     def state(self) -> Path:
         """Where the state is, or would be; it may be compressed."""
         folder = self.root / "stacks" / self.project
@@ -114,6 +130,12 @@ class Files:
         path = self.state()
         path = path.with_name(f"{path.name}{ATTRIBUTES}")
         return path if path.exists() and _json(path) is None else None
+
+    def unfinished(self) -> list[Path]:
+        """Files that a killed engine was about to give their names."""
+        own = f"{self.project}/{self.stack}"
+        kinds = (f"stacks/{own}.json.*.tmp", *(f"{kind}/{own}/*.tmp" for kind in _FOLDERS))
+        return sorted(path for kind in kinds for path in self.root.glob(kind))
 
     def backups(self) -> list[Path]:
         """Earlier states that can be read, the latest first: that of the write before, and those of whole runs."""

@@ -67,13 +67,7 @@ class GoogleCloud:
             raise NotSought(f"no row of google.yaml says how to look for {operation.type}")
         if row.again:
             raise MadeAgain
-        settings = self.provider(operation)
-        places = {name: settings[name] for name in ("project", "region", "zone") if name in settings}
-        inputs: Json = {**places, **operation.inputs}
-        cluster = str(inputs.get("cluster") or "")
-        if cluster and not cluster.startswith("projects/"):
-            place = f"projects/{inputs.get('project')}/locations/{inputs.get('location')}"
-            inputs["cluster"] = f"{place}/clusters/{cluster}"
+        settings, inputs = self.provider(operation), self._inputs(operation)
         api = f"{_value(inputs, row.at)}-{row.api}" if row.at else row.api
         try:
             answer = self._google.get(api, "/".join(filter(None, (row.under, _path(row.path, inputs, quoted=True)))))
@@ -88,6 +82,29 @@ class GoogleCloud:
         made = moment(answer.get("creationTimestamp") or answer.get("createTime") or answer.get("timeCreated"))
         id = _path(row.id or row.path, inputs)
         return [Found(id, state, why, None if row.found else made, row.part, row.over)]
+
+    def names(self, operation: Pending) -> Sequence[str]:
+        """Those that all of its kind have, in its project and place."""
+        row = rows().get(operation.type, Row())
+        folder, slash, last = row.path.rpartition("/")
+        if last != f"{{{operation.naming}}}" or not slash or row.at:
+            raise NotSought(f"no row of google.yaml says how {operation.type} are listed")
+        inputs = self._inputs(operation)
+        member = "items" if row.api in ("compute", "storage") else folder.rpartition("/")[2]
+        query = {"project": inputs.get("project")} if folder == "b" else {}
+        path = "/".join(filter(None, (row.under, _path(folder, inputs, quoted=True))))
+        return [str(each.get("name")).rpartition("/")[2] for each in self._google.pages(row.api, path, member, **query)]
+
+    def _inputs(self, operation: Pending) -> Json:
+        """With the places of its provider, and its cluster by its whole name."""
+        settings = self.provider(operation)
+        places = {name: settings[name] for name in ("project", "region", "zone") if name in settings}
+        inputs: Json = {**places, **operation.inputs}
+        cluster = str(inputs.get("cluster") or "")
+        if cluster and not cluster.startswith("projects/"):
+            place = f"projects/{inputs.get('project')}/locations/{inputs.get('location')}"
+            inputs["cluster"] = f"{place}/clusters/{cluster}"
+        return inputs
 
 
 def _path(template: str, inputs: Mapping[str, Any], quoted: bool = False) -> str:

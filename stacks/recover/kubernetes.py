@@ -69,10 +69,13 @@ def _api(kubeconfig: str) -> Api:
         raise NotSought("its provider's kubeconfig is none of GKE's") from None
     if plugin != "gke-gcloud-auth-plugin":
         raise NotSought(f"its provider signs in by {plugin}, and this looks with Google's credentials")
-    return Api(server, pem, _token)
+    return Api(server, pem, token)
 
 
-def _token() -> str:
+def token() -> str:
+    """That of the credentials that Google's APIs are called with."""
     from jobs.google import signed
 
-    return signed()["Authorization"].removeprefix("Bearer ")
+    # google-auth writes the name small.
+    headers = {name.title(): value for name, value in signed().items()}
+    return headers["Authorization"].removeprefix("Bearer ")

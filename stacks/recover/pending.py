@@ -12,7 +12,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -40,6 +40,8 @@ class Pending:
     resource: Json
     own: frozenset[str] = frozenset()
     """The properties that come from what the state has made."""
+    sought: bool = False
+    """Its name is one that its cloud has, and proves nothing."""
 
     @property
     def urn(self) -> str:
@@ -81,6 +83,8 @@ class Pending:
             # https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/naming.go
             marks: Json = self._metadata.get("annotations") or {}
             return marks.get("pulumi.com/autonamed") == "true"
+        if self.sought:
+            return False
         value, filled_in = self.inputs.get(self.naming), self.inputs.get("__defaults") or ()
         return isinstance(value, str) and self.naming in filled_in and _MADE_UP.search(value) is not None
 
@@ -88,6 +92,11 @@ class Pending:
     def fixed(self) -> bool:
         """Whether the program names it, so that the next `up` would make the same name again."""
         return bool(self.naming or self._metadata.get("name")) and not self.made_up
+
+    def called(self, name: str) -> "Pending":
+        """The same under another name."""
+        inputs = {**self.inputs, self.naming: name}
+        return replace(self, resource={**self.resource, "inputs": inputs}, sought=True)
 
     @property
     def _metadata(self) -> Json:
@@ -99,19 +108,33 @@ def pending(deployment: Mapping[str, Any]) -> list[Pending]:
     """Every operation of the deployment that was cut short: each create, and of all others one for each resource."""
     told = [(each["type"], each["resource"]) for each in deployment.get("pending_operations") or ()]
     told += [("adopting", each) for each in resources(deployment) if _unread(each)]
-    made = {
-        each["urn"] for each in resources(deployment) if Pending("reading", each).outside and not each.get("external")
-    }
+    made = made_of(deployment)
     known = {(each["urn"], each.get("id")) for each in resources(deployment)}
     found: dict[object, Pending] = {}
     for at, (doing, resource) in enumerate(told):
-        of_properties: Mapping[str, Sequence[str] | None] = resource.get("propertyDependencies") or {}
-        own = frozenset(name for name, urns in of_properties.items() if made.intersection(urns or ()))
         # A `creating` of what the state has under the same id has been done: only its mark is left.
         done = doing == "creating" and (resource["urn"], resource.get("id")) in known
-        each = Pending("reading" if done else doing, resource, own)
+        each = Pending("reading" if done else doing, resource, made.own(resource))
         found.setdefault(at if each.doing == "creating" else (each.doing, each.urn), each)
     return list(found.values())
+
+
+@dataclass(frozen=True)
+class Made:
+    """URNs of what the state has made outside it."""
+
+    urns: frozenset[str]
+
+    def own(self, resource: Mapping[str, Any]) -> frozenset[str]:
+        """The properties of a resource that come from it."""
+        of_properties: Mapping[str, Sequence[str] | None] = resource.get("propertyDependencies") or {}
+        return frozenset(name for name, urns in of_properties.items() if self.urns.intersection(urns or ()))
+
+
+def made_of(deployment: Mapping[str, Any]) -> Made:
+    """Without what was only read."""
+    there = (each for each in resources(deployment) if not each.get("external"))
+    return Made(frozenset(each["urn"] for each in there if Pending("reading", each).outside))
 
 
 def resources(deployment: Mapping[str, Any]) -> list[Json]:

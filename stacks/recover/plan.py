@@ -58,12 +58,15 @@ class Plan:
     find: Finder
     said: Said
     began: datetime | None
+    more: Sequence[Pending] | None = ()
+    """Creates besides that a person may speak of; None: what was said has been checked."""
 
     def steps(self) -> list[Step]:
         """One for each pending operation. Raises BadInput where a person has spoken of another."""
         operations = pending(self.deployment)
         self._creating = [each for each in operations if each.doing == "creating"]
-        self.said.check(self._creating)
+        if self.more is not None:
+            self.said.check([*self._creating, *self.more])
         self._urns = {each["urn"] for each in resources(self.deployment)}
         self._known = {(each["type"], each["id"]) for each in resources(self.deployment) if each.get("id")}
         self._taken = set(self._known)
@@ -106,16 +109,16 @@ class Plan:
         except NotSought as why:
             return Step(operation, "ask", str(why))
         free = [each for each in seen if (operation.type, each.id) not in self._taken and not each.strange]
-        found = [self._dated(each) for each in free]
+        found = [dated(each, self.began) for each in free]
         proven = [each for each in found if each.why]
         # Nothing refers yet to what is only pending, so of several that were asked for alike each may be any.
         left = [each for each in self._creating[self._creating.index(operation) :] if alike(each, operation)]
         if len(proven) > len(left):
-            return Step(operation, "ask", f"several are like it: {_listed(proven)}")
+            return Step(operation, "ask", f"several are like it: {listed(proven)}")
         if proven:
             return self._adopted(operation, proven[0])
         if found:
-            return Step(operation, "ask", f"nothing proves that this run made {_listed(found)}")
+            return Step(operation, "ask", f"nothing proves that this run made {listed(found)}")
         return Step(operation, "clear", "clear it: the cloud does not have it")
 
     def _adopted(self, operation: Pending, found: Found) -> Step:
@@ -134,12 +137,6 @@ class Plan:
         why = f"{found.why}; the state has {there.get('id')}, so the next up deletes this one"
         return Step(operation, "adopt", f"adopt {found.id}: {why}", found.id)
 
-    def _dated(self, found: Found) -> Found:
-        """With the proof that its time is, to the second as clouds tell it."""
-        if found.why or not (self.began and found.made) or found.made < self.began.replace(microsecond=0):
-            return found
-        return replace(found, why="it was made after the run began")
-
     def _moving(self, operation: Pending) -> Found | None:
         """What a cloud is still changing or deleting, where its row can tell."""
         try:
@@ -148,5 +145,13 @@ class Plan:
             return None
 
 
-def _listed(found: Sequence[Found]) -> str:
+def dated(found: Found, began: datetime | None) -> Found:
+    """With the proof that its time is, to the second as clouds tell it."""
+    if found.why or not (began and found.made) or found.made < began.replace(microsecond=0):
+        return found
+    return replace(found, why="it was made after the run began")
+
+
+def listed(found: Sequence[Found]) -> str:
+    """Their ids."""
     return ", ".join(each.id for each in found)

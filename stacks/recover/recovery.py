@@ -1,5 +1,5 @@
-"""Looking at what a killed run left, and putting it right: lock, state, pending operations, in this order. Each step
-may be made again, and is found undone by the next look where this one was cut short."""
+"""Looking at what a killed run left, and putting it right: lock, state, pending operations, and what the state does not
+know, in this order. Each step may be made again, and is found undone by the next look where this one was cut short."""
 
 import time
 from collections import Counter
@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from jobs.errors import CloudRefused, NotFound, WaitedTooLong
 
+from . import hosts
+from .clouds import Clouds
 from .engine import Engine, Files
-from .found import Found, NotSought
 from .locks import Lock, locks
-from .pending import Json, Pending, pending, provider_inputs, resolved, resources
+from .pending import Json, pending, resolved, resources
 from .plan import Plan, Said, Step
+from .unknown import Unknown, began, gone, planned
 
 POLL_S = (1.0, 15.0)
 """Shortest and longest pause between two looks."""
@@ -28,6 +29,9 @@ class Recovery:
         self.engine = Engine(stack)
         self._said, self._break, self._settle_s, self._wait_s = said, break_lock, settle_s, wait_s
         self._began: datetime | None = None
+        self._doubted = self._checked = False
+        self._preview: Json = {}
+        self._unread: list[str] = []
 
     @cached_property
     def _files(self) -> Files | None:
@@ -38,11 +42,16 @@ class Recovery:
         found = self._locks()
         self._idle(found)
         lines = [each.text(datetime.now(UTC)) for each in found]
+        if self._files and self._files.mark().exists():
+            lines.append("an earlier `stacks recover` was cut short")
+        lines += [f"{path}: half written" for path in (self._files.unfinished() if self._files else [])]
         if self._files and (corrupt := self._files.corrupt()):
             return [*lines, f"{corrupt}: no state, but cut off; {self._instead()}"]
         if self._files and (torn := self._files.torn()):
             return [*lines, f"{torn}: cut off, so the state cannot be read; it holds nothing of it, and is removed"]
-        return [*lines, *map(str, self._steps(self.engine.export()))]
+        state = self.engine.export()
+        lines += map(str, self._steps(state))
+        return [*lines, *gone(self._preview, state["deployment"])]
 
     def run(self) -> Iterator[str]:
         """Does it; a line for each thing done. Raises CloudRefused where a run is at work or somebody has to say."""
@@ -50,15 +59,36 @@ class Recovery:
         yield from self._restored()
         state = self.engine.export()
         steps = self._decided(self._steps(state))
+        yield from self._unread
         if any(step.deed == "wait" for step in steps):
             yield from map(str, steps)
             state, steps = self._waited()
-        if any(step.deed == "clear" for step in steps):
+        if self._doubted or any(step.deed == "clear" for step in steps):
             state, steps = self._settled(state)
         # Last before a change: till then the lock keeps others out, and says when the run began.
+        self._mark()
         yield from self._unlocked(held)
         yield from map(str, steps)
         self._act(state, steps)
+        if self._doubted:
+            yield from self._compared()
+        if self._files:
+            self._files.mark().unlink(missing_ok=True)
+
+    def _compared(self) -> Iterator[str]:
+        """Every resource of the state with its cloud, and then with it what the state does not know: what is in it may
+        be found only once the state has that."""
+        self.engine.refresh()
+        yield "every resource of the state was read again"
+        while True:
+            state = self.engine.export()
+            steps = self._decided(self._steps(state), "the rest is left to you")
+            if any(step.deed == "wait" for step in steps):
+                state, steps = self._waited()
+            if not steps:
+                return
+            yield from map(str, steps)
+            self._act(state, steps)
 
     def _act(self, state: Json, steps: Sequence[Step]) -> None:
         if self.engine.export() != state:
@@ -68,9 +98,8 @@ class Recovery:
         if read:
             self.engine.refresh(list(dict.fromkeys(read)))
             state = self.engine.export()
-        adopted: list[tuple[Pending, str]] = []
-        if pending(state["deployment"]):
-            adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
+        adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
+        if adopted or pending(state["deployment"]):
             clouds = Clouds(state["deployment"])
             # Before the state has it: where this is cut short, the next run does it again.
             for step in steps:
@@ -115,6 +144,12 @@ class Recovery:
         for lock in held:
             lock.remove()
             yield f"unlocked: {lock.text(datetime.now(UTC))}"
+        for pid in hosts.orphans():
+            hosts.end(pid)
+            yield f"ended: process {pid}, a language host whose engine is gone"
+        for path in self._files.unfinished() if self._files else []:
+            path.unlink(missing_ok=True)
+            yield f"removed: {path}, half written"
 
     def _restored(self) -> Iterator[str]:
         if self._files and (torn := self._files.torn()):
@@ -141,15 +176,40 @@ class Recovery:
 
     def _steps(self, state: Json) -> list[Step]:
         deployment = state["deployment"]
-        return Plan(deployment, Clouds(deployment).find, self._said, self._began).steps()
+        clouds = Clouds(deployment)
+        self._doubted = self._doubted or self._doubtful(deployment)
+        self._preview = self._previewed() if self._doubted else {}
+        unknown = planned(self._preview, deployment)
+        steps = Plan(deployment, clouds.find, self._said, self._began, None if self._checked else unknown).steps()
+        self._checked = True
+        return steps + Unknown(deployment, clouds.find, clouds.names, self._said, self._began).steps(unknown)
 
-    def _decided(self, steps: Sequence[Step]) -> Sequence[Step]:
+    def _doubtful(self, deployment: Json) -> bool:
+        """Whether the last run may have done what the state does not know."""
+        unsound = began(self.engine.history(), datetime.fromisoformat(deployment["manifest"]["time"]))
+        marked = self._files is not None and self._files.mark().exists()
+        locked = self._began is not None
+        self._began = self._began or unsound
+        return bool(locked or marked or unsound or self._break or pending(deployment))
+
+    def _previewed(self) -> Json:
+        try:
+            self._unread = []
+            return self.engine.planned()
+        except CloudRefused as why:
+            self._unread = [f"what the state does not know is not looked for: {why.message}"]
+            return {}
+
+    def _mark(self) -> None:
+        if self._files and self._doubted:
+            self._files.mark().parent.mkdir(parents=True, exist_ok=True)
+            self._files.mark().touch()
+
+    def _decided(self, steps: Sequence[Step], so_far: str = "nothing was changed") -> Sequence[Step]:
         asked = [step for step in steps if step.deed == "ask"]
         if asked:
             lines = "; ".join(map(str, asked))
-            raise CloudRefused(
-                f"nothing was changed: {lines}", "look in the cloud, then: --adopt NAME=ID, or --clear NAME"
-            )
+            raise CloudRefused(f"{so_far}: {lines}", "look in the cloud, then: --adopt NAME=ID, or --clear NAME")
         return steps
 
     def _waited(self) -> tuple[Json, Sequence[Step]]:
@@ -175,50 +235,6 @@ class Recovery:
         state = self.engine.export()
         steps = self._decided(self._steps(state))
         return self._waited() if any(step.deed == "wait" for step in steps) else (state, steps)
-
-
-class Clouds:
-    """Every cloud that the state speaks of; each is reached when something of it is first looked for."""
-
-    def __init__(self, deployment: Json) -> None:
-        self._deployment = deployment
-
-    def find(self, operation: Pending) -> Sequence[Found]:
-        cloud = operation.type.partition(":")[0]
-        match cloud:
-            case "aws":
-                return self._aws.find(operation)
-            case "gcp":
-                return self._google.find(operation)
-            case "kubernetes":
-                return self._kubernetes.find(operation)
-            case _:
-                raise NotSought(f"there is no way here to look for {operation.type}")
-
-    def finish(self, operation: Pending, id: str) -> None:
-        """Makes the calls that the creation of what was found had still to make. Only on AWS are there any."""
-        self._aws.finish(operation, id)
-
-    @cached_property
-    def _aws(self) -> Any:
-        from .aws import Aws, accounts
-
-        return Aws(accounts(self._deployment), self._provider)
-
-    @cached_property
-    def _google(self) -> Any:
-        from .google import GoogleCloud
-
-        return GoogleCloud(self._provider)
-
-    @cached_property
-    def _kubernetes(self) -> Any:
-        from .kubernetes import Kubernetes
-
-        return Kubernetes(self._provider)
-
-    def _provider(self, operation: Pending) -> Json:
-        return provider_inputs(self._deployment, operation.resource)
 
 
 def _project() -> str:

@@ -42,13 +42,12 @@ def recover(
     settle: int,
     timeout: int,
 ) -> None:
-    """Put the state of STACK right after an `up` or a `destroy` that was killed: its lock, and each operation that was
-    under way.
+    """Put the state of STACK right after an `up` or a `destroy` that was killed, or of which a provider was: its lock,
+    each operation that was under way, and what it does not know.
 
-    What the run made and the state does not have is adopted into it, what it did not make is cleared, and what it
-    was changing or deleting is read again. Nothing is guessed: of what nothing proves, a line says so, and
-    --adopt or --clear decides. Run it in the folder of the Pulumi program. Without --yes nothing is changed.
-    Interrupted, run it again.
+    What the run made and the state does not have is adopted into it, what it did not make is cleared, and every
+    resource is read again. Nothing is guessed: of what nothing proves, a line says so, and --adopt or --clear
+    decides. Run it in the folder of the Pulumi program. Without --yes nothing is changed. Interrupted, run it again.
     """
     from jobs.cli.report import say
     from jobs.errors import BadInput, CloudRefused

@@ -7,17 +7,39 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from components.aws.compute_environment import ComputeEnvironmentSpec
+from components.gcp.commitment import CommitmentSpec
 from components.gcp.cpu_pool import CpuPoolSpec
+from components.gcp.future_reservation import FutureReservationSpec
 from components.gcp.gpu_pool import GpuPoolSpec
+from components.gcp.gpu_vm_group import GpuVmGroupSpec
+from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.persistent_resource import PersistentResourceSpec
+from components.gcp.queued_tpu import QueuedTpuSpec
+from components.gcp.reservation import ReservationSpec
 from components.gcp.tpu_pool import TpuPoolSpec
+from components.gcp.tpu_queue import TpuQueueSpec
+from components.gcp.tpu_vm import TpuVmSpec
 
 from ..config import Aws, CreatedNetwork, Environment
 from ..cost import Estimate, estimate
 from ..gcp_config import Gcp
+from ..gcp_vms_config import Vms
 from .preview import Preview
 
 UTILISATION = 0.3
 POOLS = {"accel:gcp:CpuPool": CpuPoolSpec, "accel:gcp:GpuPool": GpuPoolSpec, "accel:gcp:TpuPool": TpuPoolSpec}
+VMS: Mapping[str, tuple[str, Any]] = {
+    "accel:gcp:GpuVm": ("gpus", GpuVmSpec),
+    "accel:gcp:GpuVmGroup": ("gpu_groups", GpuVmGroupSpec),
+    "accel:gcp:TpuVm": ("tpus", TpuVmSpec),
+    "accel:gcp:TpuQueue": ("tpu_queues", TpuQueueSpec),
+    "accel:gcp:QueuedTpu": ("queued_tpus", QueuedTpuSpec),
+    "accel:gcp:Reservation": ("reservations", ReservationSpec),
+    "accel:gcp:FutureReservation": ("future_reservations", FutureReservationSpec),
+    "accel:gcp:Commitment": ("commitments", CommitmentSpec),
+}
+"""By component: its part of `gcp.vms`, and its spec."""
+KEPT = {"accel:gcp:PersistentResource": PersistentResourceSpec}
 COMPUTE = "accel:aws:ComputeEnvironment"
 NETWORK = "accel:aws:Network"
 
@@ -33,7 +55,10 @@ class Costs:
 
 def costs(preview: Preview, environment: Environment, utilisation: float = UTILISATION) -> Costs:
     """Both estimates. No cloud is asked."""
-    after = estimate(preview.stack, environment, utilisation)
+    # What did not change is in no preview, and so not looked at here.
+    beside = {change.urn.split("::")[2].partition("$")[0] for change in preview.changes if change.op != "delete"}
+    own = {each for each in beside if not each.startswith("pulumi:")}
+    after = estimate(preview.stack, environment, utilisation, own)
     try:
         before = _before(preview, environment)
     except ValidationError:
@@ -50,6 +75,7 @@ def _before(preview: Preview, after: Environment) -> Environment:
         made = [CreatedNetwork.model_validate(each.old_inputs.get("spec")) for each in networks if each.op != "create"]
         aws = aws.model_copy(update={"network": made[0] if made else None})
     gcp = _section(after.gcp, Gcp, "pools", _parts(preview, POOLS), preview)
+    gcp = _kept(gcp, after.gcp, preview)
     return after.model_copy(update={"aws": aws, "gcp": gcp})
 
 
@@ -69,14 +95,33 @@ def _parts(preview: Preview, kinds: Mapping[str, Any]) -> Parts:
 
 def _section(after: Any, of: type[Aws] | type[Gcp], field: str, parts: Parts, preview: Preview) -> Any:
     """The section as it was; None where nothing of it was there."""
-    old, changed = parts
-    kept: Mapping[str, Any] = {} if after is None else getattr(after, field)
-    found = {**{key: spec for key, spec in kept.items() if key not in changed}, **old}
+    found = _were({} if after is None else getattr(after, field), parts)
     region = _region(preview, of)
     if after is not None:
         return after.model_copy(update={field: found, "region": region or after.region})
     values: dict[str, Any] = {"region": region, "network": None, field: found}
     return of.model_construct(None, **values) if found and region else None
+
+
+def _kept(section: Any, after: Gcp | None, preview: Preview) -> Any:
+    """The section with the machines that stay as they were. Without a section in either, there is no place for them:
+    they go as a whole, and what they cost then is not told."""
+    if section is None or after is None:
+        return section
+    vms = after.vms or Vms.model_construct()
+    for kind, (attribute, spec) in VMS.items():
+        vms = vms.model_copy(update={attribute: _were(getattr(vms, attribute), _parts(preview, {kind: spec}))})
+    vertex = after.vertex
+    if vertex is not None:
+        kept = _were(vertex.persistent_resources, _parts(preview, KEPT))
+        vertex = vertex.model_copy(update={"persistent_resources": kept})
+    return section.model_copy(update={"vms": vms, "vertex": vertex})
+
+
+def _were(kept: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    """Specs by key as they were: those that change as the state has them, the others as they stay."""
+    old, changed = parts
+    return {**{key: spec for key, spec in kept.items() if key not in changed}, **old}
 
 
 def _region(preview: Preview, of: type[Aws] | type[Gcp]) -> str | None:

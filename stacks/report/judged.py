@@ -122,4 +122,4 @@ def _above(limit: Limit, cost: Mapping[str, Any] | None, strict: bool) -> str | 
 
 def read_stack(stack: str, environment: Environment) -> ReadStack:
     """The previewed environment, as the commands that judge one take it; Pulumi.yaml is that of this folder."""
-    return ReadStack(Path(f"Pulumi.{stack}.yaml"), stack, environment, [])
+    return ReadStack(Path(f"Pulumi.{stack}.yaml"), stack, environment, [], str)

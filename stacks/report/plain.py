@@ -8,28 +8,12 @@ import os
 import re
 from collections.abc import Mapping
 
+from accel.redaction import SECRET_NAME, redacted
+
 HIDDEN = "[hidden]"
 LONGEST = 400
 READ = 4000
 """Characters of a text that are read at all."""
-
-_SHAPES = (
-    # user:password@ of an address
-    (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), HIDDEN),
-    # AWS's keys: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
-    # Tokens of GitHub, Google, Hugging Face, Slack, OpenAI and Pulumi, by their beginnings
-    (re.compile(r"\b(?:gh[pousr]_|github_pat_|ya29\.|AIza|hf_|xox[abprs]-|sk-|pul-)[\w.-]{8,}"), HIDDEN),
-    (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"), HIDDEN),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*", re.DOTALL), HIDDEN),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
-    (
-        re.compile(r"(?i)((?:password|passwd|passphrase|secret|token|api[_-]?key|credential)[\w.-]*[\"']?\s*[:=]\s*)"
-                   r"[\"']?[^\s\"',;]+"),
-        rf"\1{HIDDEN}",
-    ),
-)  # fmt: skip
-_NAMED = re.compile(r"(?i)secret|token|password|passphrase|credential|api_?key|access_key|private")
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~@]|:(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 _AS_NUMBERS = "<>|@`:."
 """What a backslash before it would not keep from being Markdown."""
@@ -40,11 +24,9 @@ def hidden(text: str, environ: Mapping[str, str] | None = None) -> str:
     READ characters."""
     text = text[:READ]
     for name, value in (os.environ if environ is None else environ).items():
-        if len(value) >= 8 and _NAMED.search(name):
+        if len(value) >= 8 and SECRET_NAME.search(name):
             text = text.replace(value, HIDDEN)
-    for shape, instead in _SHAPES:
-        text = shape.sub(instead, text)
-    return text
+    return redacted(text, public=True, by=HIDDEN)
 
 
 def told(message: str) -> str:

@@ -116,8 +116,6 @@ def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
     done = ran("preview", "--json", "--stack", stack, *more)
     if not done.stdout.strip():
         said = _last(done.stderr) or f"pulumi ended with {done.returncode}"
-        if "no stack named" in said:
-            raise NotFound(f"pulumi: {told(said)}")
         raise JobsError(f"pulumi preview printed no report: {told(said)}", "run `pulumi preview` to see why")
     return of_text(done.stdout, "pulumi preview", stack, failed=done.returncode != 0)
 

@@ -19,6 +19,7 @@ LOSSES: Mapping[str, str] = {
     "aws:s3/bucket:Bucket": "every object in it",
     "aws:s3/bucketV2:BucketV2": "every object in it",
     "aws:secretsmanager/secret:Secret": "its versions",
+    "accel:gcp:QueuedTpu": "its TPUs, their boot disks, and what runs on them",
     "gcp:artifactregistry/repository:Repository": "every image in it",
     "gcp:compute/disk:Disk": "the disk's data",
     "gcp:compute/futureReservation:FutureReservation": "capacity that was asked for, which may not be had again",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.redaction import redacted
 from jobs.cli.settings import OneOf, Settings
 
 from ..cli import Share, StackVerb
@@ -91,5 +92,5 @@ def _preview(stack: str, kept: str | None, config_file: str | None, refresh: boo
 
 def _write(folder: Path, texts: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(texts["markdown"], encoding="utf-8")
-    (folder / "report.json").write_text(texts["json"], encoding="utf-8")
+    (folder / "report.md").write_text(redacted(texts["markdown"]), encoding="utf-8")
+    (folder / "report.json").write_text(redacted(texts["json"]), encoding="utf-8")

@@ -53,6 +53,22 @@ def two() -> list[Any]:
 
 
 @pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ("queue gpu: ENABLED to DISABLED", "queue gpu: DISABLED to ENABLED"),
+        (
+            "environment spot: ENABLED, 8 to 256 vCPUs to DISABLED, 0 to 256 vCPUs",
+            "environment spot: DISABLED, 0 to 256 vCPUs to ENABLED, 8 to 256 vCPUs",
+        ),
+        ("node pool l4: autoscaling to 4 nodes, to 0 nodes and off", "node pool l4: as it was before"),
+        ("cluster queue q of c: stop policy Hold", "cluster queue q of c: as it was before"),
+    ],
+)
+def test_a_change_that_is_taken_back_is_told_the_other_way_round(text: str, back: str) -> None:
+    assert Change("queues", "k", "n", 1, 2, text).back == back
+
+
+@pytest.mark.parametrize(
     ("basis", "at", "actual", "forecast", "crossed"),
     [
         ("actual", 1.0, 999.99, 5000, False),

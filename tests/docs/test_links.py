@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cli.group import VERBS
 from tests.support.pages import FENCE, ROOT, pages
 
 WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "UPGRADING.md"]
@@ -76,3 +77,18 @@ def test_the_readme_leads_to_every_kind_of_page() -> None:
     """Its own list is of the pages to begin with; the index has the others."""
     linked = set(LINK.findall(prose(ROOT / "README.md")))
     assert {"docs/README.md", "docs/tutorial.md", "docs/choosing.md", "docs/cli.md", "docs/job.md"} <= linked
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_no_page_calls_the_command_by_the_name_of_a_shells_own(path: Path) -> None:
+    """`jobs` is a builtin of every shell, which answers with an error of its own."""
+    named = "|".join(map(re.escape, VERBS))
+    assert re.findall(rf"(?<!-)`(?:\$ )?jobs\s+(?:{named})\b[^`]*`", path.read_text()) == []
+
+
+def test_every_deployment_that_is_written_down_keeps_the_outputs_to_itself() -> None:
+    """They are hundreds of lines, with a certificate; `pulumi stack output` shows what is asked for."""
+    files = ("Makefile", "README.md", "docs/guide.md", ".github/workflows/up.yml")
+    texts = [(ROOT / file).read_text() for file in files]
+    runs = [line for text in texts for line in re.findall(r"^.*\bpulumi up --stack [^N].*$", text, re.MULTILINE)]
+    assert len(runs) == 4 and [line for line in runs if "--suppress-outputs" not in line] == []

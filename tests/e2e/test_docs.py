@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ import yaml
 
 from sandbox.environment import project
 from tests.support.engine import Sandbox
-from tests.support.pages import Block, blocks, pages, printed_as, steps
+from tests.support.pages import blocks, pages, script_of, unlike
 from tests.support.project import Stack, environment
 
 from .google import shell_on
 
-MARK = "=== step "
 TELL = 'print("trained"); print(\'@accel {"at":1,"metrics":{"loss":0.3,"accuracy":0.9}}\')'
 JOB = {"name": "digits", "image": "local/examples", "command": ["python", "-c", TELL], "timeout_s": "10m"}
 """The reader's own job.yaml and tune.yaml: quick, since nothing is shown of how they train."""
@@ -61,27 +59,8 @@ def checkout(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(project()).with_suffix("")))
 def test_every_command_of_a_page_runs(page: Path, checkout: Checkout, tmp_path: Path) -> None:
-    script, wanted = _script([block for block in blocks(page) if block.runs], checkout.ref)
-    printed = _bash(script, checkout, tmp_path)
-    seen = re.split(rf"^{MARK}\d+\n", printed, flags=re.MULTILINE)[1:]
-    assert len(seen) == len(wanted)
-    unlike = [
-        f"{at}: {command}\n--- the page\n{expected}--- printed\n{got}"
-        for (at, command, expected), got in zip(wanted, seen, strict=True)
-        if expected is not None and not printed_as(expected, got)
-    ]
-    assert not unlike, "\n".join(unlike)
-
-
-def _script(parts: list[Block], ref: str) -> tuple[str, list[tuple[str, str, str | None]]]:
-    """All steps of a page; before each a line with its number. REF stands for a job that has ended."""
-    script = "set -eu\n"
-    wanted: list[tuple[str, str, str | None]] = []
-    for block in parts:
-        for command, expected in steps(block):
-            script += f"printf '\\n{MARK}%s\\n' {len(wanted)}\n" + re.sub(r"\bREF\b", ref, command) + "\n"
-            wanted.append((str(block), command, expected))
-    return script, wanted
+    script, wanted = script_of([block for block in blocks(page) if block.runs], {"REF": checkout.ref})
+    assert unlike(wanted, _bash(script, checkout, tmp_path)) == ""
 
 
 def _bash(script: str, checkout: Checkout, folder: Path) -> str:

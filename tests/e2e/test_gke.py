@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from jobs.backends.gke.clusters import pem
+from jobs.confirmed import Place
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
+from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
@@ -27,12 +31,14 @@ PODS = "/api/v1/namespaces/jobs/pods"
 
 
 def section() -> dict[str, Any]:
-    """The sandbox's GKE section, with both forms of eight TPU chips beside its pools."""
+    """The sandbox's GKE section, with both forms of eight TPU chips and N1 machines with T4 beside its pools."""
     values = environment("sandbox", cloud="gcp")
     gcp = values["gcp"]
     forms = {"v5e-one": "ct5lp-hightpu-8t", "v5e-two": "ct5lp-hightpu-4t"}
     gcp["pools"] |= {key: {"kind": "tpu", "machine_type": name, "topology": "2x4"} for key, name in forms.items()}
-    gcp["workloads"]["queueing"]["queues"]["training"]["pools"] += [{"pool": key} for key in forms]
+    t4: dict[str, Any] = {"accelerator": "nvidia-tesla-t4", "accelerator_count": 2, "max_nodes": 1}
+    gcp["pools"] |= {"t4": {"kind": "gpu", "machine_type": "n1-standard-8", **t4}}
+    gcp["workloads"]["queueing"]["queues"]["training"]["pools"] += [{"pool": key} for key in (*forms, "t4")]
     return values
 
 
@@ -182,6 +188,16 @@ def test_eight_tpu_chips_run_on_the_hosts_that_are_named(
     assert {one["status"]["allocatable"]["google.com/tpu"] for one in nodes} == {str(8 // hosts)}
 
 
+def test_gpus_attached_to_n1_are_the_nodes(submit: Any, cluster: Cluster) -> None:
+    ref = submit("attached", "print('two')", "--wait", accelerator={"type": "t4", "count": 2})
+    ran = {one["spec"]["nodeName"] for one in pods(cluster, ref)}
+    (node,) = [one for one in cluster.list("/api/v1/nodes") if one["metadata"]["name"] in ran]
+    labels, free = node["metadata"]["labels"], node["status"]["allocatable"]
+    assert labels["cloud.google.com/gke-accelerator"] == "nvidia-tesla-t4"
+    assert (labels["node.kubernetes.io/instance-type"], labels["accel.dev/pool"]) == ("n1-standard-8", "t4")
+    assert free["nvidia.com/gpu"] == "2"
+
+
 def test_twenty_tasks_four_at_once(submit: Any, shell: Shell) -> None:
     code = "import os, time; time.sleep(0.3); print('task', os.environ[os.environ['ACCEL_TASK_INDEX_FROM']])"
     ref = submit("sweep", code, tasks=20, parallelism=4)
@@ -251,11 +267,11 @@ while step < 30:
 def test_cancel_ends_the_pods_and_frees_the_quota(submit: Any, shell: Shell, cluster: Cluster) -> None:
     ref = submit("lasts", "import time; time.sleep(600)", accelerator={"type": "l4"})
     phase(shell, ref, "RUNNING")
-    shell.jobs("cancel", ref)
+    shell.jobs("cancel", ref, "--yes")
     row = phase(shell, ref, "FAILED")
     assert "cancel" in row["reason"]
     until(lambda: not [one for one in pods(cluster, ref) if one["status"]["phase"] == "Running"])
-    shell.jobs("cancel", ref)
+    shell.jobs("cancel", ref, "--yes")
     shell.jobs("wait", submit("after", accelerator={"type": "l4"}))
 
 
@@ -264,7 +280,7 @@ def test_exec_in_a_running_task(submit: Any, shell: Shell) -> None:
     phase(shell, ref, "RUNNING")
     assert shell.jobs("exec", ref, "--", "python", "-c", "print('inside')") == "inside"
     shell.run("jobs", "exec", ref, "--", "python", "-c", "import sys; sys.exit(7)", code=7)
-    shell.jobs("cancel", ref)
+    shell.jobs("cancel", ref, "--yes")
 
 
 def test_exec_in_every_task_and_the_check(submit: Any, shell: Shell) -> None:
@@ -279,7 +295,7 @@ def test_exec_in_every_task_and_the_check(submit: Any, shell: Shell) -> None:
     assert sorted(said.splitlines()) == ["[task 0] inside", "[task 1] inside"]
     rows = json.loads(shell.jobs("exec", ref, "--check", "-o", "json"))
     assert [row["verdict"] for row in rows] == ["ok", "ok"] and rows[0]["hostname"]
-    shell.jobs("cancel", ref)
+    shell.jobs("cancel", ref, "--yes")
 
 
 def test_the_same_key_makes_one_job(shell: Shell, submit: Any, cluster: Cluster) -> None:
@@ -312,10 +328,11 @@ def test_a_cluster_that_does_not_answer_is_one_line(shell: Shell, gke: Stack, tm
     targets["gke"]["endpoint"] = "127.0.0.1:9"
     (tmp_path / "away.json").write_text(json.dumps(targets))
     (tmp_path / "job.yaml").write_text("name: x\nimage: local/examples\ncommand: ['true']\ncpus: 1\nmemory_mib: 512\n")
+    away = {"ACCEL_TARGETS": str(tmp_path / "away.json"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    place = Place("127.0.0.1:9", pem(targets["gke"]["ca_certificate"], "ca_certificate"))
+    shell.jobs("targets", "--confirm", "gke", "--fingerprint", place.fingerprint, **away)
     started = time.monotonic()
-    lines = shell.fails(
-        "submit", str(tmp_path / "job.yaml"), "--to", "gke", code=9, ACCEL_TARGETS=str(tmp_path / "away.json")
-    )
+    lines = shell.fails("submit", str(tmp_path / "job.yaml"), "--to", "gke", code=9, **away)
     assert "127.0.0.1:9" in lines[0] and time.monotonic() - started < 60
 
 
@@ -336,3 +353,31 @@ def test_no_change_and_an_update_in_place(gke: Stack) -> None:
     assert {op for op, _ in changed} == {"update"}
     gke.write_environment(section())
     gke.up()
+
+
+def test_what_another_stack_finds_there_is_checked_before_its_up(gke: Stack, shell: Shell, tmp_path: Path) -> None:
+    """An environment of other people on this network and in this cluster."""
+    outputs = gke.outputs()
+    told, network = outputs["clusters"]["cluster"], outputs["gcp_network"]
+    gcp: dict[str, Any] = {
+        "project": "accel-sandbox",
+        "region": "us-central1",
+        "network": {"kind": "existing", "network": network["network"], "subnets": network["subnets"]},
+        "cluster": {
+            "kind": "existing",
+            **{key: told[key] for key in ("name", "location", "endpoint", "ca_certificate")},
+        },
+        "workloads": {"releases": [{"release": name, "install": False} for name in ("kueue", "jobset")]},
+    }
+    guest = tmp_path / "Pulumi.guest.yaml"
+
+    def validate(section: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        guest.write_text(yaml.safe_dump({"config": {"accel:environment": {"owner": "guests", "gcp": section}}}))
+        return commands.run("stacks", "validate", "--online", str(guest), cwd=tmp_path, env=shell.variables)
+
+    done = validate(gcp)
+    assert (done.returncode, done.stderr) == (0, "")
+    for read in ("compute.subnetworks.get", "container.clusters.get", "the cluster's API groups"):
+        assert read in done.stdout
+    refused = validate(put("cluster.name", "elsewhere", gcp))
+    assert refused.returncode == 2 and "gcp.existing.missing" in refused.stderr

@@ -107,7 +107,9 @@ def test_a_crossed_budget_and_back(gke: Stack, google: Sandbox, call: Call, shel
 
     rehearsed = changes(json.loads(verb("drill", "-o", "json")))
     assert [stage for stage, *_ in rehearsed] == ["submissions", "maximums", "kueue", "waiting", "running"]
-    assert spend(call, name, 400)["code"] == 0 and "takes new jobs" in verb("status")
+    first = spend(call, name, 400)
+    assert first["code"] == 0, first["output"]
+    assert "takes new jobs" in verb("status")
     assert autoscaling(call) == before and requested(call) == ["WAITING_FOR_RESOURCES"]
 
     (crossed, again) = (spend(call, name, 1000), spend(call, name, 1010))

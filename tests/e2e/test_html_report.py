@@ -43,7 +43,7 @@ def submit(shell: Shell, tmp_path: Path) -> Iterator[Callable[..., str]]:
 
     yield send
     for ref in made:  # one that still runs would count against the quotas of others
-        shell.jobs("cancel", ref)
+        shell.jobs("cancel", ref, "--yes")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_both_attempts_and_the_reclaim_are_seen(
     for words in ("attempt 1", "attempt 2", "its machine was taken away: Host EC2", 'class="lost"',
                   "USD, from the catalogue", "1 of 2 attempts were lost", "resume: ", "<dd>gpu</dd>"):  # fmt: skip
         assert words in text, words
-    assert text.count("<polyline") == 8, "loss, accuracy, use and memory, of each attempt"
+    assert text.count("<polyline") == 10, "loss, accuracy, use, use of memory, and memory, of each attempt"
     if not found():
         return  # tests/jobs/test_html_browser.py says so
     with opened(tmp_path / "page.html", tmp_path) as browser:

@@ -165,6 +165,7 @@ def test_following_a_log_ends_with_the_job(shell: Shell, job: Any) -> None:
     for target in ("gpu", "local"):
         ref = shell.jobs("submit", job(name="counts", command=["python", "-c", code]), "--to", target, "-o", "id")
         assert shell.jobs("logs", "-f", ref).splitlines() == ["0", "1", "2", "3", "4"]
+        assert shell.jobs("logs", "--tail", "2", ref).splitlines() == ["3", "4"]
 
 
 def test_interrupting_a_wait_leaves_the_job(shell: Shell, job: Any) -> None:
@@ -182,6 +183,9 @@ def test_interrupting_a_wait_leaves_the_job(shell: Shell, job: Any) -> None:
 def test_targets_come_from_the_stacks_parameters_too(shell: Shell, job: Any) -> None:
     source = "ssm:us-east-1/accel/e2e/targets"
     assert "gpu" in shell.jobs("targets", "--targets", source)
+    head, *rows = shell.jobs("targets", "--targets", source, "-o", "wide").splitlines()
+    free = {row.split()[0]: row[head.index("FREE_GPUS") :] for row in rows}
+    assert " of " in free["gpu"] and free["local"].startswith("-")
     shell.jobs("submit", job(name="published"), "--to", "gpu", "--wait", ACCEL_TARGETS=source)
 
 
@@ -193,7 +197,7 @@ BAD = [
     (["--to", "gpu", "--set", "memory_mib=2000000"], {}, 2, "memory_mib"),
     (["--to", "gpu", "--set", "nodes=2"], {}, 2, "nodes"),
     (["--to", "gpu", "--set", "spot=true"], {}, 2, "spot"),
-    (["--to", "local", "--set", "image=python:3.12"], {}, 2, "local/"),
+    (["--to", "local", "--set", "image=python:3.12"], {"DOCKER_HOST": "unix:///nowhere"}, 6, "docker"),
     (["--to", "gpu"], {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, 3, "credentials"),
     (["--to", "gpu"], {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, 9, ""),
 ]

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from sandbox.environment import project
+from sandbox.keys import bearer
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 from tests.support.soak import SOAK, soak_only
@@ -66,7 +67,7 @@ def job(tmp_path: Path) -> Callable[..., str]:
 
 def control(sandbox: Sandbox, **body: Any) -> None:
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(sandbox.variables["AWS_ENDPOINT_URL"]).netloc)
-    connection.request("POST", "/sandbox-api/faults", json.dumps(body))
+    connection.request("POST", "/sandbox-api/faults", json.dumps(body), bearer(sandbox.home))
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
 

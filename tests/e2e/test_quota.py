@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.environment import project
+from sandbox.keys import bearer
 from tests.support.engine import Sandbox
 
 from .conftest import Shell
@@ -24,7 +25,8 @@ def grant(sandbox: Sandbox) -> Iterator[Callable[..., None]]:
     def call(**limits: int | None) -> None:
         body = json.dumps({code.replace("_", "-"): limit for code, limit in limits.items()}).encode()
         address = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/quotas"
-        with urllib.request.urlopen(urllib.request.Request(address, body, method="POST")) as answer:  # noqa: S310
+        request = urllib.request.Request(address, body, bearer(sandbox.home), method="POST")  # noqa: S310
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
             assert answer.status == 200
 
     yield call
@@ -93,7 +95,7 @@ def test_machines_that_are_only_planned(bare: Shell, grant: Callable[..., None])
 def test_an_api_that_throttles_is_silent(bare: Shell, sandbox: Sandbox) -> None:
     address = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/faults"
     plan = json.dumps({"operation": "GetServiceQuota", "kind": "reset", "count": 5}).encode()
-    with urllib.request.urlopen(urllib.request.Request(address, plan, method="POST")):  # noqa: S310
+    with urllib.request.urlopen(urllib.request.Request(address, plan, bearer(sandbox.home), method="POST")):  # noqa: S310
         bare.stacks("quota", "sandbox", code=9)
     verdicts(bare, 0)
 
@@ -105,6 +107,6 @@ def test_submit_says_that_the_job_cannot_start(shell: Shell, grant: Callable[...
     # The limits that were enough are kept for an hour; a user without them is told.
     other = {"XDG_CACHE_HOME": f"{shell.variables['XDG_CACHE_HOME']}-2"}
     lines = shell.fails("submit", *job, "--strict", code=5, **other)
-    assert lines[0].startswith("error: quota: spot: g5.xlarge is the smallest type that holds the job")
+    assert lines[0].startswith("error: quota: spot: g6.xlarge is the smallest type that holds the job")
     assert lines[1].startswith("hint: ask for more")
     shell.jobs("validate", *job, "--strict", "--no-quota", **other)

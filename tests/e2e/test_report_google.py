@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from accel.catalog.disk_prices import disk_price
+from accel.catalog.gcp_commitments import committed
+from accel.catalog.node_prices import known
+from accel.cost import HOURS_A_MONTH
+from components.gcp.gpu_vm_spec import GpuVmSpec
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.kubernetes import until
@@ -97,3 +102,31 @@ def test_a_change_that_touches_no_job(ground: Stack) -> None:
     ground.write_environment(put("labels.team", "vision", sections("vms", "batch", "vertex")))
     code, found = report(ground, "--fail-on", "kills-jobs,replace-stateful")
     assert (code, found["jobs"]["hit"], found["stateful"]) == (0, [], [])
+
+
+def test_machines_that_stay_are_priced(ground: Stack) -> None:
+    """VMs, TPUs, a reservation and a commitment on top of what is deployed, against nothing of the kind before."""
+    h100 = {"zone": "us-central1-a", "machine_type": "a3-highgpu-8g", "capacity": "spot"}
+    kept = {"zone": "us-central1-a", "machine_type": "a2-highgpu-8g", "count": 2}
+    bought = {
+        **{"region": "us-central1", "plan": "TWELVE_MONTH", "machine_type": "a2-highgpu-8g", "count": 2},
+        **{"reservation": "a100", "i_understand_this_is_a_purchase": True},
+    }
+    values = put("gcp.vms.gpus", {f"vm-{index}": h100 for index in range(4)}, sections("vms", "batch", "vertex"))
+    values = put("gcp.vms.tpus", {"v5e": {"zone": "us-central1-a", "accelerator_type": "v5litepod-8"}}, values)
+    values = put("gcp.vms.reservations", {"a100": kept}, values)
+    ground.write_environment(put("gcp.vms.commitments", {"year": bought}, values))
+    code, found = report(ground, "--offline", "--fail-on", "cost>100")
+    year, vm, tpu = (
+        committed("a2-highgpu-8g", "us-central1", "TWELVE_MONTH"),
+        *(known("gcp", "us-central1", name) for name in ("a3-highgpu-8g", "v5litepod-8")),
+    )
+    assert year and vm.on_demand and tpu.on_demand
+    gib = disk_price("us-central1", GpuVmSpec.model_validate(h100).disk_type)
+    assert gib
+    disks = 4 * 200 * gib.usd / HOURS_A_MONTH
+    worst = 4 * vm.on_demand + tpu.on_demand + 2 * year.committed + disks
+    assert found["cost"]["before"]["worst"]["usd_hour"] == 0
+    assert found["cost"]["after"]["worst"]["usd_hour"] == pytest.approx(worst, abs=0.01)
+    assert code == 5 and [each["limit"] for each in found["fails"]] == ["cost>100"]
+    assert report(ground, "--offline", "--fail-on", "cost>100000")[0] == 0

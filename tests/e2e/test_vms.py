@@ -44,6 +44,23 @@ print("runs", flush=True)
 time.sleep(600)
 """
 
+ATTACK = """
+import json, os, urllib.error, urllib.request
+inside = f"http://{os.environ['GCE_METADATA_HOST']}/computeMetadata/v1/instance/"
+def own(path):
+    asked = urllib.request.Request(inside + path, headers={"Metadata-Flavor": "Google"})
+    return json.loads(urllib.request.urlopen(asked).read())
+head = {"Authorization": "Bearer " + own("service-accounts/default/token")["access_token"]}
+job = own("attributes/accel-job")
+for name in ("accel-targets/vm.json", f"accel-jobs/{job['name']}/record.json", f"accel-jobs/{job['name']}/mine.json"):
+    url = f"{os.environ['STORAGE']}/upload/storage/v1/b/{job['bucket']}/o?uploadType=media&name={name}"
+    try:
+        code = urllib.request.urlopen(urllib.request.Request(url, b"{}", head, method="POST")).status
+    except urllib.error.HTTPError as error:
+        code = error.code
+    print("wrote", name.rpartition("/")[2], code, flush=True)
+"""
+
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
@@ -151,8 +168,8 @@ def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
 ) -> None:
     fields = {"accelerator": {"type": "l4", "count": 1}, "spot": True, "gce": {"grace_s": 5}}
     ref = submit("tune", to="vm", timeout_s="1h", **fields)
-    name = ref.rpartition("/")[2]
     printed(shell, ref, "runs")
+    name = next(each for each in left(google) if each.endswith(ref.rpartition("/")[2]))
     google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/zones/us-central1-a/instances/{name}"})
     shell.jobs("wait", ref, "--timeout", "90s")
     ended = status(shell, ref)
@@ -160,6 +177,19 @@ def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
     assert "resumes at step 7" in shell.jobs("logs", ref)
     until(lambda: left(google) == [], timeout_s=30)
     nothing_left(shell)
+
+
+def test_a_job_can_write_its_own_and_neither_target_nor_record(
+    shell: Shell, submit: Callable[..., str], google: Call, machines: Sandbox
+) -> None:
+    """With what its machine has: its token, and where its bucket is."""
+    url = json.loads((machines.home / "google.json").read_text())["url"]
+    fields = {"accelerator": {"type": "l4", "count": 1}, "env": {"STORAGE": f"{url}/storage.googleapis.com"}}
+    ref = submit("attack", "--wait", to="vm", image=None, command=["python3", "-c", ATTACK], **fields)
+    assert status(shell, ref)["phase"] == "SUCCEEDED"
+    text = shell.jobs("logs", ref)
+    assert "wrote vm.json 403" in text and "wrote record.json 403" in text and "wrote mine.json 200" in text
+    until(lambda: left(google) == [], timeout_s=30)
 
 
 def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Call) -> None:

@@ -180,14 +180,15 @@ def test_nothing_is_made_again(tmp_path: Path, sandbox: Sandbox, by_hand: None) 
     again = stack.up("--refresh", "--expect-no-changes")
     assert (again.ops("same", "refresh"), again.drift) == ({}, {})
 
-    # Carried: the role, the variables, tags. Ours: the log group. Kept: a container with what has no counterpart.
+    # Carried: the role, the variables, tags, the log group. Kept: a container with what has no counterpart.
     batch = sandbox.client("batch", REGION)
     found = batch.describe_job_definitions(status="ACTIVE")["jobDefinitions"]
     newest = {one["jobDefinitionName"]: one for one in sorted(found, key=lambda one: one["revision"])}
     trained = newest["gpu-training-job"]["containerProperties"]
     assert trained["jobRoleArn"].endswith(":role/trainer")
     assert trained["environment"] == [{"name": "EPOCHS", "value": "50"}]
-    assert trained["logConfiguration"]["options"]["awslogs-group"].startswith("jobs-")
+    options = trained["logConfiguration"]["options"]
+    assert (options["awslogs-group"], options["awslogs-stream-prefix"]) == ("/aws/batch/gpu-jobs", "gpu-training-job")
     assert newest["multi-gpu-training"]["containerProperties"]["ulimits"][0]["name"] == "memlock"
     (queue,) = batch.describe_job_queues()["jobQueues"]
     assert queue["tags"] | {"cost-centre": "42", "accel:stack": "moved"} == queue["tags"]
@@ -196,7 +197,7 @@ def test_nothing_is_made_again(tmp_path: Path, sandbox: Sandbox, by_hand: None) 
         "kept: gpu-env.computeResources.ec2KeyPair: ops, which has no counterpart here",
         "kept: gpu-env.launchTemplate: lt-",
         "[aws.template.moving-version]",
-        "lost: gpu-training-job.logConfiguration: log group /aws/batch/gpu-jobs",
+        "kept: gpu-training-job.logConfiguration: log group /aws/batch/gpu-jobs, streams gpu-training-job/",
         "translated: definitions.gpu-training-job.env.NVIDIA_VISIBLE_DEVICES",
         "kept: multi-gpu-training.containerProperties: whole, for the sake of ulimits",
     ):

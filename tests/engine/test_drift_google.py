@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from accel.catalog.prices import price
+from accel.contract.published import SOURCE
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P
@@ -113,7 +114,8 @@ def test_what_became_unwell(run: Run, fake: Fake, stack: Stack) -> None:
     fake.call("DELETE", f"tpu.googleapis.com/v2/{node['name']}")
     until(lambda: fake.call("GET", f"tpu.googleapis.com/v2/{request}")["state"]["state"] == "SUSPENDED")
     bucket = outputs["vm_targets"].removeprefix("gs://").partition("/")[0]
-    wrong = json.dumps({**outputs["targets"]["vm"], "project": "another"})
+    published = {field: value for field, value in outputs["targets"]["vm"].items() if field != SOURCE}
+    wrong = json.dumps({**published, "project": "another"})
     path = f"{fake.url}/storage.googleapis.com/upload/storage/v1/b/{bucket}/o"
     sent = requests.post(
         path,

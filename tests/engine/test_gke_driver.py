@@ -39,7 +39,7 @@ DriverProbe("driver-probe", args, pulumi.ResourceOptions(providers=[provider]))
 def bare_node(google: Sandbox) -> Iterator[Cluster]:
     """A cluster with a node of a pool whose driver Google leaves to others, and nobody installs."""
     told = json.loads((google.home / "google.json").read_text())
-    fake = Fake(google.home, told["url"], (google.home / "google-token").read_text())
+    fake = Fake(google.home, told["url"], (google.home / "key").read_text())
     fake.done("POST", f"{COMPUTE}/global/networks", {"name": "bare", "autoCreateSubnetworks": False})
     fake.done("POST", SUBNETS, {"name": "bare", "network": "global/networks/bare", "ipCidrRange": "10.0.0.0/20"})
     body = {"name": "bare", "initialNodeCount": 1, "network": "bare", "subnetwork": "bare"}

@@ -21,7 +21,9 @@ FLEX = {
 
 
 def values(**pool: Any) -> dict[str, Any]:
-    found = put("gcp.project", "accel-sandbox", environment("gke-dev", "gcp"))
+    found = environment("sandbox", "gcp")
+    for part in ("vms", "batch", "vertex", "images"):
+        del found["gcp"][part]
     found = put("gcp.pools.flex", {**FLEX, "max_nodes": 2, **pool}, found)
     found["gcp"]["workloads"].pop("verify", None)
     return found

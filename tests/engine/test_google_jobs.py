@@ -123,12 +123,13 @@ def test_the_ground_of_google_batch(engine: Engine, fake: Fake) -> None:
     still(engine)
 
     given["TOPIC"] = {"retention_s": 3600}
-    given["GROUND"] = {"bucket": {"force_delete": True, "keep_days": 7}}
+    given["GROUND"] = {"bucket": {"force_delete": True, "keep_days": 5}}
     changed = engine.write(program(BATCH, **given)).up()
     assert step(changed, "update", ":Topic") and step(changed, "update", ":Bucket")
     assert fake.call("GET", topic)["messageRetentionDuration"] == "3600s"
     rules = fake.call("GET", f"{BUCKETS}/{made['bucket']}")["lifecycle"]["rule"]
-    assert [rule["condition"]["age"] for rule in rules] == [7]
+    ages = {rule["action"]["type"]: rule["condition"]["age"] for rule in rules}
+    assert ages == {"Delete": 5, "AbortIncompleteMultipartUpload": 7}
     still(engine)
 
     given["TEMPLATE"]["machine_type"] = "g2-standard-16"
@@ -223,7 +224,8 @@ def test_the_section_of_an_environment(engine: Engine, fake: Fake) -> None:
     for name, target in (("batch", batch), ("vertex", vertex)):
         assert made[f"{name}_targets"] == f"gs://{target.bucket}/accel-targets"
         at = f"{BUCKETS}/{target.bucket}/o/accel-targets%2F{name}.json"
-        assert fake.call("GET", at, alt="media") == made["targets"][name]
+        source = {"published": made[f"{name}_targets"]}
+        assert {**fake.call("GET", at, alt="media"), **source} == made["targets"][name]
     still(engine)
     engine.destroy("--run-program")
     for target in (batch, vertex):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from tests.support.engine import Engine, Result, Step
 from tests.support.google_fake import COMPUTE, Fake, P, engine_on
@@ -196,8 +195,7 @@ def test_a_notice_of_preemption_reaches_the_training(engine: Engine, fake: Fake,
     made = engine.write(program("gpu_vm", **spec)).up()
     until(lambda: pid.exists() and pid.read_text())
     key = f"{P}/zones/{ZONE}/instances/{made.outputs['name']}"
-    answer = requests.post(f"{fake.url}/sandbox-api/preempt", json={"name": key}, timeout=30)
-    assert answer.ok, answer.text
+    fake.call("POST", "sandbox-api/preempt", {"name": key})
     until(lambda: saved.exists() and saved.read_text())
     assert saved.read_text() == "once\n"
 

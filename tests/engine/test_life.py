@@ -114,7 +114,7 @@ def test_a_definition_that_no_instance_holds_stops_the_preview(tmp_path: Path, s
     assert refused.exit_code == 1 and not refused.steps
     said = "\n".join(refused.diagnostics)
     assert "environment.aws.definitions.examples.memory_mib: 2 vCPUs, 60000 MiB and 1 GPUs need an instance" in said
-    assert "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g5.2xlarge" in said
+    assert "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g6.2xlarge" in said
 
 
 @soak_only

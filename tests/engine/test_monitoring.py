@@ -57,7 +57,7 @@ def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     counts = {kind: len(there[kind]) - len(before[kind]) for kind in ("rules", "topics", "subscriptions", "alarms")}
     assert counts == {"rules": 4, "topics": 1, "subscriptions": 2, "alarms": 4}
     assert len(there["functions"]) == 1
-    assert there["dashboards"] == ["accel-watched"] and there["log policies"] == ["accel-watched-monitoring-events"]
+    assert there["dashboards"] == ["accel-watched"] and there["log policies"] == before["log policies"]
 
     told = made.outputs["monitoring"]
     queue = made.outputs["targets"]["gpu"]["queue_arn"]
@@ -95,6 +95,7 @@ def test_from_nothing_to_nothing(stack: Stack, sandbox: Sandbox) -> None:
     stack.write_environment(changed)
     steps = [step for step in stack.up().steps if step.type.startswith("aws:") and step.op != "same"]
     assert sorted((step.op, step.name, step.diffs) for step in steps) == [
+        ("update", "monitoring-age", ("retentionInDays",)),
         ("update", "monitoring-events", ("retentionInDays",)),
         ("update", "monitoring-gpu-failed", ("alarmDescription", "threshold")),
         ("update", "monitoring-gpu-waiting", ("alarmDescription", "threshold")),

@@ -10,7 +10,7 @@ import requests
 
 from sandbox.environment import environment
 from sandbox.google import PROJECT
-from tests.support import killed
+from tests.support import killed, services
 from tests.support.engine import Engine, Sandbox
 from tests.support.soak import SOAK
 
@@ -54,6 +54,8 @@ EVENTS = {"up": 33, "destroy": 33}
 POINTS = [(verb, at) for verb in EVENTS for at in range(1, 21)]
 SAMPLE = [("up", 10)]
 COMPUTE = f"compute.googleapis.com/compute/v1/projects/{PROJECT}"
+SERVICES = ("compute", "iam", "storage", "pubsub", "cloudresourcemanager")
+"""A new project has none of them on, and the program does not enable them."""
 LISTS = {
     "items": (
         *(f"{COMPUTE}/global/{kind}" for kind in ("networks", "firewalls")),
@@ -68,12 +70,19 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from killed.sandbox(tmp_path_factory, ("cloud", "google", "plugins"))
+    for made in killed.sandbox(tmp_path_factory, ("cloud", "google", "plugins")):
+        url, signed = signed_in(made)
+        services.enable(url, signed, *SERVICES)
+        yield made
+
+
+def signed_in(own: Sandbox) -> tuple[str, dict[str, str]]:
+    url = json.loads((own.home / "google.json").read_text())["url"]
+    return url, {"Authorization": f"Bearer {own.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
 
 
 def listing(own: Sandbox) -> dict[str, list[str]]:
-    url = json.loads((own.home / "google.json").read_text())["url"]
-    signed = {"Authorization": f"Bearer {own.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+    url, signed = signed_in(own)
     found: dict[str, list[str]] = {}
     for member, paths in LISTS.items():
         for path in paths:

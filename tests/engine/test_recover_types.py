@@ -11,6 +11,7 @@ import requests
 
 from sandbox.environment import environment
 from sandbox.processes import start, stop
+from tests.support import services
 from tests.support.engine import Engine, Sandbox
 from tests.support.soak import soak_only
 from tests.support.sought import sought
@@ -30,6 +31,26 @@ ASKED = {
 }
 """What a person is asked about, or is found otherwise than it is in the state."""
 PROJECT = "v1/projects/accel-sandbox"
+SERVICES = (
+    "aiplatform",
+    "artifactregistry",
+    "billingbudgets",
+    "cloudfunctions",
+    "cloudresourcemanager",
+    "cloudscheduler",
+    "compute",
+    "container",
+    "file",
+    "firestore",
+    "iam",
+    "logging",
+    "monitoring",
+    "pubsub",
+    "run",
+    "secretmanager",
+    "storage",
+    "tpu",
+)
 THERE: dict[str, dict[str, Any]] = {
     f"secretmanager.googleapis.com/{PROJECT}/secrets?secretId=token": {"replication": {"automatic": {}}},
     f"artifactregistry.googleapis.com/{PROJECT}/locations/us/repositories?repositoryId=images": {"format": "DOCKER"},
@@ -49,6 +70,7 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     made = Sandbox(home, environment(home))
     url = json.loads((home / "google.json").read_text())["url"]
     signed = {"Authorization": f"Bearer {made.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
+    services.enable(url, signed, *SERVICES)
     for path, body in THERE.items():
         answer = requests.post(f"{url}/{path}", json=body, headers=signed, timeout=30)
         assert answer.ok, answer.text

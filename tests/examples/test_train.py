@@ -308,7 +308,9 @@ def test_full_disk_leaves_the_older_checkpoint(
 @pytest.mark.parametrize("path", JOB_FILES, ids=lambda path: path.stem)
 def test_job_file(path: Path, script: ModuleType) -> None:
     text = path.read_text()
-    assert re.match(r"# .+\n# .+\n[^#]", text), "begins with two lines on what it shows"
+    schema, *lines = text.splitlines()
+    assert schema.startswith("# yaml-language-server: $schema=")
+    assert re.match(r"# .+\n# .+\n[^#]", "\n".join(lines)), "goes on with two lines on what it shows"
     job = Job.model_validate(yaml.safe_load(text))
     assert job.name == path.stem
     assert job.image
@@ -349,7 +351,7 @@ def test_dockerfile() -> None:
     assert [line.split("=")[0] for line in lines if line.startswith("ARG")] == ["ARG BASE"]
     assert [line for line in lines if line.startswith("FROM")] == ["FROM ${BASE}"]
     user = next(index for index, line in enumerate(lines) if line.startswith("USER "))
-    assert lines[user] != "USER root"
+    assert re.fullmatch(r"USER [1-9][0-9]*", lines[user]), "by its number, which Kubernetes can tell from root's"
     assert not [line for line in lines[user:] if line.startswith(("RUN", "COPY"))]
     # A job's `command` replaces CMD only; what an entry point holds would come before it.
     assert lines[-2:] == ["ENTRYPOINT []", 'CMD ["python3", "train.py"]']

@@ -34,6 +34,8 @@ BAD_ARGUMENTS: list[tuple[str, int, str]] = [
     ("logs -z x", 2, "jobs logs: unknown option -z"),
     ("cancel --yess x", 2, "did you mean --yes"),
     ("targets --refrsh", 2, "did you mean --refresh"),
+    ("submit j.yaml --set gpus=1", 2, "--set gpus=1: unknown field gpus; did you mean accelerator?"),
+    ("submit j.yaml --set memory_mib=4Gi", 2, "must be an integer, is '4Gi'; write 4096 for 4 GiB"),
     # what an option takes
     ("submit j.yaml --to", 2, "option '--to' requires an argument"),
     ("-o", 2, "option '-o' requires an argument"),
@@ -107,7 +109,7 @@ BAD_ARGUMENTS: list[tuple[str, int, str]] = [
     ("get gke:x/y", 2, "expected gke:<project>.<location>.<cluster>.<namespace>/<name>"),
     ("get locl:/x", 2, "unknown kind; did you mean local?"),
     ("logs local:/gone", 6, "no job local:/gone"),
-    ("cancel local:/gone", 6, "no job local:/gone"),
+    ("cancel local:/gone --yes", 6, "no job local:/gone"),
     ("wait local:/gone", 6, "no job local:/gone"),
     ("retry local:/gone", 6, "no job local:/gone"),
 ]

@@ -228,6 +228,15 @@ def test_a_sweep_that_is_many_jobs(targets: Path, invoke: Invoke) -> None:
     assert submit_many([several], "vertex", dry_run=True) == told and len(told) == 2
 
 
+def test_a_sweep_of_many_jobs_says_that_nothing_caps_it(targets: Path, invoke: Invoke) -> None:
+    several = {**SMALL, "sweep": {"grid": {"LR": ["1", "2", "3", "4", "5"]}}}
+    (targets / "j.yaml").write_text(yaml.safe_dump(several))
+    told = invoke("submit", "j.yaml", "--to", "vertex", "--dry-run").stderr
+    assert "warning: parallelism: is missing, and all 5 tasks of the sweep may run at once; each is a job" in told
+    with pytest.warns(errors.JobWarning, match="all 5 tasks of the sweep may run at once"):
+        submit_many([several], "vertex", dry_run=True)
+
+
 # --- warnings
 
 UNUSED = {**HELLO, "aws_batch": {"scheduling_priority": 2}}

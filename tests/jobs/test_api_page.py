@@ -70,5 +70,5 @@ def test_the_page_has_every_error_with_its_code() -> None:
         name.strip(" `"): row[2].strip() for row in rows for name in row[1].split(",") if row[2].strip().isdigit()
     }
     found = {name: str(getattr(jobs.errors, name).exit_code) for name in written}
-    assert written == found and len(written) == 10
+    assert written == found and len(written) == 11
     assert not issubclass(JobWarning, JobsError)

@@ -118,8 +118,20 @@ def test_many_keep_their_order_and_their_keys() -> None:
 def test_all_are_checked_before_the_first_is_sent() -> None:
     with pytest.raises(errors.BadInputs, match="cpus"):
         submit_many([HELLO, {**HELLO, "cpus": "x"}])
-    with pytest.raises(errors.BadInputs, match=r"other: target local: .*image"):
+    with pytest.raises(errors.BadInputs, match=r"other: target local: nodes: this machine is one node"):
+        submit_many([HELLO, {**HELLO, "name": "other", "nodes": 2}])
+    assert ls(ended=True) == []
+
+
+def test_what_this_machine_cannot_run_is_told_before_the_first_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(errors.BadInputs, match=r"other: target local: memory_mib: "):
+        submit_many([HELLO, {**HELLO, "name": "other", "memory_mib": 2**31 - 1}])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(errors.NoRuntime, match=r"other: image: i:1: this machine has no docker command") as refused:
         submit_many([HELLO, {**HELLO, "name": "other", "image": "i:1"}])
+    assert refused.value.hint and "docker run" in refused.value.hint
     assert ls(ended=True) == []
 
 
@@ -168,6 +180,9 @@ def test_the_same_for_an_event_loop() -> None:
         assert (await aio.submit(HELLO, "local", dry_run=True))["body"]["command"] == HELLO["command"]
         assert (await aio.wait(run, WAIT_S)).phase is Phase.SUCCEEDED
         assert [line.text async for line in aio.logs(run)] == ["hi"]
+        assert [line.text async for line in aio.logs(run, tail=1)] == ["hi"]
+        with pytest.raises(errors.BadInput, match="tail: must be at least 1, is 0"):
+            run.logs(tail=0)
         assert (await aio.status(run), await aio.explain(run)) == (run.status(), run.explain())
         assert [each.ref for each in await aio.ls(ended=True)] == [run.ref]
         assert "local" in (await aio.list_targets()).entries and aio.get("hello").ref == run.ref

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from jobs.cli import history
+from jobs.cli import history, version
 from jobs.cli.group import VERBS
 from tests.jobs.batch_target import BATCH
 
+ROOT = Path(__file__).resolve().parents[2]
 Invoke = Callable[..., Result]
 
 JOB = "name: hello\ncommand: [sh, -c, 'echo hi $WHO; exit ${CODE:-0}']\n"
@@ -68,6 +71,20 @@ def test_two_submits_are_two_jobs_and_one_key_is_one(invoke: Invoke) -> None:
     assert refused.exit_code == 2 and "another content under the same key" in refused.stderr
 
 
+def test_a_job_that_is_there_is_said_to_be(invoke: Invoke, tmp_path: Path) -> None:
+    ref = submitted(invoke, "--key", "a")
+    invoke("wait", ref)
+    request = tmp_path / "state" / "accel" / "local" / ref.removeprefix("local:/") / "request.json"
+    made = json.loads(request.read_text()) | {"created": (datetime.now(UTC) - timedelta(minutes=3)).isoformat()}
+    request.write_text(json.dumps(made))
+    again = invoke("submit", "j.yaml", "--key", "a")
+    assert again.stdout.strip() == ref
+    name = ref.removeprefix("local:/")
+    assert again.stderr.startswith(f"already submitted 3m ago, SUCCEEDED now: {name} to local; `"), again.stderr
+    several = invoke("submit", "j.yaml", "j.yaml", "--key", "a")
+    assert "submitted 1 of 2 jobs; the others were submitted already\n" in several.stderr, several.stderr
+
+
 def test_submit_from_standard_input(invoke: Invoke) -> None:
     assert invoke("submit", "-", "--wait", text=JOB).exit_code == 0
     wrong = invoke("submit", "-", text="nam: x\n")
@@ -106,7 +123,7 @@ def test_waiting_times_out(invoke: Invoke) -> None:
     assert "has not ended within 1 s; it goes on" in result.stderr
     ref = result.stdout.strip()
     assert invoke("wait", ref, "--timeout", "1").exit_code == 124
-    invoke("cancel", ref)
+    invoke("cancel", ref, "--yes")
     assert invoke("wait", ref).exit_code == 125
 
 
@@ -161,7 +178,7 @@ def test_short_references(invoke: Invoke) -> None:
     for short in ("hello", "hel", ref.removeprefix("local:/"), ref.removeprefix("local:/")[:9]):
         assert invoke("get", short, "-o", "id").stdout.strip() == ref
     assert invoke("get", "other", "-o", "id").stdout.strip() == other
-    submitted(invoke)
+    assert invoke("wait", ref, submitted(invoke)).exit_code == 0
     ambiguous = invoke("get", "hello")
     assert ambiguous.exit_code == 2 and "could be any of 2 jobs, newest first: local:/hello-" in ambiguous.stderr
     unknown = invoke("get", "ohter")
@@ -176,7 +193,7 @@ def test_ls(invoke: Invoke) -> None:
     assert invoke("ls", "-a", "-o", "id").stdout.split() == refs[::-1]
     assert invoke("ls", "-a", "-n", "2", "-o", "id").stdout.split() == refs[:0:-1]
     table = invoke("ls", "-a").stdout.splitlines()
-    assert table[0].split() == ["REF", "TARGET", "PHASE", "TASKS", "AGE"] and len(table) == 4
+    assert table[0].split() == ["NAME", "ID", "TARGET", "PHASE", "TASKS", "AGE", "GPUS", "COST"] and len(table) == 4
     assert "EXIT_CODE" in invoke("ls", "-a", "-o", "wide").stdout
     assert [json.loads(line)["ref"] for line in invoke("ls", "-a", "-o", "jsonl").stdout.splitlines()] == refs[::-1]
     assert len(json.loads(invoke("ls", "-a", "-o", "json").stdout)) == 3
@@ -203,16 +220,16 @@ def test_logs(invoke: Invoke) -> None:
 
 def test_cancel_several(invoke: Invoke) -> None:
     refs = [submitted(invoke, "--set", "command=[sleep, 60]") for _ in range(2)]
-    result = invoke("cancel", *refs, "--reason", "enough")
+    result = invoke("cancel", *refs, "--reason", "enough", "--yes")
     assert result.exit_code == 0 and result.stdout == ""
     assert invoke("wait", *refs, "--timeout", "20").exit_code == 125
     assert [json.loads(invoke("get", ref, "-o", "json").stdout)["reason"] for ref in refs] == ["cancelled: enough"] * 2
-    assert invoke("cancel", *refs, "-o", "id").stdout.split() == refs
+    assert invoke("cancel", *refs, "-o", "id", "--yes").stdout.split() == refs
 
 
 def test_cancel_goes_on_after_one_that_is_not_there(invoke: Invoke) -> None:
     ref = submitted(invoke, "--set", "command=[sleep, 60]")
-    result = invoke("cancel", "local:/gone", ref)
+    result = invoke("cancel", "local:/gone", ref, "-y")
     assert result.exit_code == 6 and f"{ref}: asked to stop" in result.stderr
 
 
@@ -224,6 +241,15 @@ def test_cancel_asks_at_a_terminal(answer: str, code: int, invoke: Invoke, monke
     assert result.exit_code == code and f"Stop {ref}? [y/N]" in result.stderr
     assert invoke("cancel", ref, "--yes").exit_code == 0
     assert invoke("--yes", "cancel", ref).exit_code == 0
+
+
+def test_cancel_where_nobody_can_be_asked_needs_yes(invoke: Invoke) -> None:
+    ref = submitted(invoke, "--set", "command=[sleep, 60]")
+    result = invoke("cancel", ref)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"error: cancel {ref}: nobody can be asked here\nhint: --yes stops it without asking\n"
+    assert json.loads(invoke("get", ref, "-o", "json").stdout)["phase"] in ("STARTING", "RUNNING")
+    assert invoke("cancel", ref, "--yes").exit_code == 0
 
 
 def test_retry(invoke: Invoke) -> None:
@@ -303,6 +329,29 @@ def test_targets_on_aws(invoke: Invoke, home: Path) -> None:
     assert (row["name"], row["where"], row["capacity"]) == ("gpu", "us-east-1", "e: spot g5")
 
 
+def test_free_gpus_are_shown_where_a_platform_tells(
+    invoke: Invoke, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jobs.backends.aws_batch import AwsBatchBackend
+    from jobs.errors import CloudSilent
+    from jobs.free import Free
+
+    (home / "t.json").write_text(json.dumps({"gpu": BATCH}))
+    monkeypatch.setattr(AwsBatchBackend, "free", lambda self: [Free("e", 3, 8), Free("f", 4, 4, 2)])
+    head, row, local = invoke("targets", "--targets", "t.json", "-o", "wide").stdout.splitlines()
+    assert "FREE_GPUS" in head and "e: 3 of 8; f: 4 of 4 (2 idle)" in row
+    assert local[head.index("FREE_GPUS")] == "-"
+    assert "FREE_GPUS" not in invoke("targets", "--targets", "t.json").stdout
+
+    def silent(self: object) -> list[Free]:
+        raise CloudSilent("no answer")
+
+    monkeypatch.setattr(AwsBatchBackend, "free", silent)
+    told = invoke("targets", "--targets", "t.json", "-o", "wide")
+    assert told.exit_code == 0 and "unknown" in told.stdout
+    assert "gpu: free GPUs are not known: no answer" in told.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str, invoke: Invoke) -> None:
     script = invoke("completion", shell).stdout
@@ -329,7 +378,21 @@ def test_help(invoke: Invoke) -> None:
 
 
 def test_version(invoke: Invoke) -> None:
-    assert invoke("--version").stdout.startswith("accel")
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = invoke("--version").stdout
+    assert re.fullmatch(rf"accel.*, commit {head[:12]}( with changes)?\n", said), said
+
+
+def test_version_of_a_package_that_was_installed_from_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "accel_it-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: accel-it\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("accel\n")
+    noted = {"url": "https://x/y.git", "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef" * 2}}
+    (info / "direct_url.json").write_text(json.dumps(noted))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(version, "__file__", str(tmp_path / "accel" / "jobs" / "cli" / "version.py"))
+    assert version.commit() == ", commit 0123456789ab"
 
 
 def test_the_history_is_bounded_and_forgiving(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_an_interrupted_wait_is_130_and_the_job_goes_on(how: str, tmp_path: Path
     assert said.count("error: ") == 1 and f"{ref} goes on" in said and f"get {ref}" in said
     assert "Traceback" not in said
     assert json.loads(command("get", ref, "-o", "json").stdout)["phase"] == "RUNNING"
-    assert command("cancel", ref).returncode == 0
+    assert command("cancel", ref, "--yes").returncode == 0
 
 
 def _running(tmp_path: Path) -> bool:
@@ -78,7 +78,7 @@ def test_a_job_outlives_its_client(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)  # as a terminal that is closed, only harder
     ref = process.communicate()[0].strip() or command("ls", "-o", "id").stdout.strip()
     assert json.loads(command("get", ref, "-o", "json").stdout)["phase"] == "RUNNING"
-    command("cancel", ref)
+    command("cancel", ref, "--yes")
 
 
 @pytest.mark.parametrize("arguments", ["submit j.yaml --dry-run", "--help", "targets", "doctor"])

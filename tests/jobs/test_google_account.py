@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from jobs import google_account
 from jobs.errors import NoCredentials
+from jobs.google import signed
 from sandbox.google import USER
 from tests.support.google_fake import Fake
 
@@ -54,10 +55,13 @@ def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path
         "type": "service_account",
         "client_email": ROBOT,
         "private_key": pem.decode(),
+        "private_key_id": fake.token,
         "token_uri": f"{fake.url}/oauth2.googleapis.com/token",
     }
     (tmp_path / "credentials.json").write_text(json.dumps(file))
     assert google_account.email() == ROBOT
+    # As clusters see it: their RBAC has the address, and without it the token stands for a number.
+    assert signed() == {"authorization": f"Bearer {fake.token}"}
 
 
 def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

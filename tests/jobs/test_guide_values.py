@@ -107,7 +107,7 @@ ROWS = [
     Row("more-vcpus-than-room", {"cpus": 64}, "refused",
         "cpus", ("is 64", "above max_vcpus of every environment (e 40)", "at most 40"), "forty"),
     Row("four-gpus-on-a-one-gpu-type", FOUR, "refused",
-        "accelerator.count", ("is 4", "more than 1", "g4dn.12xlarge, g5.12xlarge, g6.12xlarge"), "2xlarge"),
+        "accelerator.count", ("is 4", "more than 1", "g4dn.12xlarge, g6.12xlarge, g5.12xlarge"), "2xlarge"),
     Row("one-gpu-of-eight", {}, "warned", "accelerator.count", ("p4d.24xlarge, has 8", "7 GPUs are idle"), "p4d"),
     Row("dockers-shared-memory", {"shm_mib": 64}, "warned", "shm_mib", ("is 64 MiB", "bus error", "at least 2048")),
     Row("shared-memory-over-memory", {"shm_mib": 32_768}, "refused", "shm_mib", ("is 32768 MiB", "memory_mib 30000")),

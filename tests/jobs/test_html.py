@@ -43,7 +43,15 @@ def lines(name: str = "loss") -> Iterator[LogLine]:
             when = at(2 + step / 2 + 5 * (attempt - 1))
             told: dict[str, object] = {"at": when.timestamp(), "step": step, "steps": 100, "metrics": {name: 4 / step}}
             if step % 10 == 0:
-                told["gpus"] = [{"index": 0, "use": 80 + step % 7, "memory_mib": 40000, "xid": [79] * (step == 60)}]
+                told["gpus"] = [
+                    {
+                        "index": 0,
+                        "use": 80 + step % 7,
+                        "memory_use": 30 + step % 7,
+                        "memory_mib": 40000,
+                        "xid": [79] * (step == 60),
+                    }
+                ]
             if step == 30 and attempt == 2:
                 told |= {"event": "resume", "said": f"from step 30 {name if name != 'loss' else ''}".strip()}
             yield LogLine(when, MARK + json.dumps(told), f"attempt {attempt}" if attempt > 1 else "")
@@ -119,7 +127,9 @@ def test_both_attempts_and_the_reclaim_are_on_the_page() -> None:
                   "it ran out of memory (oom)", "XID 79", "resume: from step 30", "$0.44–1.10", "not read: ecs:x",
                   "1 of 2 attempts were lost", "its quota: not allowed", "g5.xlarge: assumed"):  # fmt: skip
         assert words in shown, words
-    assert 'class="lost"' in text and text.count("<polyline") == 6, "loss, use and memory, of each attempt"
+    assert 'class="lost"' in text and text.count("<polyline") == 8, (
+        "loss, use, use of memory, and memory, of each attempt"
+    )
     assert "<code>accel-jobs retry aws-batch:us-east-1/0f3c</code>" in text
 
 
@@ -193,7 +203,7 @@ def test_a_second_attempt_is_told_apart_also_where_lines_do_not_name_it(named: b
 
 
 def test_more_than_fits_is_counted() -> None:
-    told = [{"at": 1.0, "step": 1, "event": "checkpoint", "metrics": {f"m{i}": 1.0 for i in range(60)}}] * 200
+    told = [{"at": 1.0, "step": 1, "event": "note", "metrics": {f"m{i}": 1.0 for i in range(60)}}] * 200
     gathered = Gathered().take(LogLine(T0, MARK + json.dumps(each)) for each in told)
     assert len(gathered.metrics) == 24 and len(gathered.events) == 100
     assert gathered.left_out == 200 * 36 + 100

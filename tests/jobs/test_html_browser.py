@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -10,15 +12,22 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import Attempt
+from jobs.backend import Attempt, Phase
 from jobs.html.gather import Gathered
 from jobs.html.page import page
+from jobs.html.sweep import Sweep
+from jobs.sent import Sent
+from jobs.sweep_results import Row
+from jobs.tasks import TaskStatus
 from tests.support.browser import Page, opened
+from tests.support.project import project
 
 from .test_html import EVIL, at, lines, reclaimed
 
 WIDE, NARROW = 1280, 480
 SCHEMES = ("light", "dark")
+ANEW = bool(os.environ.get("ACCEL_UPDATE_GOLDEN"))
+"""Whether the picture of docs/sweeps.md is made."""
 
 BOXES = """
 [...document.querySelectorAll(%r)].map(each => {
@@ -109,9 +118,9 @@ def test_everything_has_room(shown: Page, width: int) -> None:
 def test_the_timeline_and_the_gpus_have_one_axis(shown: Page, width: int) -> None:
     shown.size(width, 900)
     fields = found(shown, "section:nth-of-type(1) svg.field, section:nth-of-type(4) svg.field")
-    assert len(fields) == 3 and len({(each["left"], each["right"]) for each in fields}) == 1
+    assert len(fields) == 4 and len({(each["left"], each["right"]) for each in fields}) == 1
     marks = found(shown, "line.lost")
-    assert len(marks) == 3 and len({each["left"] for each in marks}) == 1, "in three pictures"
+    assert len(marks) == 4 and len({each["left"] for each in marks}) == 1, "in four pictures"
     rows = found(shown, "section:nth-of-type(1) svg.side text")
     bars = found(shown, "rect")
     assert [each["text"] for each in rows][::3] == ["node 0, attempt 1", "node 1, attempt 1"]
@@ -126,7 +135,7 @@ def test_curves_and_tables_are_where_they_belong(shown: Page) -> None:
     shown.size(WIDE, 900)
     field = found(shown, ".charts svg.field")[0]
     curves = found(shown, "polyline")
-    assert len(curves) == 10, "two attempts of two metrics, three of use and memory"
+    assert len(curves) == 13, "two attempts of two metrics, three of use, of use of memory and of memory"
     assert all(each["bottom"] - each["top"] < field["bottom"] - field["top"] + 3 for each in curves)
     assert curves[0]["left"] == pytest.approx(field["left"], abs=2) and curves[1]["left"] > curves[0]["left"] + 50
     ends = {round(each["right"] - each["left"]) for each in found(shown, "tr td:nth-child(2)")}
@@ -144,3 +153,59 @@ def test_texts_can_be_read(shown: Page, scheme: str) -> None:
     assert shown.evaluate(CONTRAST) == []
     kinds = {each["name"] for each in found(shown, "rect")}
     assert kinds == {"wait", "start", "bad", "over", "lost"} and found(shown, "text.on.over")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A sweep of two parameters, half drawn at random, with a name and a value that are long."""
+    folder = tmp_path_factory.mktemp("sweep")
+    draw = random.Random(16)
+    told = reclaimed()
+    params = [
+        {
+            "LEARNING_RATE": f"{10 ** draw.uniform(-4, -1):.2g}",
+            "BATCH_SIZE": str(2 ** (5 + i % 4)),
+            "SCHEDULE": ("constant", "cosine-with-warm-restarts")[i % 2],
+        }
+        for i in range(12)
+    ]
+    rows = [
+        Row(told.status.ref, i, i, each, TaskStatus(i, Phase.SUCCEEDED, "SUCCEEDED", 1, 0), {"accuracy": draw.random()})
+        for i, each in enumerate(params)
+    ]
+    rows[3].metrics.clear()
+    tasks = [row.state for row in rows]
+    long = 1 if ANEW else 40
+    sent = Sent("registry.example/" + "train" * long, ("python3", "train.py", "--note=" + "x" * 5 * long), "ab" * 32)
+    found = replace(told, tasks=tasks, sweep=Sweep(rows, "accuracy", "max"), sent=sent)
+    (folder / "page.html").write_text(page(found))
+    with opened(folder / "page.html", folder) as shown:
+        yield shown
+        if ANEW:
+            shown.scheme("light")
+            end = "document.querySelectorAll('section')[1].getBoundingClientRect().top + scrollY"
+            shown.picture(project() / "docs" / "pictures" / "sweep.png", 1000, upto=end)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_sweep_has_room_and_leaves_no_half_empty(swept: Page, width: int) -> None:
+    swept.size(width, 900)
+    assert (swept.asked, swept.said) == ([], [])
+    assert swept.evaluate("document.documentElement.scrollWidth") <= width and swept.evaluate(CUT) == []
+    (whole,) = found(swept, "header")
+    for table in found(swept, "table"):
+        assert table["right"] - table["left"] >= 0.98 * (whole["right"] - whole["left"]), table["text"][:80]
+    for one, other in pairwise(found(swept, "section:first-of-type svg.below text")):
+        assert one["top"] != other["top"] or one["right"] < other["left"], (one, other)
+    fields, dots = found(swept, "section:first-of-type svg.field"), found(swept, "section:first-of-type circle")
+    assert len(fields) == 3 and len(dots) == 3 * 11
+    for field, part in zip(fields, (dots[:11], dots[11:22], dots[22:]), strict=True):
+        assert all(field["left"] - 6 <= dot["left"] and dot["right"] <= field["right"] + 6 for dot in part)
+    assert fields[-1]["right"] >= 0.98 * whole["right"], "the last of three has the whole width"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_sweep_can_be_read(swept: Page, scheme: str) -> None:
+    swept.size(WIDE, 900)
+    swept.scheme(scheme)
+    assert swept.evaluate(CONTRAST) == []

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,35 @@ def test_some_tasks_and_some_lines(ref: str, invoke: Any, follow: list[str]) -> 
     assert sorted(some.stdout.splitlines()) == ["[task 0] begin 0", "[task 2] begin 2"]
     one = invoke("logs", ref, *follow, "--task", "1", "--grep", "step 3")
     assert one.stdout.splitlines() == ["[task 1] step 3/4 (75%)  loss 0.5"]
+
+
+@pytest.mark.parametrize("follow", [[], ["-f"]])
+def test_lines_since(ref: str, invoke: Any, follow: list[str], home: Path) -> None:
+    (old,) = home.parent.glob("state/accel/local/*/tasks/1/1/output.log")
+    before = time.time() - 7200
+    os.utime(old, (before, before))
+    assert sorted(invoke("logs", ref, *follow, "--since", "1h", "--grep", "begin").stdout.splitlines()) == [
+        "[task 0] begin 0",
+        "[task 2] begin 2",
+    ]
+    assert len(invoke("logs", ref, *follow, "--since", "3h", "--grep", "begin").stdout.splitlines()) == 3
+    assert (
+        invoke("logs", ref, "--task", "1", "--task", "2", "--since", "90m", "--grep", "begin").stdout.split()[-1] == "2"
+    )
+    bad = invoke("logs", ref, "--since", "yesterday")
+    assert bad.exit_code == 2 and "--since: must be" in bad.stderr
+
+
+@pytest.mark.parametrize("follow", [[], ["-f"]])
+def test_the_last_lines_of_a_job_and_of_each_task_that_is_named(ref: str, invoke: Any, follow: list[str]) -> None:
+    assert len(invoke("logs", ref, *follow, "--tail", "2").stdout.splitlines()) == 2
+    some = invoke("logs", ref, *follow, "--task", "0", "--task", "2", "--tail", "2", "--progress", "short").stdout
+    assert sorted(line.split("] ")[0] for line in some.splitlines()) == ["[task 0", "[task 0", "[task 2", "[task 2"]
+    assert "begin" not in some
+    none = invoke("logs", ref, "--task", "1", "--tail", "2", "--grep", "begin")
+    assert (none.stdout, none.exit_code) == ("", 0), "the last lines are taken before those that match"
+    bad = invoke("logs", ref, "--tail", "0")
+    assert bad.exit_code == 2 and "--tail" in bad.stderr
 
 
 def test_what_cannot_be_is_said_in_a_line(ref: str, invoke: Any) -> None:

@@ -36,6 +36,35 @@ def test_a_capacity_ranks_by_its_own_price_and_drops_nothing() -> None:
     assert spot[-1].spot is None and spot[-1].why_unknown
 
 
+SMALL_A3 = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g")
+
+
+@pytest.mark.parametrize("machine", SMALL_A3)
+def test_what_is_not_sold_on_demand_is_left_out_and_said(
+    machine: str, home: Path, invoke: Callable[..., Result]
+) -> None:
+    line = ("offers", "--gpu", f"h100-80gb:{machine[-2]}", "--limit", "100")
+    told = invoke(*line, "--capacity", "on-demand", "--cloud", "aws" if machine == SMALL_A3[0] else "gcp")
+    shown = {each.machine for each in listed("nvidia-h100-80gb", int(machine[-2]), capacity="spot")}
+    assert machine in shown and machine not in told.stdout
+    if machine == SMALL_A3[0]:
+        assert (told.exit_code, told.stderr.count("Spot or flex-start")) == (0, 0), "AWS sells p5.4xlarge on demand"
+        told = invoke(*line, "--capacity", "on-demand")
+        assert told.exit_code == 0 and "p5.4xlarge" in told.stdout and machine not in told.stdout
+    else:
+        assert told.exit_code == 2
+    assert f"{machine}: capacity: is on-demand, and {machine} is to be had as Spot or flex-start only" in told.stderr
+
+
+def test_what_is_seldom_to_be_had_on_demand_has_a_note() -> None:
+    (ultra, *_), (b200, *_) = (
+        listed(kind, 8, "gcp", capacity="on-demand") for kind in ("nvidia-h200-141gb", "nvidia-b200")
+    )
+    assert all(any("seldom" in note for note in each.notes) for each in (ultra, b200))
+    assert all(each.notes == () for each in listed("nvidia-h200-141gb", 8, capacity="spot"))
+    assert any("Spot or flex-start only" in note for note in listed("nvidia-h100-80gb", 1, "gcp")[0].notes)
+
+
 def test_what_is_too_small_is_left_out() -> None:
     every, large = listed("nvidia-l4", 1), listed("nvidia-l4", 1, cpus=16, memory_gib=100)
     assert set(large) == {each for each in every if each.vcpus >= 16 and each.memory_gib >= 100}
@@ -142,3 +171,39 @@ def test_a_region_without_such_machines(region: str, words: str, home: Path, inv
 def test_a_share_of_a_gpu_is_seen_as_one(home: Path, invoke: Callable[..., Result]) -> None:
     header, row = invoke("offers", "--gpu", "l4:0.125", "--limit", "1").stdout.splitlines()
     assert dict(zip(header.split(), row.split(), strict=False))["COUNT"] == "0.125"
+
+
+def test_what_each_gpu_is_best_for_and_how_much_memory_it_has(invoke: Callable[..., Result]) -> None:
+    shown = invoke("offers", "--best-for")
+    lines = {line.split()[0]: line for line in shown.stdout.splitlines()}
+    assert shown.exit_code == 0 and "80 GiB" in lines["nvidia-h100-80gb"]
+    assert "aws, gcp" in lines["nvidia-h100-80gb"] and "large training, fine-tuning" in lines["nvidia-h100-80gb"]
+    assert "inference, small training" in lines["nvidia-tesla-t4"] and "1 to 8" in lines["nvidia-tesla-t4"]
+    found = json.loads(invoke("offers", "--best-for", "-o", "json").stdout)
+    assert [each["gpu_memory_gib"] for each in found] == sorted(
+        (each["gpu_memory_gib"] for each in found), reverse=True
+    )
+    assert all(each["source"].startswith("https://") for each in found if each["best_for"])
+    google = json.loads(invoke("offers", "--best-for", "--cloud", "gcp", "-o", "json").stdout)
+    assert {cloud for each in google for cloud in each["clouds"]} == {"gcp"} and len(google) < len(found)
+    for beside in (["job.yaml"], ["--gpu", "t4"], ["--region", "us-east-1"]):
+        refused = invoke("offers", "--best-for", *beside)
+        assert (refused.exit_code, refused.stderr.splitlines()[0]) == (
+            2,
+            "error: --best-for: is alone, or with --cloud",
+        )
+
+
+def test_what_is_sold_has_the_memory_of_its_gpus(invoke: Callable[..., Result]) -> None:
+    assert {each.gpu_memory_gib for each in listed("nvidia-h200-141gb", None)} == {141}
+    head, row = invoke("offers", "--gpu", "h200:8", "--limit", "1").stdout.splitlines()[:2]
+    assert head.split()[4] == "GPU_MEMORY" and row.split()[4] == "141"
+
+
+@pytest.mark.parametrize("name", ["v5litepod-8", "v5e-8", "v4-8"])
+def test_a_slice_is_listed_by_its_name(name: str, home: Path, invoke: Callable[..., Result]) -> None:
+    rows = json.loads(invoke("offers", "--gpu", name, "-o", "json").stdout)
+    assert {row["machine"] for row in rows} == {"v4-8" if name == "v4-8" else "v5litepod-8"}
+    assert rows[0]["on_demand"] and rows[0]["count"] == (4 if name == "v4-8" else 8)
+    assert bool(rows[0]["vcpus"]) != bool(rows[0]["notes"])
+    assert invoke("offers", "--gpu", "v5e-9").exit_code == 2

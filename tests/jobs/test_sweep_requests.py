@@ -127,6 +127,42 @@ def test_each_task_of_a_request_has_its_parameters(kind: str, sweep: dict[str, A
         assert (env["OWN"], env["ACCEL_TASK_INDEX"]) == ("1", str(place))
 
 
+def at_once(kind: str, body: dict[str, Any]) -> int | None:
+    """The tasks that a request lets run at once; None where it does not say."""
+    if kind == "gke":
+        return body["objects"][-1]["spec"]["parallelism"]
+    return body["job"]["taskGroups"][0].get("parallelism") if kind == "google-batch" else None
+
+
+@ARRAYS
+def test_a_sweep_without_parallelism_is_capped_or_says_that_it_is_not(kind: str) -> None:
+    grid = {"grid": {"LR": [str(number) for number in range(16)]}}
+    request = BACKENDS[kind][0](command=["python", "train.py"], sweep=grid)
+    (warning,) = [line for line in request.warnings if line.startswith("parallelism: ")]
+    if kind == "google-batch":
+        assert at_once(kind, request.body) == 4
+        assert warning == (
+            "parallelism: is missing, and 4 of the sweep's 16 tasks run at once on google-batch; write parallelism: 16 "
+            "for all of them"
+        )
+    else:
+        assert "all 16 tasks of the sweep may run at once" in warning
+    told = BACKENDS[kind][0](command=["python", "train.py"], sweep=grid, parallelism=16)
+    assert not [line for line in told.warnings if line.startswith("parallelism")]
+    assert at_once(kind, told.body) in (16, None)
+
+
+@ARRAYS
+def test_what_runs_no_more_tasks_than_the_cap_is_not_warned_of(kind: str) -> None:
+    made = {
+        "sweep": {"sweep": {"grid": {"LR": ["1", "2", "3", "4"]}}},
+        "tasks": {"tasks": 16},  # tasks that are no sweep stay as they were
+    }
+    for fields in made.values():
+        request = BACKENDS[kind][0](command=["python", "train.py"], **fields)
+        assert not [line for line in request.warnings if line.startswith("parallelism")]
+
+
 @ARRAYS
 def test_without_a_shell_the_command_stays_and_the_sweep_is_told(kind: str) -> None:
     request = BACKENDS[kind][0](command=["python", "t.py"], sweep={**SWEEP, "shell": False})

@@ -43,6 +43,7 @@ def test_a_file(home: Path) -> None:
 
 def test_the_usual_file_is_found_from_below(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home / ".accel" / "targets.json", {"cpu": {"kind": "local"}})
+    (home / ".git").mkdir()
     (home / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(home / "a" / "b")
     assert targets.load().choose(None) == ("cpu", LocalTarget(root=str(home)))
@@ -188,6 +189,16 @@ def test_parameters(ssm: Ssm) -> None:
     found = targets.load(SOURCE)
     assert list(found.entries) == ["gpu", "new", "local"]
     assert ssm.asked == [{"Path": "/accel/prod/targets", "Recursive": True, "WithDecryption": True}]
+
+
+def test_definitions_in_parameters_of_their_own(ssm: Ssm) -> None:
+    train = {"arn": "d", "image": "i:1", "vcpus": 1, "memory_mib": 64, "gpus": 1}
+    rest = {name: value for name, value in BATCH.items() if name != "definitions"}
+    old = json.dumps(BATCH | {"definitions": {"train": train}})
+    ssm.answer = {"definitions/train": json.dumps(train), "gpu": json.dumps(rest), "old": old}
+    found = targets.load(SOURCE)
+    assert list(found.entries) == ["gpu", "old", "local"]
+    assert found.choose("gpu")[1] == found.choose("old")[1]
 
 
 def test_the_copy_is_used_for_an_hour(ssm: Ssm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import sys
+import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from jobs.backend import Backend, JobRef, Phase, Status
-from jobs.cli.waiting import described, end, wait_for
+from jobs.cli.waiting import Waiting, described, end, wait_for
 from jobs.errors import CloudSilent, Interrupted, JobFailed, JobsError, NoCredentials, NotFound, WaitedTooLong
+from tests.support.kubernetes import until
+from tests.support.terminal import Terminal, plain
+
+from .conftest import ROOT, command
 
 REF = JobRef("aws-batch", "us-east-1", "1")
 SILENT = CloudSilent("DescribeJobs: timed out")
@@ -103,6 +113,102 @@ def test_interrupted() -> None:
     with pytest.raises(Interrupted, match="goes on") as caught:
         wait(Told(Phase.RUNNING, KeyboardInterrupt()))
     assert "get aws-batch:us-east-1/0" in (caught.value.hint or "")
+
+
+ARRAY = (
+    {"SUBMITTED": 4},
+    {"RUNNABLE": 2, "RUNNING": 2},
+    {"RUNNABLE": 2, "RUNNING": 2},
+    {"RUNNING": 2, "SUCCEEDED": 2},
+    {"SUCCEEDED": 4},
+)
+
+
+class Array(Told):
+    """An array of four, by the counts of its tasks."""
+
+    def __init__(self) -> None:
+        super().__init__(Phase.QUEUED)
+        self.counts = list(ARRAY)
+
+    def status(self, ref: JobRef) -> Status:
+        tasks = self.counts.pop(0)
+        phase = Phase.RUNNING if self.counts else Phase.SUCCEEDED
+        return Status(ref, "a", phase, phase.lower(), tasks=tasks)
+
+
+def test_an_array_tells_each_change_of_its_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    wait(Array(), clock=clock)
+    assert [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "RUNNING, tasks: 4 SUBMITTED",
+        "RUNNING, tasks: 2 RUNNABLE, 2 RUNNING",
+        "RUNNING, tasks: 2 RUNNING, 2 SUCCEEDED",
+        "SUCCEEDED",
+    ]
+    assert clock.slept == sorted(clock.slept), "tasks that come and go are no reason to ask more often"
+
+
+class Blocked(Told):
+    """An endpoint that does not answer: the first look takes as long as an API's own patience."""
+
+    def __init__(self, *says: Phase | JobsError, blocked_s: float) -> None:
+        super().__init__(*says)
+        self.blocked_s = blocked_s
+
+    def status(self, ref: JobRef) -> Status:
+        time.sleep(self.blocked_s)
+        self.blocked_s = 0.0
+        return super().status(ref)
+
+
+def test_no_wait_is_silent_for_long(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither while an endpoint blocks, nor while nothing changes."""
+    ref = JobRef("local", "", "1")
+    gone = cast(Backend, Blocked(SILENT, blocked_s=1.2))
+    with pytest.raises(WaitedTooLong):
+        wait_for([(ref, gone)], 2.5, quiet_s=0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"{ref}: has not been seen yet; still waiting after ")
+    assert sum("has not been seen yet" in line for line in lines) >= 3
+    with pytest.raises(WaitedTooLong):
+        wait_for([(ref, cast(Backend, Told(Phase.RUNNING)))], 1.8, quiet_s=0.5)
+    assert f"{ref}: RUNNING; still waiting after " in capsys.readouterr().err
+    several = [(JobRef("local", "", str(n)), cast(Backend, Told(phase))) for n, phase in enumerate(
+        [Phase.RUNNING, Phase.RUNNING, Phase.QUEUED, Phase.SUCCEEDED])]  # fmt: skip
+    with pytest.raises(WaitedTooLong):
+        wait_for(several, 1.8, quiet_s=0.5)
+    assert "1 of 4 jobs have ended, 1 QUEUED, 2 RUNNING; still waiting after " in capsys.readouterr().err
+
+
+def test_what_was_seen_and_is_not_seen_any_more_is_said() -> None:
+    clock, told = Clock(), list[str]()
+    waiting = Waiting([(REF, cast(Backend, Told(Phase.RUNNING, SILENT)))], None, told.append, lambda: clock.now)
+    waiting.look()
+    clock.sleep(90)
+    waiting.look()
+    assert waiting.so_far.text == f"{REF}: RUNNING, last seen 1m30s ago; still waiting after 1m30s"
+
+
+def test_a_bar_at_a_terminal(home: Path, tmp_path: Path) -> None:
+    """Of tasks that have ended; state and time beside it, and lines only for what changes."""
+    gate = tmp_path / "gate"
+    script = f"test $ACCEL_TASK_INDEX -lt 3 || while ! test -e {gate}; do sleep 0.05; done"
+    (home / "j.yaml").write_text(json.dumps({"name": "sweep", "command": ["sh", "-c", script], "tasks": 4}))
+    ref = command("submit", "j.yaml", "-o", "id").stdout.strip()
+    line = [sys.executable, "-P", "-m", "jobs", "wait", ref]
+    terminal = Terminal(line, home, os.environ | {"PYTHONPATH": str(ROOT)}, 80, 24)
+    try:
+        until(lambda: "3 of 4 tasks" in terminal.written, 60)
+        bar = next(each for each in terminal.written.split("\r\x1b[K") if "3 of 4 tasks" in each)
+        assert re.match(r"█+░+  3 of 4 tasks  RUNNING  \d+s", bar), bar
+        gate.touch()
+        assert terminal.process.wait(60) == 0
+        until(lambda: "SUCCEEDED" in terminal.written, 10)
+    finally:
+        terminal.end()
+    assert terminal.written.endswith(f"{ref}: SUCCEEDED\r\n")
+    assert "tasks:" not in plain(terminal.written), "the bar counts them"
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ def board(*lines: tuple[str, str], seen: Status | None = None, when: float = 0) 
 
 
 def test_a_line_of_the_runtime_is_read_and_said_in_short() -> None:
-    gpus = [{"index": 0, "use": 97, "memory_mib": 40960, "throttle": ["thermal"], "xid": [79]}]
+    gpus = [{"index": 0, "use": 97, "memory_use": 41, "memory_mib": 40960, "throttle": ["thermal"], "xid": [79]}]
     told = parse(written(step=120, steps=1000, metrics={"loss": 0.3125}, gpus=gpus, event="checkpoint", said="of 120"))
     assert told is not None and told.fraction == 0.12
-    words = "checkpoint: of 120  step 120/1000 (12%)  loss 0.3125  gpu 97%  40.0 GiB  throttled: thermal  XID 79"
-    assert short(told) == words
+    words = "checkpoint: of 120  step 120/1000 (12%)  loss 0.3125  gpu 97%  memory busy 41%  40.0 GiB"
+    assert short(told) == f"{words}  throttled: thermal  XID 79"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,12 @@ def strip(text: str) -> str:
     for code in (*range(31, 38), 1, 2, 0):
         text = text.replace(f"\x1b[{code}m", "")
     return text
+
+
+def test_use_of_memory_stands_beside_the_use_of_gpus() -> None:
+    gpus = [{"use": 90, "memory_use": 40}, {"use": 80, "memory_use": 30}]
+    made = board(*[("", line(t, step=t, steps=100, gpus=gpus)) for t in (10, 20)])
+    assert "85%/35%" in draw(made, Frame(120, 20, T0 + 20, PLAIN))[2].split()
 
 
 def test_a_row_has_progress_metrics_gpu_cost_and_the_time_left() -> None:

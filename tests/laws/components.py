@@ -141,6 +141,7 @@ def submit_policy(name: str, definitions: int = 1, claims: bool = True, definiti
         role_arns=[out("arn:aws:iam::111122223333:role/job"), out("arn:aws:iam::111122223333:role/execution")],
         log_group_arn=out("arn:aws:logs:us-east-1:111122223333:log-group:jobs"),
         claim_table_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/claims") if claims else None,
+        ledger_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/allowances") if claims else None,
         code_bucket_arn=out("arn:aws:s3:::code-1a2b3c4") if claims else None,
         code_arn=out("arn:aws:s3:::code-1a2b3c4/accel-jobs/code/*") if claims else None,
     )

@@ -10,6 +10,8 @@ import pulumi_aws as aws
 import pytest
 
 import components
+from accel.catalog.gcp_permissions import gcp_permissions
+from accel.catalog.gcp_roles import of_types
 from components.base import Component, Spec, outputs_of
 from tests.support import memory
 
@@ -93,6 +95,19 @@ def test_the_spec_is_kept_in_state(make: Maker) -> None:
     assert isinstance(root.inputs["spec"], dict)
 
 
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_custom_roles_have_permissions_that_exist(make: Maker) -> None:
+    roles = memory.run(lambda: make("one")).of("projects/iAMCustomRole:IAMCustomRole")
+    named = {permission for role in roles for permission in role.inputs["permissions"]}
+    assert named <= gcp_permissions(), "Google refuses the whole role"
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_every_type_of_google_has_its_permissions(make: Maker) -> None:
+    made = {seen.type for seen in memory.run(lambda: make("one")).registrations if seen.type.startswith("gcp:")}
+    assert made <= of_types().keys(), "`stacks permissions` does not know them"
+
+
 def test_every_component_is_under_the_laws() -> None:
     for module in pkgutil.walk_packages(components.__path__, "components."):
         importlib.import_module(module.name)
@@ -106,3 +121,22 @@ def test_tokens_are_frozen() -> None:
     """A token is part of every URN: changing one replaces what it names. Adding a line here is free."""
     tokens = sorted(component.TYPE for component in subclasses())
     assert TOKENS.read_text().split() == tokens
+
+
+PATIENT = {
+    "gcp:compute/instanceGroupManager:InstanceGroupManager",
+    "gcp:tpu/v2QueuedResource:V2QueuedResource",
+    "gcp:tpu/v2Vm:V2Vm",
+    "gcp:vertex/aiPersistentResource:AiPersistentResource",
+}
+"""What gets machines, and what the provider gives up after 15 or 20 minutes: components/gcp/timeouts.py."""
+NO_TIMEOUTS = {"aws:batch/computeEnvironment:ComputeEnvironment"}
+"""Types whose provider declares no timeouts, so that it ignores ours."""
+
+
+def test_what_gets_machines_has_an_hour() -> None:
+    seen = [one for make in MAKERS.values() for one in memory.run(lambda make=make: make("one")).registrations]
+    assert {one.type for one in seen} >= PATIENT | NO_TIMEOUTS
+    for one in seen:
+        wanted = ("60m",) * 3 if one.type in PATIENT else ("",) * 3
+        assert one.timeouts == wanted, f"{one.type} {one.name}"

@@ -16,9 +16,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from accel.catalog.quotas import quotas
 from jobs.backend import Explanation, JobRef
 from jobs.backends.aws_batch.clients import Clients, Timing
 from jobs.backends.aws_batch.explain import CAUSES, explain
+from sandbox import keys
 
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
@@ -29,7 +31,7 @@ class Aws:
 
     def __init__(self, home: Path, process: "subprocess.Popen[bytes]", root: Path) -> None:
         self.home, self.process, self.root = home, process, root
-        self._session = boto3.Session("a", "b", region_name="us-east-1")
+        self._session = boto3.Session(**keys.boto(keys.key(home)), region_name="us-east-1")
         self._clients: dict[str, Any] = {}
         self.told = json.loads((home / "cloud.json").read_text())
         self.batch = self.client("batch")
@@ -44,7 +46,7 @@ class Aws:
     def control(self, path: str, method: str = "POST", **body: Any) -> dict[str, Any]:
         address = urllib.parse.urlsplit(self.told["url"])
         connection = http.client.HTTPConnection(address.netloc)
-        connection.request(method, f"/sandbox-api/{path}", json.dumps(body))
+        connection.request(method, f"/sandbox-api/{path}", json.dumps(body), keys.bearer(self.home))
         answer = connection.getresponse()
         found = json.load(answer)
         assert answer.status == 200, found
@@ -175,7 +177,11 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
         env={**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment},
     )  # fmt: skip
     until(lambda: (home / "cloud.json").exists() or process.poll() is not None, 60)
-    return Aws(home, process, root)
+    found = Aws(home, process, root)
+    # A session makes more than AWS lets one account have.
+    codes = [quota.code for quota in quotas() if quota.service == "ec2"]
+    found.control("quotas", **dict.fromkeys(codes, 1024), **dict.fromkeys(["batch/environments", "batch/queues"], 9999))
+    return found
 
 
 @pytest.fixture
@@ -217,8 +223,7 @@ def why(aws: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[.
     """Explains a job of the sandbox; `later`: as if so many seconds had passed on its clock, which tests advance."""
     for name, value in {
         "AWS_ENDPOINT_URL": aws.told["url"],
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
+        **keys.aws(keys.key(aws.home)),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }.items():
         monkeypatch.setenv(name, value)

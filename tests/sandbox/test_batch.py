@@ -1,5 +1,6 @@
 """A job's life in the sandbox's Batch, through plain boto3 against the running server."""
 
+import json
 import time
 from typing import Any
 
@@ -135,6 +136,30 @@ def test_secrets_are_resolved_and_a_missing_one_stops_the_job(aws: Any, queue: s
         assert job["attempts"][0]["container"]["reason"].startswith("ResourceInitializationError: ")
     job = aws.ended(aws.submit(queue, aws.definition(["true"], secrets=found)))
     assert (job["attempts"], "'executionRoleArn'" in job["statusReason"]) == ([], True)
+
+
+def test_a_secret_is_read_with_what_the_execution_role_may(aws: Any, queue: str) -> None:
+    iam, name = aws.client("iam"), aws.name("execution")
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    secret = aws.client("secretsmanager").create_secret(Name="part", SecretString='{"user": "me"}')["ARN"]
+    aws.client("ssm").put_parameter(Name="/part", Value="value", Type="SecureString")
+    parameter = "arn:aws:ssm:us-east-1:210020003000:parameter/part"
+
+    def started(source: str, action: str, resource: str) -> tuple[str, str]:
+        statement = {"Effect": "Allow", "Action": [action], "Resource": [resource]}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.put_role_policy(RoleName=name, PolicyName="reads", PolicyDocument=document)
+        variables = [{"name": "A", "valueFrom": source}]
+        job = aws.ended(aws.submit(queue, aws.definition(["true"], secrets=variables, executionRoleArn=role)))
+        return job["status"], job["attempts"][0]["container"].get("reason", "")
+
+    get, part = "secretsmanager:GetSecretValue", f"{secret}:user::"
+    status, reason = started(part, get, part)
+    assert status == "FAILED" and f"not authorized to perform: {get} on resource: {secret} because" in reason
+    assert started(part, get, secret) == started(part, get, f"{secret[:-6]}??????") == ("SUCCEEDED", "")
+    assert started(part, "secretsmanager:*", "*") == ("SUCCEEDED", "")
+    assert started("/part", "ssm:GetParameters", f"{parameter}:3")[0] == "FAILED"
+    assert started("/part", "ssm:GetParameters", parameter) == ("SUCCEEDED", "")
 
 
 def test_gpus_are_named_to_the_job(aws: Any, queue: str) -> None:

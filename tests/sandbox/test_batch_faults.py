@@ -13,6 +13,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from components.aws.budget_levers import Environments
 from tests.support.soak import sampled
 
 TOO_BIG, OVER_MAX = (
@@ -81,6 +82,42 @@ def test_disabled_environments_take_no_jobs_and_the_next_one_does(aws: Any) -> N
     aws.until(lambda: aws.shown_environment(second)["status"] == "VALID")
     aws.batch.update_compute_environment(computeEnvironment=second, state="ENABLED")
     assert aws.lines(aws.ended(job)["container"]["logStreamName"]) == [second]
+
+
+def test_a_disabled_environment_without_vcpus_is_too_small_all_the_same(aws: Any) -> None:
+    """One that is only disabled keeps its jobs; one whose maximum is 0 has them cancelled by the queue's time limit."""
+    action = {"reason": OVER_MAX, "state": "RUNNABLE", "maxTimeSeconds": 600, "action": "CANCEL"}
+    kept, cut = aws.environment(), aws.environment()
+    queues = {name: aws.queue(name, jobStateTimeLimitActions=[action]) for name in (kept, cut)}
+    aws.batch.update_compute_environment(computeEnvironment=kept, state="DISABLED")
+    aws.batch.update_compute_environment(
+        computeEnvironment=cut, state="DISABLED", computeResources={"minvCpus": 0, "maxvCpus": 0}
+    )
+    waits, hopeless = (aws.submit(queues[name], aws.definition(["true"])) for name in (kept, cut))
+    aws.until(lambda: "are disabled." in aws.job(waits).get("statusReason", ""))
+    aws.until(lambda: OVER_MAX in aws.job(hopeless).get("statusReason", ""))
+    aws.control("clock", advance_s=601)
+    assert aws.ended(hopeless)["statusReason"] == f"Canceled by JobStateTimeLimit action due to reason: {OVER_MAX}"
+    assert aws.job(waits)["status"] == "RUNNABLE"
+
+
+def test_a_stop_by_a_budget_keeps_the_jobs_that_wait(aws: Any) -> None:
+    name = aws.environment()
+    arn = aws.shown_environment(name)["computeEnvironmentArn"]
+    action = {"state": "RUNNABLE", "maxTimeSeconds": 600, "action": "CANCEL"}
+    limits = [action | {"reason": reason} for reason in (TOO_BIG, OVER_MAX)]
+    queue = aws.queue(name, jobStateTimeLimitActions=limits)
+    lever = Environments(aws.batch, [arn])
+    (change,) = lever.plan()
+    lever.pull(change)
+    waits = aws.submit(queue, aws.definition(["true"]))
+    aws.until(lambda: aws.job(waits).get("statusReason"))
+    aws.control("clock", advance_s=601)
+    time.sleep(0.3)
+    assert aws.job(waits)["status"] == "RUNNABLE"
+    aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
+    assert lever.restore(change) is None
+    assert aws.ended(waits)["status"] == "SUCCEEDED"
 
 
 def test_vcpus_of_an_environment_are_a_limit(aws: Any) -> None:

@@ -1,5 +1,6 @@
 """Compute environments, queues and definitions of the sandbox's Batch, through plain boto3."""
 
+import time
 from typing import Any
 
 import pytest
@@ -165,6 +166,22 @@ def test_an_infrastructure_update_can_end_the_jobs(aws: Any) -> None:
         updatePolicy={"terminateJobsOnUpdate": True},
     )
     assert aws.ended(job)["statusReason"].startswith("Host EC2 (instance i-")
+
+
+def test_an_infrastructure_update_waits_for_the_jobs_until_its_time_is_over(aws: Any) -> None:
+    name = aws.environment()
+    job = aws.submit(aws.queue(name), aws.definition(["sleep", "300"]))
+    aws.reaches(job, "RUNNING")
+    policy = {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 15}
+    aws.batch.update_compute_environment(
+        computeEnvironment=name, computeResources={"instanceTypes": ["g6"]}, updatePolicy=policy
+    )
+    aws.control("clock", advance_s=14 * 60)
+    time.sleep(0.3)
+    assert (aws.job(job)["status"], aws.shown_environment(name)["status"]) == ("RUNNING", "UPDATING")
+    aws.control("clock", advance_s=61)
+    assert aws.ended(job)["statusReason"].startswith("Host EC2 (instance i-")
+    aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
 
 
 def test_what_is_in_use_or_enabled_is_not_deleted(aws: Any) -> None:

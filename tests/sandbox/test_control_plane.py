@@ -93,6 +93,15 @@ def test_a_job_with_a_gpu_runs_on_a_node_that_has_one(cluster: Cluster) -> None:
         until(lambda: done(cluster, f"{JOBS}/early"))
 
 
+def test_a_token_without_an_email_stands_for_a_number(cluster: Cluster) -> None:
+    """As GKE does, whose RBAC bindings by e-mail then do not count."""
+    told = (cluster.folder / "tokens.csv").read_text().splitlines()
+    number = next(line.split(",") for line in told if "masters" not in line)
+    other = Cluster(cluster.url, number[0], cluster.folder / "ca.crt")
+    with pytest.raises(Refusal, match=f'User "{number[1]}" cannot list resource "pods"'):
+        other.list("/api/v1/pods")
+
+
 def test_a_job_set_runs_and_a_wrong_one_is_refused_by_its_webhook(cluster: Cluster) -> None:
     with machine(cluster, "pair-0", gpus=1), machine(cluster, "pair-1", gpus=1):
         cluster.create(JOBSETS, jobset("pair", "workers"))
@@ -193,6 +202,20 @@ def test_wipe_leaves_what_there_was_at_the_start(cluster: Cluster) -> None:
     with machine(cluster, "after-0"):
         cluster.create(JOBSETS, jobset("after", "workers"))
         until(lambda: done(cluster, f"{JOBSETS}/after"))
+
+
+def test_only_what_asks_for_a_token_or_changes_nothing_listens(cluster: Cluster, home: Path) -> None:
+    """The API server, and of the controllers their webhooks and their health. etcd believes whoever reaches it."""
+    listening = {
+        each.name(): [one.laddr.ip for one in each.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+        for each in commands(home)
+    }
+    assert {name: len(addresses) for name, addresses in listening.items() if addresses} == {
+        "kube-apiserver": 1,
+        "jobset": 2,
+        "kueue": 2,
+    }
+    assert home.joinpath("kubernetes").stat().st_mode & 0o077 == 0
 
 
 def test_a_controller_that_ends_is_started_again(cluster: Cluster, home: Path) -> None:

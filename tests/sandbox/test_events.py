@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from moto.events.models import Rule, events_backends
 from moto.logs.models import logs_backends
+from moto.logs.responses import LogsResponse
 from moto.sns.models import Subscription, sns_backends
 
 from sandbox import events
@@ -19,6 +20,9 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A topic and a log group that are told of failed jobs."""
     monkeypatch.setattr(Rule, "send_to_targets", Rule.send_to_targets)
     monkeypatch.setattr(Subscription, "publish", Subscription.publish)
+    monkeypatch.setattr(Rule, "_send_to_cw_log_group", Rule._send_to_cw_log_group)
+    for call in ("put_resource_policy", "describe_resource_policies", "delete_resource_policy"):
+        monkeypatch.setattr(LogsResponse, call, getattr(LogsResponse, call))
     events.install()
     made = sns_backends[ACCOUNT][REGION].create_topic("told")
     logs_backends[ACCOUNT][REGION].create_log_group("/aws/events/told", {})
@@ -29,9 +33,22 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     shape = {"InputPathsMap": {"id": "$.detail.jobId"}, "InputTemplate": '"<id> failed"'}
     targets = [{"Id": "topic", "Arn": made.arn, "InputTransformer": shape}, {"Id": "log", "Arn": group}]
     bus.put_targets("failed", None, targets)
+    admit(f"{group}:*", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/failed")
     yield made
     for backends in (events_backends, sns_backends, logs_backends):
         backends[ACCOUNT][REGION].reset()
+
+
+def admit(resource: str, rule: str) -> None:
+    """The account's policy for what EventBridge writes."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": ["events.amazonaws.com"]},
+        "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+        "Resource": resource,
+        "Condition": {"ArnEquals": {"aws:SourceArn": rule}},
+    }
+    logs_backends[ACCOUNT][REGION].put_resource_policy("events", json.dumps({"Statement": [statement]}))
 
 
 def job(status: str) -> dict[str, Any]:
@@ -49,6 +66,18 @@ def test_a_failed_job_is_told_of_and_logged(topic: Any) -> None:
     streams = logs_backends[ACCOUNT][REGION].groups["/aws/events/told"].streams.values()
     (logged,) = [json.loads(one.message) for stream in streams for one in stream.events]
     assert (logged["detail-type"], logged["detail"]["status"]) == ("Batch Job State Change", "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("group", "rule"), [("/aws/events/other", "failed"), ("/aws/events/told", "other"), ("/aws/events/told", "failed")]
+)
+def test_a_log_group_takes_what_a_policy_admits(topic: Any, group: str, rule: str) -> None:
+    arn = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
+    admit(f"{arn}:*", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{rule}")
+    events.job_changed(ACCOUNT, REGION, job("FAILED"))
+    written = logs_backends[ACCOUNT][REGION].groups["/aws/events/told"].streams
+    assert bool(written) == (group.endswith("told") and rule == "failed")
+    assert messages(topic) == ["j-1 failed"]
 
 
 def test_a_submission_makes_no_event(topic: Any) -> None:

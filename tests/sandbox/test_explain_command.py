@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import write
+from sandbox import keys
 from tests.jobs.backends.aws_batch_target import make_target
 from tests.support import commands
 
@@ -21,8 +22,8 @@ def shell(aws: Any, tmp_path: Path) -> Shell:
     """Runs `jobs`; what it printed on stdout and on stderr."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ACCEL_"))}
     folders = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    keys = {"AWS_ENDPOINT_URL": aws.told["url"], "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-    environ = {**kept, **folders, **keys, "PYTHONPATH": str(ROOT)}
+    reach = {"AWS_ENDPOINT_URL": aws.told["url"], **keys.aws(keys.key(aws.home))}
+    environ = {**kept, **folders, **reach, "PYTHONPATH": str(ROOT)}
 
     def call(*arguments: str, code: int = 0) -> tuple[str, str]:
         done = commands.run("jobs", *arguments, cwd=tmp_path, env=environ)
@@ -75,6 +76,15 @@ def test_a_job_of_another_region_is_found_by_the_targets(aws: Any, shell: Shell,
     out, err = shell("explain", f"aws-batch:eu-west-1/{job}", "--targets", str(tmp_path / "none.json"))
     assert out.startswith("why       AWS Batch in eu-west-1 knows no job")
     assert "jobs in other regions are not looked for" in err
+
+
+def test_a_job_that_is_nowhere_is_asked_for_in_regions_of_its_own_cloud(aws: Any, shell: Shell, tmp_path: Path) -> None:
+    google = {"kind": "vertex", "project": "p", "region": "us-central1", "bucket": "b", "service_account": "a@b.c"}
+    path = tmp_path / "targets.json"
+    path.write_text(json.dumps(write({"gpu": make_target()}) | {"vertex": google}))
+    out, err = shell("explain", "aws-batch:eu-west-1/0b9d5d29-7f5c-4a3b-9b5d-0123456789ab", "--targets", str(path))
+    assert "us-east-1: no such job" in out and "us-central1" not in out + err
+    assert "(unknown-job)" in out
 
 
 def test_bad_references(aws: Any, shell: Shell) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.google import token
+from sandbox.keys import key
 from tests.support.google_fake import COMPUTE, Fake, P
 
 pytest_plugins = ["tests.support.google_fake"]
@@ -18,10 +18,10 @@ pytest_plugins = ["tests.support.google_fake"]
 
 def test_a_token_is_made_once_however_many_ask(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = set(pool.map(lambda _: token(tmp_path), range(40)))
+        made = set(pool.map(lambda _: key(tmp_path), range(40)))
     assert len(made) == 1 and len(made.pop()) > 20
-    assert [path.name for path in tmp_path.iterdir()] == ["google-token"]
-    assert (tmp_path / "google-token").stat().st_mode & 0o077 == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("bearer, said", [("", "is missing required"), ("another", "had invalid authentication")])
@@ -32,8 +32,12 @@ def test_nobody_is_let_in_without_the_token(fake: Fake, bearer: str, said: str) 
     assert error["status"] == "UNAUTHENTICATED" and said in error["message"]
 
 
-def test_the_token_endpoint_gives_out_the_token(fake: Fake) -> None:
-    answer = requests.post(f"{fake.url}/oauth2.googleapis.com/token", data={"grant_type": "x"}, timeout=10)
+def test_the_token_endpoint_gives_out_the_token_for_a_proof_alone(fake: Fake) -> None:
+    url = f"{fake.url}/oauth2.googleapis.com/token"
+    answer = requests.post(url, data={"grant_type": "x"}, timeout=10)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    given = {"grant_type": "refresh_token", "refresh_token": fake.token}
+    answer = requests.post(url, data=given, timeout=10)
     assert answer.json() == {"access_token": fake.token, "expires_in": 3599, "token_type": "Bearer"}
 
 
@@ -153,7 +157,7 @@ def test_faults_are_planned(fake: Fake) -> None:
     with pytest.raises(AssertionError, match="one of code, delay_s, fails"):
         fake.fault(method="x")
     fake.well()
-    assert requests.get(f"{fake.url}/sandbox-api/faults", timeout=10).json() == {
+    assert fake.call("GET", "sandbox-api/faults") == {
         "plans": [],
         "stockout": [],
         "quota": {},
@@ -242,6 +246,7 @@ def test_services_and_file_servers_have_long_running_operations(fake: Fake) -> N
         raise AssertionError(operation)
 
     service = f"serviceusage.googleapis.com/v1/{P}/services/tpu.googleapis.com"
+    end("serviceusage.googleapis.com", fake.call("POST", f"{service}:disable", {}))
     assert fake.call("GET", service)["state"] == "DISABLED"
     ended = end("serviceusage.googleapis.com", fake.call("POST", f"{service}:enable", {}))
     assert ended["response"]["state"] == "ENABLED" == fake.call("GET", service)["state"]
@@ -257,3 +262,15 @@ def test_services_and_file_servers_have_long_running_operations(fake: Fake) -> N
     end("file.googleapis.com", fake.call("DELETE", f"{at}/nfs"))
     assert fake.call("GET", at) == {"instances": []}
     fake.done("DELETE", f"{COMPUTE}/global/networks/files")
+
+
+@pytest.mark.parametrize("wrong", ["batch.jobs.cancel", "compute.instances.destroy", "resourcemanager.projects.list"])
+def test_a_role_has_permissions_that_exist(fake: Fake, wrong: str) -> None:
+    roles, right = f"iam.googleapis.com/v1/{P}/roles", {"includedPermissions": ["batch.jobs.delete"], "title": "Role"}
+    refused = {**right, "includedPermissions": ["batch.jobs.delete", wrong]}
+    name = f"role_{wrong.replace('.', '_')}"
+    answer = fake.ask("POST", roles, {"roleId": name, "role": refused})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, f"Permission {wrong} is not valid.")
+    assert fake.ask("GET", f"{roles}/{name}").status_code == 404
+    fake.call("POST", roles, {"roleId": name, "role": right})
+    assert fake.ask("PATCH", f"{roles}/{name}", refused).status_code == 400

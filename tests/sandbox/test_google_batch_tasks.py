@@ -7,7 +7,6 @@ from typing import Any
 
 import psutil
 import pytest
-import requests
 
 from tests.support.google_batch import (
     JOBS,
@@ -241,7 +240,7 @@ def test_cancelling_waits_for_the_processes(batch: Fake) -> None:
     until(lambda: printed(batch, job))
     batch.call("POST", f"{JOBS}/{name}:cancel", {})
     assert state(batch, name) == "CANCELLATION_IN_PROGRESS"
-    assert requests.get(f"{batch.url}/sandbox-api/faults", timeout=30).ok
+    assert batch.ask("GET", "sandbox-api/faults").ok
     for process in psutil.process_iter():
         if process.is_running() and any(job["uid"] in part for part in _line(process)):
             process.kill()

@@ -7,13 +7,14 @@ from typing import Any
 
 import pulumi
 import pytest
+import requests
 
 from accel.budget import acting
-from accel.budget.levers import LeverFailed, drill
+from accel.budget.levers import Change, LeverFailed, drill
 from accel.budget.spending import Limit, Reading
 from accel.budget.state import Moved, State
 from components.gcp.budget_function.cloud import Cloud
-from components.gcp.budget_function.clusters import Pools
+from components.gcp.budget_function.clusters import Pools, Queues
 from components.gcp.budget_function.handler import levers, reading
 from components.gcp.budget_function.plan import STOP, Plan, PlannedBudget, PlannedCluster, of_json, to_json
 from components.gcp.budget_function.queued import TpuRequests
@@ -60,6 +61,14 @@ def planned(**pools: str) -> list[PlannedCluster]:
 
 def autoscaling(fake: Fake, name: str = "gpus") -> Any:
     return fake.call("GET", f"{POOL}/{name}").get("autoscaling", {})
+
+
+def test_a_clusters_api_server_learns_the_functions_email(cloud: Cloud, fake: Fake) -> None:
+    """RBAC allows it by that; a token without the scope has a number in its place."""
+    assert cloud.token == fake.token
+    told = f"{fake.url}/computeMetadata/v1/instance/service-accounts/default/token"
+    bare = requests.get(told, headers={"Metadata-Flavor": "Google"}, timeout=10).json()["access_token"]
+    assert bare != fake.token
 
 
 def test_pools_come_to_nothing_and_back(network: Fake, cloud: Cloud, bucket: str) -> None:
@@ -120,7 +129,7 @@ def test_requests_for_tpus_that_wait_are_deleted_and_made_again(tpus: Fake, clou
     reach(tpus, "WAITING_FOR_RESOURCES")
     name = f"{ZONE}/queuedResources/q"
     asked = tpus.call("GET", f"{TPU}/queuedResources/q")["tpu"]["nodeSpec"]
-    lever = TpuRequests(cloud, [name, f"{ZONE}/queuedResources/never"])
+    lever = TpuRequests(cloud, [name, f"{ZONE}/queuedResources/never", f"{ZONE}/queuedResources/past"])
     (change,) = lever.plan()
     assert change.text == "TPU request q: WAITING_FOR_RESOURCES to deleted" and change.reversible
     lever.pull(change)
@@ -135,6 +144,20 @@ def test_requests_for_tpus_that_wait_are_deleted_and_made_again(tpus: Fake, clou
     assert [each["nodeId"] for each in again] == [each["nodeId"] for each in asked]
     assert again[0]["node"]["acceleratorType"] == asked[0]["node"]["acceleratorType"]
     assert lever.restore(change) is None, "it is there"
+
+
+def test_a_forged_stop_changes_nothing_of_others(tpus: Fake, cloud: Cloud) -> None:
+    """It would ask for a TPU that runs as any account."""
+    queues, path = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues", f"{P}/locations/us-central1-a/clusters/other"
+    at = f"{ZONE}/queuedResources/theirs"
+    for lever, name, left in (
+        (TpuRequests(cloud, []), at, "TPU request theirs"),
+        (Pools(cloud, planned(gpus="gpus")), f"{path}/nodePools/theirs", "node pool theirs"),
+        (Queues(cloud, planned()), f"{path}{queues}/theirs", "cluster queue theirs"),
+    ):
+        forged = Change(lever.stage, lever.kind, name, request(), "deleted", "any words")
+        assert lever.restore(forged) == f"{left} is not of this stack"
+    assert tpus.ask("GET", f"{TPU}/queuedResources/theirs").status_code == 404
 
 
 def test_a_request_that_has_its_tpu_is_running_work(tpus: Fake, cloud: Cloud) -> None:
@@ -156,7 +179,7 @@ def record(fake: Fake, cloud: Cloud, bucket: str, name: str, attempt: str = "mad
         at,
         json.dumps(body).encode(),
         uploadType="media",
-        name=f"accel-jobs/{name}/record.json",
+        name=f"{'accel-queues' if more.get('kind') == 'tpu-queue' else 'accel-jobs'}/{name}/record.json",
     )
 
 
@@ -185,6 +208,20 @@ def test_jobs_on_tpus_are_cancelled_in_their_records(tpus: Fake, cloud: Cloud, b
     (running,) = Records(cloud, plan, "running").plan()
     Records(cloud, plan, "running").pull(running)
     until(lambda: tpus.ask("GET", f"{TPU}/queuedResources/running").status_code == 404)
+
+
+def test_declared_tpus_are_cancelled_in_their_records(tpus: Fake, cloud: Cloud, bucket: str) -> None:
+    """Whoever reconciles would ask for them again."""
+    queued(tpus, "trainer", request(spec={"nodeId": "trainer"}))
+    until(lambda: state(tpus, "trainer") == "ACTIVE")
+    record(tpus, cloud, bucket, "trainer", kind="tpu-queue")
+    plan = Plan("accel-sandbox", {}, [], buckets=[bucket])
+    assert Records(cloud, plan, "waiting").plan() == []
+    (change,) = Records(cloud, plan, "running").plan()
+    Records(cloud, plan, "running").pull(change)
+    until(lambda: tpus.ask("GET", f"{TPU}/queuedResources/trainer").status_code == 404)
+    data, _ = cloud.send("GET", "storage", f"b/{bucket}/o/accel-queues%2Ftrainer%2Frecord.json", alt="media")
+    assert json.loads(data)["cancelled"] == "the budget of its stack is spent"
 
 
 def test_a_state_is_replaced_only_as_it_was_read(cloud: Cloud, bucket: str) -> None:

@@ -125,19 +125,43 @@ def test_a_pool_from_its_creation_to_its_end(network: Fake) -> None:
 
 
 @pytest.mark.parametrize(
-    "zone, kind, accelerator, said",
+    "zone, kind, accelerator, count, said",
     [
-        ("us-central1-a", "n1-standard-4", "nvidia-tesla-k80",
+        ("us-central1-a", "n1-standard-4", "nvidia-tesla-k80", 1,
          'Accelerator type "nvidia-tesla-k80" does not exist in zone us-central1-a.'),
-        ("us-central1-a", "", "nvidia-l4",
+        ("us-central1-d", "n1-standard-4", "nvidia-tesla-t4", 1,
+         'Accelerator type "nvidia-tesla-t4" does not exist in zone us-central1-d.'),
+        ("us-central1-a", "", "nvidia-l4", 1,
          "Cannot use default machine type (e2-medium) with GPUs; choose a different machine type."),
+        ("us-central1-a", "e2-standard-4", "nvidia-tesla-t4", 1, "[nvidia-tesla-t4, e2-standard-4] features are not"),
+        ("us-central1-a", "n1-standard-4", "nvidia-l4", 1, "[nvidia-l4, n1-standard-4] features are not compatible"),
+        ("us-central1-a", "n1-standard-4", "nvidia-tesla-t4", 3, "[nvidia-tesla-t4, n1-standard-4] features are not"),
+        ("us-central1-a", "n1-standard-96", "nvidia-tesla-t4", 1, "[nvidia-tesla-t4, n1-standard-96] features are"),
+        ("us-central1-a", "g2-standard-4", "nvidia-l4", 2, "[nvidia-l4, g2-standard-4] features are not compatible"),
     ],
 )  # fmt: skip
-def test_pools_that_gke_refuses(network: Fake, zone: str, kind: str, accelerator: str, said: str) -> None:
+def test_pools_that_gke_refuses(network: Fake, zone: str, kind: str, accelerator: str, count: int, said: str) -> None:
     network.done("POST", CLUSTERS, cluster())
-    config = {"machineType": kind, "accelerators": [{"acceleratorType": accelerator, "acceleratorCount": 1}]}
-    answer = network.ask("POST", f"{CLUSTERS}/ml/nodePools", {"nodePool": {"name": "p", "config": config}})
-    assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+    config = {"machineType": kind, "accelerators": [{"acceleratorType": accelerator, "acceleratorCount": count}]}
+    body = {"name": "p", "config": config, "locations": [zone]}
+    answer = network.ask("POST", f"{CLUSTERS}/ml/nodePools", {"nodePool": body})
+    assert answer.status_code == 400 and answer.json()["error"]["message"].startswith(said), answer.text
+
+
+@pytest.mark.parametrize(
+    "kind, accelerator, count",
+    [
+        ("n1-standard-8", "nvidia-tesla-t4", 2),
+        ("n1-standard-96", "nvidia-tesla-v100", 8),
+        ("n1-highmem-2", "nvidia-tesla-p4", 1),
+    ],
+)
+def test_gpus_are_attached_to_n1(network: Fake, kind: str, accelerator: str, count: int) -> None:
+    network.done("POST", CLUSTERS, cluster())
+    config = {"machineType": kind, "accelerators": [{"acceleratorType": accelerator, "acceleratorCount": count}]}
+    network.done("POST", f"{CLUSTERS}/ml/nodePools", {"nodePool": {"name": "p", "config": config}})
+    found = network.call("GET", f"{CLUSTERS}/ml/nodePools/p")
+    assert found["status"] == "RUNNING" and found["config"]["accelerators"][0]["acceleratorType"] == accelerator
 
 
 @pytest.mark.parametrize("out", ["g2-standard-4", "us-central1-a/g2-standard-4"])

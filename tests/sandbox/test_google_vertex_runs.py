@@ -44,7 +44,8 @@ def variables(fake: Fake, item: Any, task: str = "workerpool0-0") -> Any:
 
 
 def test_a_replica_runs_and_logs(vertex: Fake) -> None:
-    env = [{"name": "ONE", "value": "1"}, {"name": "TWO", "value": "$(ONE)/$(CLOUD_ML_REGION)/$$(ONE)/$(NONE)"}]
+    env = [{"name": "ONE", "value": "1"}, {"name": "TWO", "value": "$(ONE)/$(CLOUD_ML_REGION)/$$(ONE)/$(NONE)"},
+           {"name": "THREE", "value": "$$(date +%s) $$$(ONE) $HOME $$HOME $(date +%s) $$"}]  # fmt: skip
     shown = pool(containerSpec={
         "imageUri": "local/examples", "command": ["python", "-c"], "args": [f"{SHOW}; print('x', 2)"], "env": env,
     })  # fmt: skip
@@ -52,6 +53,7 @@ def test_a_replica_runs_and_logs(vertex: Fake) -> None:
     ended = reach(vertex, made, "SUCCEEDED")
     found, number = variables(vertex, made), made["name"].rpartition("/")[2]
     assert (found["ONE"], found["TWO"]) == ("1", "1/us-central1/$(ONE)/$(NONE)")
+    assert found["THREE"] == "$(date +%s) $1 $HOME $HOME $(date +%s) $", "as Kubernetes puts them in"
     assert (found["CLOUD_ML_JOB_ID"], found["CLOUD_ML_PROJECT_ID"]) == (number, "210020003000")
     assert found["ACCEL_STORAGE_ROOT"].startswith(vertex.url) and "AIP_MODEL_DIR" not in found
     assert not found.keys() & {"TF_CONFIG", "RANK", "MASTER_ADDR"}, "those are of distributed jobs"
@@ -236,11 +238,11 @@ def test_a_job_goes_on_without_being_asked_for(vertex: Fake) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_processes_end_with_the_sandbox(tmp_path: Path, number: signal.Signals) -> None:
-    server = subprocess.Popen([sys.executable, "-m", "sandbox.google", "--home", str(tmp_path)], cwd=project())
-    until(lambda: (tmp_path / "google.json").exists())
-    own = Fake(
-        tmp_path, json.loads((tmp_path / "google.json").read_text())["url"], (tmp_path / "google-token").read_text()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "sandbox.google", "--home", str(tmp_path), "--all-services"], cwd=project()
     )
+    until(lambda: (tmp_path / "google.json").exists())
+    own = Fake(tmp_path, json.loads((tmp_path / "google.json").read_text())["url"], (tmp_path / "key").read_text())
     made = run(own, local(f"import os; print(os.getpid()); {SLEEP}"))
     pid = int(until(lambda: printed(own, made))[0])
     server.send_signal(number)

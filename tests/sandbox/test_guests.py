@@ -16,6 +16,7 @@ from sandbox.google.guests import Guests
 from sandbox.processes import stop
 from tests.support.guests import KEY, TOKEN, address, machine, processes, runs, said
 from tests.support.kubernetes import until
+from tests.support.nobody import as_nobody, as_root
 
 pytest_plugins = ["tests.support.guests"]
 
@@ -76,6 +77,25 @@ def test_the_metadata_server_speaks_as_googles(guests: Guests) -> None:
         made = get(f"{root}/instance/service-accounts/{account}/token").json()
         assert made == {"access_token": TOKEN, "expires_in": 3599, "token_type": "Bearer"}
     assert TOKEN not in get(f"{root}/", recursive="true").text
+
+
+@as_root
+def test_another_user_is_told_nothing(guests: Guests) -> None:
+    guests.start(machine("true"))
+    place = f"{address(guests)}/instance/name"
+    assert get(place).ok
+
+    def ask() -> tuple[int, str]:
+        answer = get(place)
+        return answer.status_code, answer.text
+
+    assert as_nobody(ask) == (403, "the sandbox tells this to its own user alone\n")
+
+
+def test_a_page_is_told_nothing(guests: Guests) -> None:
+    guests.start(machine("true"))
+    for foreign in ({"Host": "attacker.example"}, {"Origin": "http://attacker.example"}):
+        assert requests.get(f"{address(guests)}/instance/name", headers=FLAVOR | foreign, timeout=60).status_code == 403
 
 
 def test_a_machine_without_an_account_has_no_token(guests: Guests) -> None:
@@ -222,7 +242,7 @@ import sys, time
 from pathlib import Path
 from sandbox.google.guests import Guests
 from tests.sandbox.test_guests import _hard
-guests = Guests(Path(sys.argv[1]), "http://127.0.0.1:9", "token", lambda user: None)
+guests = Guests(Path(sys.argv[1]), "http://127.0.0.1:9", lambda account: "token", lambda user: None)
 print(*_hard(guests), flush=True)
 time.sleep(1000)
 """

@@ -289,8 +289,9 @@ def test_a_machine_is_taken_away_by_its_name(world: World) -> None:
     world.preempt["compute"] = lambda _, name: taken.append(name)
     url = f"{world.url}/sandbox-api/preempt"
     name = "projects/p/zones/z/instances/n"
-    assert requests.post(url, json={"name": name}, timeout=60).json() == {"name": name}
+    head = {"Authorization": f"Bearer {world.token}"}
+    assert requests.post(url, json={"name": name}, headers=head, timeout=60).json() == {"name": name}
     assert taken == [name]
-    answer = requests.post(url, data=json.dumps({"name": f"{name}x"}), timeout=60)
+    answer = requests.post(url, data=json.dumps({"name": f"{name}x"}), headers=head, timeout=60)
     assert answer.status_code == 404
     assert answer.json()["error"]["message"] == f"no machine {name}x that can be taken away"

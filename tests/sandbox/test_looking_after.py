@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from sandbox import keys
 from stacks.cli import stacks
 from stacks.images_lock import LOCK, read
 from tests.jobs.batch_target import BATCH
@@ -22,7 +23,7 @@ Command = Callable[..., Result]
 @pytest.fixture
 def command(aws: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """`stacks` in a folder with the stack dev, against the server."""
-    variables = {"AWS_ENDPOINT_URL": aws.told["url"], "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    variables = {"AWS_ENDPOINT_URL": aws.told["url"], **keys.aws(keys.key(aws.home))}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
@@ -224,6 +225,21 @@ def test_unwedge_goes_on_where_it_was_interrupted(command: Command, aws: Any, we
     assert own_iam(aws) == before
 
 
+def test_unwedge_puts_the_boundary_on_the_roles_that_it_makes(command: Command, aws: Any, wedged: Any) -> None:
+    before, iam = own_iam(aws), aws.client("iam")
+    statement = {"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    boundary = iam.create_policy(PolicyName=aws.name("boundary"), PolicyDocument=document)["Policy"]["Arn"]
+    aws.control("faults", operation="DeleteComputeEnvironment", kind="expired-token")
+    given = ("--permissions-boundary", boundary, "--yes")
+    assert command("unwedge", wedged["name"], *given).exit_code == 3
+    role = iam.get_role(RoleName=f"{wedged['profile']}-unwedge")["Role"]
+    assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
+    assert command("unwedge", wedged["name"], *given).exit_code == 0
+    assert own_iam(aws) == before
+    iam.delete_policy(PolicyArn=boundary)
+
+
 def test_unwedge_makes_the_service_role_again_without_which_nothing_is_deleted(command: Command, aws: Any) -> None:
     iam, before = aws.client("iam"), own_iam(aws)
     role = aws.name("service-role")
@@ -245,12 +261,39 @@ def test_unwedge_makes_the_service_role_again_without_which_nothing_is_deleted(c
 def test_unwedge_leaves_a_queue_alone_that_has_no_other(command: Command, aws: Any) -> None:
     name = aws.environment()
     queue = aws.queue(name)
-    told = command("unwedge", name, "--yes")
+    told = command("unwedge", name, "--force", "--yes")
     assert told.exit_code == 4 and f"queue {queue} has no other environment" in told.stderr
     assert (aws.shown_environment(name)["state"], len(aws.shown_queue(queue)["computeEnvironmentOrder"])) == (
         "ENABLED",
         1,
     )
+
+
+def test_unwedge_refuses_what_is_well(command: Command, aws: Any) -> None:
+    name, other = aws.environment(), aws.environment()
+    queue = aws.queue(name, other)
+    job = aws.submit(queue, aws.definition(["sleep", "60"]))
+    aws.reaches(job, "RUNNING")
+    before = own_iam(aws)
+    for arguments in ([], ["--yes"]):
+        told = command("unwedge", name, *arguments)
+        assert told.exit_code == 2, told.output
+        assert f"{name} is VALID, and only what is INVALID or DELETING is removed" in told.stderr
+        assert "--force" in told.stderr and "1. " not in told.stdout and job in told.stdout
+    assert (aws.shown_environment(name)["state"], aws.job(job)["status"]) == ("ENABLED", "RUNNING")
+    assert len(aws.shown_queue(queue)["computeEnvironmentOrder"]) == 2 and own_iam(aws) == before
+    assert "disable it, so that no job starts on it" in command("unwedge", name, "--force").stdout
+    aws.batch.terminate_job(jobId=job, reason="test")
+
+
+def test_unwedge_goes_on_with_an_environment_that_its_roles_have_healed(
+    command: Command, aws: Any, wedged: Any
+) -> None:
+    aws.control("faults", operation="DeleteComputeEnvironment", kind="expired-token")
+    assert command("unwedge", wedged["name"], "--yes").exit_code == 3
+    aws.batch.update_compute_environment(computeEnvironment=wedged["name"], state="DISABLED")
+    aws.until(lambda: aws.shown_environment(wedged["name"])["status"] == "VALID")
+    assert command("unwedge", wedged["name"], "--yes").exit_code == 0
 
 
 def test_unwedge_waits_for_the_jobs_on_it(command: Command, aws: Any) -> None:
@@ -260,11 +303,11 @@ def test_unwedge_waits_for_the_jobs_on_it(command: Command, aws: Any) -> None:
     array = aws.submit(queue, aws.definition(["sleep", "60"]), arrayProperties={"size": 2})
     aws.reaches(job, "RUNNING")
     aws.until(lambda: aws.job(f"{array}:1")["status"] == "RUNNING")
-    told = command("unwedge", name)
+    told = command("unwedge", name, "--force")
     assert job in told.stdout and f"{array}:0" in told.stdout and "wait until its 3 jobs have ended" in told.stdout
     for each in (job, array):
         aws.batch.terminate_job(jobId=each, reason="test")
-    told = command("unwedge", name, "--yes")
+    told = command("unwedge", name, "--force", "--yes")
     assert told.exit_code == 0, told.output
     assert aws.shown_environment(name) == {}
 
@@ -283,9 +326,9 @@ def test_unwedge_finds_an_environment_by_the_stacks_name_for_it(command: Command
     assert several.exit_code == 2 and f"{made[0]} (VALID, us-east-1), {made[1]}" in several.stderr
     assert f"{made[0]}: VALID" in command("unwedge", "keyed", "--stack", "dev").stdout
     assert command("unwedge", "keyed", "--stack", "dve").exit_code == 6
-    told = command("unwedge", "keyed", "--stack", "dev", "--yes")
+    told = command("unwedge", "keyed", "--stack", "dev", "--force", "--yes")
     assert told.exit_code == 0, told.output
     arn = aws.shown_environment(made[1])["computeEnvironmentArn"]
-    assert command("unwedge", arn, "--yes").exit_code == 0
+    assert command("unwedge", arn, "--force", "--yes").exit_code == 0
     assert not any(map(aws.shown_environment, made))
     assert command("unwedge", "keyed", "--region", "us-west-2").exit_code == 6

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+import requests
 import websocket
 
 from sandbox.kubernetes.client import Cluster, Refusal
@@ -468,6 +469,14 @@ def test_a_command_joins_a_pod(sandbox: Sandbox, protocol: str) -> None:
     assert terminal[1] == b"yes\r\ngreen\r\n"
     assert json.loads(terminal[3])["status"] == "Success"
     sandbox.cluster.delete(f"{JOBS}/{job}", {"propagationPolicy": "Background"})
+
+
+def test_a_kubelet_answers_the_api_server_alone(sandbox: Sandbox) -> None:
+    (node, *_) = sandbox.nodes("cpu")
+    port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    url, authority = f"https://127.0.0.1:{port}/containerLogs/default/a/b", sandbox.home / "kubernetes/ca.crt"
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, verify=str(authority), timeout=10)
 
 
 def test_kueue_waits_for_queued_machines(sandbox: Sandbox) -> None:

@@ -21,6 +21,7 @@ ELSEWHERE = (
     *("gcp:compute/futureReservation", "gcp:compute/regionCommitment"),
     *("gcp:pubsub/", "gcp:firestore/", "gcp:vertex/", "gcp:artifactregistry/repository:"),
     *("gcp:billing/", "gcp:cloudfunctionsv2/", "gcp:cloudrunv2/", "gcp:monitoring/notificationChannel"),
+    "gcp:cloudscheduler/",
 )  # types with a test of their own
 HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
 

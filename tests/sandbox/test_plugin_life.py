@@ -170,7 +170,8 @@ def test_types_that_hold_data(engine: Engine, sandbox: Sandbox) -> None:
     assert dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["AttributeName"] == "expires"
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Suspended"
     rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-    assert rules == [{"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 60}}]
+    old = {"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 60}}
+    assert rules == [{**old, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 3}}]
     assert s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]["BlockPublicPolicy"]
     assert "hidden" not in json.dumps(json.loads(engine.run("stack", "export").stdout))
     assert "hidden" not in (sandbox.home / "logs" / "plugins.log").read_text()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import Fault, processes
+from sandbox import Fault, keys, processes
 from sandbox.__main__ import ONLY
 from sandbox.environment import environment, project, require_sandbox
 
@@ -64,6 +64,18 @@ def test_start_stop_and_status(home: Path) -> None:
     assert len(mine(home)) == len(first) == 2
     assert sandbox(home, "start").returncode == 0
     assert {name: part.process.pid for name, part in processes.running(home).items()} == first
+
+    assert {path.name: path.stat().st_mode & 0o777 for path in (home, home / "key", home / "header")} == {
+        home.name: 0o700,
+        "key": 0o600,
+        "header": 0o600,
+    }
+    secret = keys.key(home)
+    assert (home / "header").read_text() == f"Authorization: Bearer {secret}\n"
+    values = [secret, *keys.aws(secret).values(), *keys.aws(secret, keys.DEPLOYER).values()]
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            assert not [value for value in values if value in " ".join(process.cmdline())]
 
     exports = sandbox(home, "env").stdout
     shown = subprocess.run(
@@ -197,10 +209,10 @@ def test_the_environment_leads_to_a_google_that_runs(home: Path, monkeypatch: py
     assert "GOOGLE_OAUTH_ACCESS_TOKEN" not in without and str(home / "bin") not in without["PATH"]
     (home / "google.json").write_text(json.dumps({"url": "http://127.0.0.1:3"}))
     values = environment(home)
-    assert values["GOOGLE_OAUTH_ACCESS_TOKEN"] == (home / "google-token").read_text()
+    assert values["GOOGLE_OAUTH_ACCESS_TOKEN"] == (home / "key").read_text()
     assert values["PATH"].split(os.pathsep)[:2] == [str(home / "bin"), "/engine"]
     roots = {name: value for name, value in values.items() if name.startswith("CLOUDSDK_API")}
     assert roots["CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"] == "http://127.0.0.1:3/compute.googleapis.com/compute/v1/"
-    assert len(roots) == 21
+    assert len(roots) == 22
     assert values["ACCEL_IAP_URL"] == "ws://127.0.0.1:3/v4"
     require_sandbox(values)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from components.aws.queue_age_function import METRIC, handler
+from sandbox import keys
 
 
 def shown(aws: Any, namespace: str, queue: str) -> list[float]:
@@ -37,8 +38,7 @@ def test_the_oldest_waiting_job_of_each_queue(aws: Any, monkeypatch: pytest.Monk
 
     variables = {
         "AWS_ENDPOINT_URL": aws.told["url"],
-        "AWS_ACCESS_KEY_ID": "sandbox",
-        "AWS_SECRET_ACCESS_KEY": "sandbox",
+        **keys.aws(keys.key(aws.home)),
         "AWS_DEFAULT_REGION": "us-east-1",
         "NAMESPACE": "accel/age",
         "QUEUES": json.dumps([waiting, empty]),

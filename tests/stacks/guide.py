@@ -98,4 +98,4 @@ def changed(values: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:
 
 
 SOUND = changed(_CORRECTED, VERBATIM)
-"""Nothing is said of it."""
+"""Nothing is said of it but that no queue names its Spot environment."""

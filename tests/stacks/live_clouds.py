@@ -60,6 +60,34 @@ def offerings(*entries: tuple[str, str], token: str = "") -> Answer:
     return 200, _xml("DescribeInstanceTypeOfferingsResponse", "instanceTypeOfferingSet", items, token)
 
 
+def instance_types(*entries: str, token: str = "") -> Answer:
+    """A page of DescribeInstanceTypes, of `instance_type`s."""
+    items = "".join(f"<item>{entry}</item>" for entry in entries)
+    return 200, _xml("DescribeInstanceTypesResponse", "instanceTypeSet", items, token)
+
+
+def instance_type(name: str, gpu: str, count: int, memory_mib: int, maker: str = "NVIDIA") -> str:
+    """An instance type with 8 vCPUs and 64 GiB, 900 GB of disk, EFA and GPUs of so much memory each."""
+    gpus = (
+        f"<gpus><item><name>{gpu}</name><manufacturer>{maker}</manufacturer><count>{count}</count>"
+        f"<memoryInfo><sizeInMiB>{memory_mib}</sizeInMiB></memoryInfo></item></gpus>"
+        f"<totalGpuMemoryInMiB>{memory_mib * count}</totalGpuMemoryInMiB>"
+    )
+    network = (
+        "<networkPerformance>400 Gigabit</networkPerformance><efaSupported>true</efaSupported>"
+        "<efaInfo><maximumEfaInterfaces>4</maximumEfaInterfaces></efaInfo><networkCards><item>"
+        "<networkCardIndex>0</networkCardIndex><baselineBandwidthInGbps>400.0</baselineBandwidthInGbps></item></networkCards>"
+    )
+    return (
+        f"<instanceType>{name}</instanceType><vCpuInfo><defaultVCpus>8</defaultVCpus></vCpuInfo>"
+        "<memoryInfo><sizeInMiB>65536</sizeInMiB></memoryInfo>"
+        "<supportedUsageClasses><item>on-demand</item><item>capacity-block</item></supportedUsageClasses>"
+        "<processorInfo><supportedArchitectures><item>x86_64</item></supportedArchitectures></processorInfo>"
+        f"<instanceStorageInfo><totalSizeInGB>900</totalSizeInGB></instanceStorageInfo>"
+        f"<networkInfo>{network}</networkInfo><gpuInfo>{gpus}</gpuInfo>"
+    )
+
+
 def _xml(name: str, items_name: str, items: str, token: str) -> str:
     body = f"<requestId>r</requestId><{items_name}>{items}</{items_name}><nextToken>{token}</nextToken>"
     return f'<{name} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">{body}</{name}>'

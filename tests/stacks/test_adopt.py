@@ -65,6 +65,9 @@ def test_values_of_the_pages(tmp_path: Path) -> None:
     assert section["definitions"]["gpu-training-job"]["env"] == {}
     assert section["definitions"]["multi-gpu-training"] | {"vcpus": 32, "memory_mib": 131_072, "gpus": 4,
         "shm_mib": 16_384} == section["definitions"]["multi-gpu-training"]  # fmt: skip
+    trained, multi = (section["definitions"][name] for name in ("gpu-training-job", "multi-gpu-training"))
+    assert (trained["log_group"], trained["log_prefix"]) == ("/aws/batch/gpu-jobs", "training")
+    assert (multi["log_group"], multi["log_prefix"]) == ("/aws/batch/job", "multi-gpu-training")
     assert section["queues"] == {"gpu-job-queue": {"environments": ["gpu-compute-env"], "priority": 10}}
     assert section["roles"]["repositories"] == [
         f"arn:aws:ecr:us-east-1:{account}:repository/ml-training" for account in ("123456789012", ACCOUNT)
@@ -76,7 +79,7 @@ def test_values_of_the_pages(tmp_path: Path) -> None:
         "[aws.roles.spot-fleet-unused]",
         "[aws.roles.custom-service-role]",
         "[container.image.latest]",
-        "lost: gpu-training-job.logConfiguration: log group /aws/batch/gpu-jobs",
+        "kept: gpu-training-job.logConfiguration: log group /aws/batch/gpu-jobs, streams training/",
         "warning: network.vpc_id: is not in these files",
         "warning: queue gpu-job-queue: is a request and no answer of AWS, so `up` makes a new one",
     ):
@@ -115,6 +118,7 @@ def test_what_exists_stays_as_it_is(tmp_path: Path) -> None:
     assert "aws.image" not in said, "an old image type may stay where it is"
     assert "kept: gpu-env.launchTemplate: by-hand, version $Latest" in said and "[aws.template.moving-version]" in said
     assert "lost: gpu-env.computeResources.scalingPolicy" in said
+    assert "set: gpu-env.instance_profile: to the ARN of ecsInstanceRole in every update" in said
 
 
 def test_each_environment_keeps_its_place(tmp_path: Path) -> None:
@@ -160,6 +164,24 @@ def test_a_container_with_more_is_kept_whole(tmp_path: Path) -> None:
     assert section["queues"]["q"]["adopted"]["keeps"] == ["scheduling_policy"]
     assert "kept: train.containerProperties: whole, for the sake of user" in said
     assert "kept: train.logConfiguration: log group /aws/batch/job" in said
+
+
+def test_a_log_that_is_not_carried_whole_is_said(tmp_path: Path) -> None:
+    options = {
+        "awslogs-group": "g",
+        "awslogs-region": "eu-west-1",
+        "mode": "non-blocking",
+        "awslogs-create-group": "true",
+    }
+    log = {"logDriver": "awslogs", "options": options}
+    section, said, _ = taken(tmp_path, described(), queue(), definition(logConfiguration=log))
+    assert "log_group" not in section["definitions"]["train"]
+    assert "lost: train.logConfiguration: log group g of eu-west-1" in said
+    here = {"logDriver": "awslogs", "options": {**options, "awslogs-region": "us-east-1"}}
+    section, said, _ = taken(tmp_path, described(), queue(), definition(logConfiguration=here))
+    values = section["definitions"]["train"]
+    assert (values["log_group"], values["log_prefix"]) == ("g", "train")
+    assert "lost: train.logConfiguration.options.mode: is" in said
 
 
 def test_an_answer_counts_more_than_a_request_and_the_newest_revision_most(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.support import commands
+from tests.support.project import environment, put
 
 from .test_config import ROOT
 
@@ -66,6 +69,39 @@ def test_strict_refuses_warnings(tmp_path: Path) -> None:
     assert code == 2 and "min_vcpus" in errors[0]
 
 
+ACCOUNT = {"namespace": "jobs", "service_account": "jobs"}
+VOLUME = {"namespace": "jobs", "volume": {"kind": "bucket", "bucket": "gs://acme-data"}}
+OPEN: list[tuple[str, str, Any, str]] = [
+    *(
+        ("dev", f"aws.roles.{kind}_buckets", ["acme-data", name], f'{kind}_buckets[1]: is "{name}", which is no bucket')
+        for kind in ("read", "write")
+        for name in ("*", "acme-*", "s3://acme-data", "https://acme.s3.amazonaws.com", "acme/folder", "Acme", "${a}")
+    ),
+    *(
+        ("gke-dev", "gcp.accounts.workloads.jobs", {**ACCOUNT, f"{kind}_buckets": [name]}, f'[0]: is "{name}"')
+        for kind in ("read", "write")
+        for name in ("*", "gs://acme-data", "acme/folder")
+    ),
+    ("gke-dev", "gcp.workloads.volumes.data", VOLUME, 'bucket: is "gs://acme-data", which is no bucket'),
+    ("dev", "owner", " ", 'owner: is " ", without a letter or digit'),
+    ("dev", "owner", "ml; rm", "';' is no character of a tag"),
+    ("dev", "labels", {"": "vision"}, 'labels: has no key for "vision"'),
+    ("dev", "labels", {"accel:Stack": "prod"}, "begins with accel:"),
+    ("gke-dev", "labels", {"": "vision"}, 'labels: has no key for "vision"'),
+    ("gke-dev", "labels", {"accel-stack": "prod"}, "keys of accel- are the stack's own"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value", "said"), OPEN, ids=[f"{at}-{value}" for _, at, value, _ in OPEN])
+def test_what_a_cloud_refuses_or_opens_to_all_is_refused_here(
+    tmp_path: Path, name: str, path: str, value: Any, said: str
+) -> None:
+    config = {"config": {"accel:environment": put(path, value, environment(name, "aws" if name == "dev" else "gcp"))}}
+    (tmp_path / "Pulumi.one.yaml").write_text(yaml.safe_dump(config))
+    code, out, errors = stacks("validate", cwd=tmp_path)
+    assert (code, out) == (2, []) and any(said in error for error in errors), errors
+
+
 def test_names_that_are_not_there() -> None:
     assert stacks("validate", "dve") == (6, [], ["error: no stack 'dve' here", "hint: nearest: dev"])
     assert stacks("validate", "none.yaml")[0] == 6
@@ -84,7 +120,24 @@ def test_export_says_what_pulumi_said(tmp_path: Path) -> None:
     fake.write_text("#!/bin/sh\necho \"error: no stack named 'x' found\" >&2\nexit 255\n")
     fake.chmod(0o755)
     code, _, errors = stacks("export", "--stack", "x", cwd=tmp_path)
-    assert code == 4 and "no stack named 'x' found" in errors[0]
+    assert code == 6 and "no stack named 'x' found" in errors[0]
+
+
+VERBS = (
+    *("validate", "cost", "quota", "leaks", "permissions", "images list", "drift", "report", "recover"),
+    *("export --stack", "budget status --stack", "budget drill --stack", "budget resume --stack"),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_stack_that_is_not_there_is_not_found_by_any_verb(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
+    fake = tmp_path / "pulumi"
+    fake.write_text("#!/bin/sh\necho \"error: no stack named 'nonsuch' found\" >&2\nexit 255\n")
+    fake.chmod(0o755)
+    code, out, errors = stacks(*verb.split(), "nonsuch", cwd=tmp_path)
+    assert (code, out) == (6, []) and "nonsuch" in errors[0] and errors[1].startswith("hint: "), errors
 
 
 def test_export_writes_where_jobs_looks(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ def existing(**ids: Any) -> dict[str, Any]:
 
 
 ONE_FAULT = [
+    (
+        f"{TRAIN}.secrets",
+        {f"TOKEN_{n}": f"arn:aws:secretsmanager:us-east-1:210020003000:secret:{n:0150}-AbCdEf" for n in range(40)},
+        f"{TRAIN}: takes ",
+    ),
     ("awz", {}, "awz: unknown key; did you mean aws?"),
     ("aws.quues", {}, "aws.quues: unknown key; did you mean queues?"),
     (f"{SPOT}.max_vcpu", 8, f"{SPOT}.max_vcpu: unknown key; did you mean max_vcpus?"),
@@ -176,8 +181,64 @@ def test_outdated_values_are_translated_with_a_warning_and_refused_when_strict()
     assert faults({**old, "strict": True})[0].startswith(f"environment.{SPOT}.image_type: ")
 
 
+def test_what_aws_refuses_half_way_is_refused_before() -> None:
+    def script(lines: int) -> dict[str, Any]:
+        return put(f"{SPOT}.instance", {"user_data": ["#!/bin/sh\n" + "echo 0123456789\n" * lines]})
+
+    (fault,) = faults(script(1000))
+    assert fault.startswith(f"environment.{SPOT}.instance.user_data: is 16,") and "16,384" in fault
+    assert load_environment(script(950))
+    (fault,) = faults(put("labels", {"team": "a, b"}))
+    assert fault.startswith('environment.labels: of "team" is "a, b", and \',\' is no character of a tag')
+    queues = {f"queue-of-a-long-name-{number:02}": document()["aws"]["queues"]["gpu"] for number in range(50)}
+    stops = {"gpus": {"amount": 1000, "recipients": {"emails": ["ml@company.com"]}, "stop": {"at": 1.0}}}
+    (fault,) = faults(put("aws.queues", queues, put("aws.budgets", stops)))
+    assert fault.startswith("environment.aws.budget_stop: tells its function 4,") and "4,096" in fault
+
+
+OWN_IMAGE = "210020003000.dkr.ecr.us-east-1.amazonaws.com/train:1"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",
+        "public.ecr.aws/deep-learning-containers/pytorch-training:2.6.0-gpu-py312-cu126-ubuntu22.04-ec2",
+        "nvcr.io/nvidia/pytorch:25.01-py3",
+        "210020003000.dkr.ecr.us-west-2.amazonaws.com/train:1",
+    ],
+)
+def test_an_image_that_a_closed_network_cannot_pull(image: str) -> None:
+    closed = put("aws.network.egress", "endpoints")
+    (fault,) = faults(put(f"{TRAIN}.image", image, closed))
+    assert fault.startswith(f'environment.{TRAIN}.image: is "{image}", ')
+    assert "the network has endpoints alone" in fault and "dkr.ecr.us-east-1" in fault
+
+
+def test_an_image_of_the_regions_own_registry_is_pulled_without_a_way_out() -> None:
+    for image in (OWN_IMAGE, "local/examples"):
+        assert load_environment(put(f"{TRAIN}.image", image, put("aws.network.egress", "endpoints")))
+
+
+def test_a_definitions_image_that_no_queue_of_it_can_run() -> None:
+    """B200 wants CUDA 12.8; a queue that runs the image elsewhere makes it a matter of the job."""
+    blackwell = put(
+        "aws.environments", {"b200": {"capacity": "spot", "instance_types": ["p6-b200.48xlarge"], "max_vcpus": 192}}
+    )
+    only = put("aws.queues", {"gpu": {"environments": ["b200"]}}, blackwell)
+    old = put(f"{TRAIN}.image", "nvidia/cuda:11.8.0-runtime-ubuntu22.04", only)
+    (warning,) = [each for each in warnings(load_environment(old)) if "container.image.cuda" in str(each)]
+    assert str(warning).startswith(f"environment.{TRAIN}.image: is ") and "wants 12.8" in str(warning)
+    new = put(f"{TRAIN}.image", "nvidia/cuda:12.8.0-runtime-ubuntu22.04", only)
+    assert "container.image.cuda" not in str(warnings(load_environment(new)))
+    l4 = {"l4": {"capacity": "spot", "instance_types": ["g6"], "max_vcpus": 96}, **old["aws"]["environments"]}
+    both = put("aws.queues.small", {"environments": ["l4"]}, put("aws.environments", l4, old))
+    assert "container.image.cuda" not in str(warnings(load_environment(both)))
+
+
 def test_gpu_metrics_that_would_not_arrive_are_said() -> None:
-    closed = put("aws.monitoring", {"gpu_metrics": True}, put("aws.network.egress", "endpoints"))
+    shut = put(f"{TRAIN}.image", OWN_IMAGE, put("aws.network.egress", "endpoints"))
+    closed = put("aws.monitoring", {"gpu_metrics": True}, shut)
     (warning,) = warnings(load_environment(put("aws.network.zones", ["us-east-1a", "us-east-1b"], closed)))
     assert str(warning).startswith("environment.aws.monitoring.gpu_metrics: ")
     opened = put("aws.network.interface_endpoints", ["logs", "monitoring"], closed)
@@ -187,3 +248,11 @@ def test_gpu_metrics_that_would_not_arrive_are_said() -> None:
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     found = faults(put("aws.definitions.training.env", {"TOKEN": ["hunter2-secret"]}))
     assert found and all("hunter2" not in line for line in found)
+
+
+def test_an_environment_that_no_queue_names_is_warned_of() -> None:
+    spare = {"capacity": "on-demand", "instance_types": ["g5"], "max_vcpus": 16}
+    (warning,) = warnings(load_environment(put("aws.environments.spare", spare)))
+    assert str(warning).startswith("environment.aws.environments.spare: is in no queue (")
+    off = warnings(load_environment(put("aws.environments.spare", {**spare, "state": "DISABLED"})))
+    assert not [str(each) for each in off if "in no queue" in str(each)]

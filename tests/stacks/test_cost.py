@@ -92,6 +92,9 @@ def test_a_region_younger_than_the_catalogue(tmp_path: Path) -> None:
 def test_what_is_not_included_is_said(tmp_path: Path) -> None:
     assert len(estimated(ROOT / "Pulumi.prod.yaml")["not_included"]) >= 5
     bare = changed(tmp_path, "        egress: nat\n", "        egress: endpoints\n")
+    image = "public.ecr.aws/deep-learning-containers/pytorch-training"  # which such a network cannot pull
+    own = "210020003000.dkr.ecr.us-east-1.amazonaws.com/pytorch-training"
+    bare.write_text(bare.read_text().replace(image, own))
     kinds = [line["what"] for line in estimated(bare)["lines"]]
     assert not any("NAT" in what for what in kinds)
     assert any("interface endpoints: 8 in 2 zones" in what for what in kinds)
@@ -156,6 +159,7 @@ def usd(*machines: str, spot: bool = False) -> float:
 
 TPU = {"kind": "tpu", "machine_type": "ct5lp-hightpu-4t"}
 T4 = {"kind": "gpu", "machine_type": "n1-standard-8", "accelerator": "nvidia-tesla-t4", "accelerator_count": 2}
+L4 = {"kind": "gpu", "machine_type": "g2-standard-4"}
 
 
 @pytest.mark.parametrize(
@@ -177,6 +181,10 @@ T4 = {"kind": "gpu", "machine_type": "n1-standard-8", "accelerator": "nvidia-tes
             2 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2", spot=True),
             2 * usd("n1-standard-8", "n1+nvidia-tesla-t4x2"),
         ),
+        ({**L4, "limits": "per-zone", "min_nodes": 1, "max_nodes": 2, "zones": ["us-central1-a", "us-central1-b"]},
+         2 * usd("g2-standard-4"), 4 * usd("g2-standard-4"), 4 * usd("g2-standard-4")),
+        ({**L4, "accelerator": "nvidia-l4", "accelerator_count": 1, "max_nodes": 3},
+         0, 3 * usd("g2-standard-4"), 3 * usd("g2-standard-4")),
     ],
 )  # fmt: skip
 def test_tpus_are_priced_by_the_slice_and_gpus_on_n1_with_their_host(
@@ -199,3 +207,16 @@ def test_a_pool_without_a_known_price_makes_the_total_a_least(tmp_path: Path) ->
 def test_both_clouds_of_one_environment() -> None:
     found = estimated(ROOT / "Pulumi.sandbox.yaml")
     assert found["region"] == "us-east-1, us-central1" and found["unknown"] == []
+
+
+def test_the_first_line_says_what_it_costs_a_month(tmp_path: Path) -> None:
+    def first(path: Path) -> str:
+        code, lines, _ = stacks("cost", str(path))
+        assert code == 0
+        return lines[0]
+
+    month = estimated(ROOT / "Pulumi.dev.yaml")["totals"]
+    dollars = [f"${month[name]['usd_month']:,.0f}" for name in SCENARIOS]
+    assert first(ROOT / "Pulumi.dev.yaml") == "dev: idle {} a month, expected {}, at most {}".format(*dollars)
+    partly = first(changed(tmp_path, "us-east-1", "sa-east-1"))
+    assert partly.startswith("it: idle ") and partly.endswith(" at its largest")

@@ -6,8 +6,10 @@ import functools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -16,6 +18,7 @@ import pytest
 from accel.contract.access import AwsAccess
 from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
+from accel.contract.published import exported, whole
 from accel.contract.stack import read, read_targets
 from accel.contract.targets import AwsBatchTarget, read_one, write
 from stacks.config import load_environment
@@ -67,8 +70,60 @@ def test_targets_are_published_as_they_are_exported() -> None:
     seen = ran(document("prod"))
     # The provider's SDK makes a secret of every parameter's value.
     sent = {one.inputs["name"]: one.inputs["value"] for one in seen.of("ssm/parameter:Parameter")}
-    published = {name: json.loads(value["value"]) for name, value in sent.items()}
+    path = "/accel/dev/targets"
+    published = {name: exported(json.loads(value["value"]), path) for name, value in sent.items()}
     assert published == {f"/accel/dev/targets/{name}": target for name, target in seen.exports["targets"].items()}
+
+
+@pytest.mark.parametrize("count", [1, 10, 24, 40, 80])
+def test_however_many_definitions_there_are_each_parameter_holds_its_part(count: int) -> None:
+    """SSM takes 8,192 characters; a reader gets what the stack exports, however it was cut."""
+    one = document()["aws"]["definitions"]["training"]
+    seen = ran(put("aws.definitions", {f"training-{number}": one for number in range(count)}))
+    sent = {one.inputs["name"]: one.inputs["value"]["value"] for one in seen.of("ssm/parameter:Parameter")}
+    assert all(len(text) <= 8192 for text in sent.values())
+    path = "/accel/dev/targets/"
+    read = whole({name.removeprefix(path): json.loads(text) for name, text in sent.items()})
+    assert {name: exported(each, path.rstrip("/")) for name, each in read.items()} == seen.exports["targets"]
+    assert (len(sent) > len(seen.exports["targets"])) == (count > 20), "small stacks are published as they always were"
+
+
+@pytest.mark.parametrize("stack", ["dev", "my.stack", "v1.2_b"])
+def test_names_that_hold_the_stack_are_such_as_aws_takes(stack: str) -> None:
+    """Pulumi takes dots in a stack's name; Batch and CloudWatch do not."""
+    loaded = load_environment(put("aws.monitoring", {"job_states": ["FAILED"]}))
+    seen = memory.run(lambda: deploy(loaded), stack=stack)
+    (target,) = {target["definition_prefix"] for target in seen.exports["targets"].values()}
+    board = seen.one("cloudwatch/dashboard:Dashboard").inputs["dashboardName"]
+    for name in (target, board):
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,128}", name), name
+    assert target == f"accel-{stack.replace('.', '-')}"
+
+
+@pytest.mark.parametrize("count", [1, 14, 15, 50])
+def test_however_many_queues_there_are_each_pattern_is_taken(count: int) -> None:
+    """EventBridge takes 2,048 characters; every queue is in one rule of each kind, which the log's policy admits."""
+    one = document()["aws"]["queues"]["gpu"]
+    queues = {f"queue-{number:02}": one for number in range(count)}
+    seen = ran(put("aws.monitoring", {"job_states": ["FAILED"]}, put("aws.queues", queues)))
+    patterns = {
+        each.name: json.loads(each.inputs["eventPattern"])
+        for each in seen.of("cloudwatch/eventRule:EventRule")
+        if "eventPattern" in each.inputs
+    }
+    arns = sorted(target["queue_arn"] for target in seen.exports["targets"].values())
+    for kind in ("jobs", "blocked", "events"):
+        parts = [each["detail"]["jobQueue"] for name, each in patterns.items() if name.startswith(f"monitoring-{kind}")]
+        assert sorted(arn for part in parts for arn in part) == arns
+        assert len(parts) == -(-count // 14)
+    longest = "arn:aws-us-gov:batch:us-gov-west-1:210020003000:job-queue/" + "q" * 48
+    states = ["PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
+    for each in patterns.values():
+        each["detail"] |= {"status": states, "jobQueue": [longest] * len(each["detail"]["jobQueue"])}
+        assert len(json.dumps(each)) <= 2048
+    policy = json.loads(seen.one("cloudwatch/logResourcePolicy:LogResourcePolicy").inputs["policyDocument"])
+    admitted = policy["Statement"][1]["Condition"]["ArnEquals"]["aws:SourceArn"]
+    assert len([admitted] if isinstance(admitted, str) else admitted) == -(-count // 14)
 
 
 def test_every_resource_is_made_by_the_explicit_provider() -> None:
@@ -177,6 +232,25 @@ def test_the_execution_role_may_read_what_definitions_name() -> None:
     assert {"Effect": "Allow", "Action": ["secretsmanager:GetSecretValue"], "Resource": [secret]} in statements
 
 
+def test_a_definition_that_logs_to_another_group_may_write_and_be_read_there() -> None:
+    given = put("aws.definitions.training.log_group", "/aws/batch/old")
+    given["aws"]["definitions"]["training"]["log_prefix"] = "p"
+    seen = ran(given)
+    (definition,) = seen.of("batch/jobDefinition:JobDefinition")
+    options = json.loads(definition.inputs["containerProperties"])["logConfiguration"]["options"]
+    assert (options["awslogs-group"], options["awslogs-stream-prefix"]) == ("/aws/batch/old", "p")
+    (role,) = [one for one in seen.of("iam/rolePolicy:RolePolicy") if one.name == "batch-execution"]
+    submit = seen.one("iam/policy:Policy")
+    for policy, action in (
+        (role, "logs:PutLogEvents"),
+        (submit, "logs:GetLogEvents"),
+        (submit, "logs:FilterLogEvents"),
+    ):
+        (found,) = [each for each in json.loads(policy.inputs["policy"])["Statement"] if action in each["Action"]]
+        assert [each for each in found["Resource"] if ":log-group:/aws/batch/old" in each], (action, found)
+        assert [each for each in found["Resource"] if ":log-group:/aws/batch/old" not in each], "the stack's own too"
+
+
 def test_monitoring_is_wired_to_queues_and_instances() -> None:
     seen = ran(put("aws.monitoring", {"gpu_metrics": True, "failed_jobs": {"jobs": 3}}))
     assert set(seen.exports["monitoring"]) == {"schema", "topic_arn", "event_log", "namespace", "dashboard"}
@@ -206,3 +280,17 @@ def test_without_gpu_metrics_instances_are_as_before() -> None:
         return [one.inputs for one in sorted(made, key=lambda one: (one.type, one.name))]
 
     assert instances(put("aws.monitoring", {})) == instances(document())
+
+
+def test_an_update_writes_its_targets_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `stacks export` writes, without being asked after each update."""
+    file = tmp_path / ".accel" / "targets.json"
+    monkeypatch.setenv("ACCEL_EXPORT", str(file))
+    loaded = load_environment(document("prod"))
+    memory.run(lambda: deploy(loaded), preview=True)
+    assert not file.exists(), "a preview changes nothing"
+    seen = memory.run(lambda: deploy(loaded))
+    assert json.loads(file.read_text()) == seen.exports["targets"]
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("ACCEL_EXPORT", str(tmp_path / "blocked" / "targets.json"))
+    assert memory.run(lambda: deploy(loaded)).exports["targets"] == seen.exports["targets"], "it is no reason to fail"

@@ -22,6 +22,7 @@ from .test_gcp_config import CA, ENVIRONMENT, EXISTING, PROJECT, SYSTEM, THERE, 
 
 CLUSTER = "container/cluster:Cluster"
 POOL = "container/nodePool:NodePool"
+SERVICE = "projects/service:Service"
 
 
 def ran(environment: dict[str, Any], *, preview: bool = False) -> memory.Recorder:
@@ -59,7 +60,9 @@ def test_an_update_makes_what_the_preview_showed() -> None:
 
 def test_every_resource_is_made_by_the_explicit_provider() -> None:
     seen = ran(put("labels", {"Team": "ML Platform"}))
-    (provider,) = [one for one in seen.registrations if one.type == "pulumi:providers:gcp"]
+    providers = {one.name: one for one in seen.registrations if one.type == "pulumi:providers:gcp"}
+    assert providers.keys() == {"gcp-us-central1", "gcp-us-central1-services"}
+    provider = providers["gcp-us-central1"]
     assert (provider.inputs["project"], provider.inputs["region"]) == (PROJECT, "us-central1")
     labels = {"team": "ml-platform", "accel-owner": "ml-platform", "accel-project": "accel", "accel-stack": "dev"}
     assert json.loads(provider.inputs["defaultLabels"]) == labels
@@ -68,6 +71,22 @@ def test_every_resource_is_made_by_the_explicit_provider() -> None:
             assert "gcp-us-central1" in one.provider, f"{one.urn} is left to the shell's project"
     # The provider's labels do not reach the machines of a pool.
     assert all(one.inputs["nodeConfig"]["resourceLabels"] == labels for one in seen.of(POOL))
+
+
+def test_everything_waits_for_the_apis_it_needs() -> None:
+    """By its provider, which a resource waits for, and a read too."""
+    seen = ran(ENVIRONMENT)
+    (services,) = [one.urn for one in seen.registrations if one.type == "accel:gcp:Services"]
+    made = {one.name: one for one in seen.of(SERVICE) if one.parent == services}
+    waits = {one.name: one.dependencies for one in seen.registrations if one.type == "pulumi:providers:gcp"}
+    assert set(waits["gcp-us-central1"]) >= {one.urn for one in made.values()}
+    for one in seen.registrations:
+        if one.type.startswith("gcp:"):
+            assert ("::gcp-us-central1-services::" in one.provider) == (one in made.values()), one.urn
+    # The provider reads the project after it has enabled an API, by this one.
+    first = made.pop("services-cloudresourcemanager")
+    assert all(first.urn in one.dependencies for one in made.values())
+    assert {one.inputs["service"].partition(".")[0] for one in made.values()} >= {"compute", "container", "iam"}
 
 
 def test_cluster_and_pools_are_wired() -> None:

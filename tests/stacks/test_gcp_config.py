@@ -35,6 +35,7 @@ ENVIRONMENT: dict[str, Any] = {
     },
 }
 SYSTEM = {"system": ENVIRONMENT["gcp"]["pools"]["system"]}
+A100 = ENVIRONMENT["gcp"]["pools"]["a100"]
 EXISTING = {
     "kind": "existing",
     "network": "projects/host-1234/global/networks/shared",
@@ -87,6 +88,12 @@ WRONG = [
     ("gcp.pools.a100.zones", ["us-east5-a"], 'gcp.pools.a100.zones[0]: is "us-east5-a", which is no zone of us-'),
     ("gcp.pools.a100.kind", "gpus", "gcp.pools.a100.kind: must be one of 'cpu', 'gpu', 'tpu', is 'gpus'"),
     ("gcp.pools.a100.max_node", 3, "gcp.pools.a100.max_node: unknown key; did you mean max_nodes?"),
+    ("gcp.pools.a100.initial_nodes", 3, "gcp.pools.a100.initial_nodes: is 3 in each of 2 zones, 6 together"),
+    ("gcp.pools.a100", {**A100, "min_nodes": 3, "initial_nodes": 1},
+     "gcp.pools.a100.initial_nodes: is 1 in each of 2 zones, 2 together"),
+    ("gcp.pools.a100.compact_placement", True, "gcp.pools.a100.zones: are 2, with compact_placement"),
+    ("gcp.pools.a100", {"kind": "tpu", "machine_type": "ct5p-hightpu-4t", "topology": "2x2x2"},
+     "gcp.pools.a100.zones: are 2, and topology 2x2x2 is one slice"),
     ("gcp.accounts.nodes", {"kind": "existing", "email": "1-compute@developer.gserviceaccount.com"},
      "gcp.accounts.nodes.email: is 1-compute@developer.gserviceaccount.com, a default account"),
     ("gcp.accounts.nodes", {"kind": "create", "roles": ["roles/editor"]},
@@ -134,11 +141,28 @@ def told(path: str, value: Any) -> list[str]:
         ("gcp.network.subnets.us-central1.nodes", "10.60.0.0/29", "gcp.pools: may come to 7 nodes, and the range for"),
         ("gcp.pools.system.min_nodes", 0, "gcp.pools: keep no node without an accelerator"),
         ("gcp.cluster.node_locations", ["us-central1-a", "us-central1-d"], "gcp.pools.a100.zones[1]: is us-central1-d"),
+        (
+            "gcp.pools.a100",
+            {**A100, "capacity": "reservation", "reservation": {"name": "training"}},
+            "gcp.pools.a100.zones: are 2, and a reservation is in one",
+        ),
     ],
 )
 def test_what_is_likely_to_go_wrong_is_said(path: str, value: Any, line: str) -> None:
     found = told(path, value)
     assert [text for text in found if text.startswith(f"environment.{line}")], found
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"min_nodes": 2, "initial_nodes": 1},
+        {"initial_nodes": 2},
+        {"limits": "per-zone", "min_nodes": 1, "initial_nodes": 4},
+    ],
+)
+def test_a_pool_begins_with_its_initial_nodes_in_each_zone_of_the_cluster(more: dict[str, Any]) -> None:
+    assert told("gcp.pools.a100", {**A100, **more}) == []
 
 
 def test_labels_are_googles_concern_alone() -> None:
@@ -169,3 +193,27 @@ def test_a_stack_may_be_one_layer(section: dict[str, Any]) -> None:
 def test_a_section_that_makes_nothing_is_refused() -> None:
     (fault,) = faults({"owner": "ml", "gcp": {"project": PROJECT, "region": "us-central1"}})
     assert fault.startswith("environment.gcp.network: is missing, and cluster and accounts.workloads too")
+
+
+WORKLOADS: dict[str, Any] = {
+    "releases": [{"release": "kueue", "sha256": "0" * 64}, {"release": "jobset", "sha256": "0" * 64}],
+    "namespaces": {"training": {"namespace": "training"}},
+    "queueing": {"queues": {"l4": {"pools": [{"pool": "l4"}]}}, "local_queues": {}},
+}
+
+
+@pytest.mark.parametrize(
+    "targets, said",
+    [
+        ({}, True),
+        ({"it": {"namespace": "training", "pools": ["l4"]}}, True),
+        ({"it": {"namespace": "training"}}, False),
+    ],
+)
+def test_a_pool_with_accelerators_that_no_queue_and_no_target_has_is_warned_of(
+    targets: dict[str, Any], said: bool
+) -> None:
+    pools = {"l4": {"kind": "gpu", "machine_type": "g2-standard-4", "max_nodes": 2}, "a100": A100, **SYSTEM}
+    found = told("gcp", {**ENVIRONMENT["gcp"], "pools": pools, "workloads": {**WORKLOADS, "targets": targets}})
+    line = "environment.gcp.pools.a100: is in no queue and no target"
+    assert [text.startswith(line) for text in found if "in no queue" in text] == [True] * said, found

@@ -9,6 +9,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.targets import read_one
 from stacks.config import ConfigFaults, load_environment
 from stacks.cost_google import not_included
+from stacks.cost_vms import machines
 from stacks.environment import deploy
 from tests.support import gcp, memory
 
@@ -178,7 +179,8 @@ def test_targets_are_published_where_jobs_find_them() -> None:
     written = {one.inputs["name"]: one.inputs for one in seen.of("storage/bucketObject:BucketObject")}
     assert set(written) == {"accel-targets/b.json", "accel-targets/v.json"}
     # The provider takes whatever is in an object for a secret.
-    assert json.loads(written["accel-targets/b.json"]["content"]["value"]) == seen.exports["targets"]["b"]
+    published = json.loads(written["accel-targets/b.json"]["content"]["value"])
+    assert {**published, "published": "gs://batch-0a1b2c3/accel-targets"} == seen.exports["targets"]["b"]
     assert written["accel-targets/v.json"]["bucket"] == "vertex-0a1b2c3"
 
 
@@ -202,4 +204,6 @@ def test_what_is_kept_is_said_to_cost_money() -> None:
     section = load_environment(environment(None, **parts, images={"training": {}})).gcp
     assert section is not None
     said = [line.partition(":")[0] for line in not_included(section)]
-    assert said == ["gcp.vertex.persistent_resources", "gcp.vertex.tensorboard", "gcp.images"]
+    assert said == ["gcp", "gcp.vertex.tensorboard", "gcp.images"]
+    (line,) = machines(section, 0.3, [])  # has a price
+    assert line.component == "gcp.vertex.persistent_resources.kept.pools.gpu" and line.envelope.floor.usd

@@ -132,7 +132,7 @@ ROWS = [
     Row("four-gpus-without-room", {f"{ON_DEMAND}.max_vcpus": 40}, "refused",
         f"{MULTI}.gpus", ("32 vCPUs, 131072 MiB and 4 GPUs", "max_vcpus is 40, g5.12xlarge has 48", "at least 48")),
     Row("four-gpus-on-small-types", {f"{ON_DEMAND}.instance_types": ["g5.xlarge", "g5.2xlarge"]}, "refused",
-        f"{MULTI}.gpus", ("is 4", "no allowed instance type has more than 1", "g5.12xlarge, g6.12xlarge")),
+        f"{MULTI}.gpus", ("is 4", "no allowed instance type has more than 1", "g6.12xlarge, g5.12xlarge")),
     Row("sixteen-gpus", {f"{TRAINING}.gpus": 16}, "refused",
         f"{TRAINING}.gpus", ("is 16", "more than 8", "several nodes")),
     Row("queue-that-serves-nothing",
@@ -210,7 +210,8 @@ def test_a_value_has_its_line(tmp_path: Path, row: Row) -> None:
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_a_value_that_works_is_taken_without_a_word(tmp_path: Path, name: str) -> None:
-    done = validated(tmp_path, changed(ACCEPTED[name], SOUND), "--strict")
+    both = {f"{QUEUE}.environments": ["gpu-compute-env", "gpu-spot-compute-env"]}
+    done = validated(tmp_path, changed(both | ACCEPTED[name], SOUND), "--strict")
     assert (done.exit_code, done.stderr) == (0, ""), done.output
 
 
@@ -243,8 +244,6 @@ def test_all_of_it_at_once(tmp_path: Path) -> None:
 
 
 NOTES = (
-    "lost: gpu-training-job.logConfiguration: log group /aws/batch/gpu-jobs; jobs log to the stack's own",
-    "lost: multi-gpu-training.logConfiguration: log group /aws/batch/job; jobs log to the stack's own",
     "translated: environments.gpu-compute-env.image_type: is ECS_AL2_NVIDIA",
     "translated: environments.gpu-spot-compute-env.image_type: is ECS_AL2_NVIDIA",
     "translated: definitions.gpu-training-job.env.NVIDIA_VISIBLE_DEVICES: ",
@@ -262,6 +261,11 @@ def test_the_requests_themselves_are_taken_over(tmp_path: Path, monkeypatch: pyt
     assert done.exit_code == 2
     for note in NOTES:
         assert any(line.startswith(note) for line in done.stdout.splitlines()), (note, done.stdout)
+    adopted = yaml.safe_load(Path("Pulumi.adopted.yaml").read_text())["config"]["accel:environment"]["aws"][
+        "definitions"
+    ]
+    groups = {name: spec.get("log_group") for name, spec in adopted.items()}
+    assert groups["gpu-training-job"] == "/aws/batch/gpu-jobs" and groups["multi-gpu-training"] == "/aws/batch/job"
     for place, words in EVERYTHING.items():
         assert f"error: environment.{place}: is " in done.stderr and words in done.stderr
     again = CliRunner().invoke(stacks, ["validate", "adopted"])

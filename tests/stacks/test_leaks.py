@@ -11,6 +11,7 @@ from stacks.leaks_google import Found, dollars_a_day, leaks, owner, reason
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = str(int((NOW + timedelta(hours=1)).timestamp()))
 BEFORE = str(int((NOW - timedelta(hours=1)).timestamp()))
+QUEUE = {"accel-maker": "queues", "accel-job": "trainer-1", "accel-queue": "trainer", "accel-stack": "dev"}
 JOBS = {"accel-maker": "jobs", "accel-job": "train-1", "accel-target": "tpu", "accel-expires": LATER}
 
 
@@ -46,6 +47,7 @@ def over(bucket: str, name: str) -> str | None:
         (found(), over, "its job has ended: succeeded"),
         (found(labels={**JOBS, "accel-expires": BEFORE}), runs, "was needed until 2026-11-22 11:00 UTC at the latest"),
         (found(state="PREEMPTED"), runs, "is PREEMPTED"),
+        (found(labels=QUEUE), over, "its queue has ended: succeeded"),
         (found("queued resource", "SUSPENDED"), runs, "was taken away and holds its quota"),
         (found("queued resource", "FAILED", labels={}), runs, "failed and holds its quota"),
         (found("disk", "READY", used=False, job=None), runs, "no machine has it"),
@@ -59,6 +61,7 @@ def test_why_nobody_needs_it(each: Found, ended: Any, why: str) -> None:
     "each, ended",
     [
         (found(), runs),
+        (found(labels=QUEUE), runs),
         (found("queued resource", "WAITING_FOR_RESOURCES"), runs),
         (found("disk", "READY", job=None), runs),
         # What people or stacks made is theirs, whatever it looks like.

@@ -22,6 +22,7 @@ from stacks.quota import pools
 from stacks.quota_aws import Readings, Running, running
 from tests.support.memory import run
 from tests.support.project import KEY, environment, put
+from tests.support.tables import cells
 
 from .test_cli import stacks as command
 from .test_config import ROOT
@@ -118,10 +119,30 @@ def quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resu
 def test_enough(quota: Any) -> None:
     told = quota("dev", answer={G: 256, G_SPOT: 400}, in_use=Running({G_SPOT: 100}, {G_SPOT: 20}))
     assert told.exit_code == 0, told.output
-    lines = [line.split() for line in told.stdout.splitlines()]
-    assert lines[0] == ["STACK", "QUOTA", "REGION", "NEED", "USE", "LIMIT", "VERDICT", "BY"]
-    assert lines[1] == ["dev", G_SPOT, "us-east-1", "320", "100", "400", "ok", "spot:320"]
-    assert lines[2] == ["dev", G, "us-east-1", "256", "0", "256", "ok", "on-demand:256"]
+    lines = cells(told)
+    assert lines[0] == ["STACK", "NAME", "REGION", "NEED", "USE", "LIMIT", "UNIT", "VERDICT", "BY"]
+    assert lines[1] == [
+        "dev",
+        "All G and VT Spot Instance Requests",
+        "us-east-1",
+        "320",
+        "100",
+        "400",
+        "vCPU",
+        "ok",
+        "spot:320",
+    ]
+    assert lines[2] == [
+        "dev",
+        "Running On-Demand G and VT instances",
+        "us-east-1",
+        "256",
+        "0",
+        "256",
+        "vCPU",
+        "ok",
+        "on-demand:256",
+    ]
     assert "spot: 192 vCPUs of one g5.48xlarge more than max_vcpus is counted" in told.stderr
 
 

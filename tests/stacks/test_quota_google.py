@@ -294,7 +294,7 @@ def signed_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 headers.update({"authorization": "Bearer fresh", "x-goog-user-project": "payer"})
 
         def default(scopes: list[str]) -> tuple[Credentials, str]:
-            assert scopes == ["https://www.googleapis.com/auth/cloud-platform"]
+            assert scopes == [api.SCOPE, api.EMAIL]
             return Credentials(), "elsewhere"
 
         modules = {

@@ -17,6 +17,7 @@ from accel.quota import GooglePool, Pool, Use, Verdict, google_needs, needs, ver
 from stacks.cli import stacks
 from stacks.quota_request import program
 from tests.support.google import Google, google
+from tests.support.tables import cells
 
 from .test_config import ROOT
 from .test_quota_google import INFOS, PROJECT, REGION, SERIES
@@ -42,13 +43,25 @@ def quota(*arguments: str) -> Result:
     return CliRunner().invoke(stacks, ["quota", *arguments])
 
 
+MACHINE = "a3-highgpu-8g:8"
+
+
 def test_machines_that_fit(cloud: Google) -> None:
     told = quota("--machine", "gcp:a3-highgpu-8g", *HERE)
     assert told.exit_code == 0, told.output
-    lines = [line.split() for line in told.stdout.splitlines()]
-    assert lines[0] == ["QUOTA", "REGION", "NEED", "USE", "LIMIT", "VERDICT", "BY"]
-    assert lines[1] == ["GPUS_PER_GPU_FAMILY", "us-central1", "8", "8", "16", "ok", "a3-highgpu-8g:8"]
-    assert lines[2] == ["GPUS_ALL_REGIONS", "global", "8", "10", "32", "ok", "a3-highgpu-8g:8"]
+    lines = cells(told)
+    assert lines[0] == ["NAME", "REGION", "NEED", "USE", "LIMIT", "UNIT", "VERDICT", "BY"]
+    assert lines[1] == [
+        "GPUs per GPU family: NVIDIA H100",
+        "us-central1",
+        "8",
+        "8",
+        "16",
+        "GPU",
+        "ok",
+        "a3-highgpu-8g:8",
+    ]
+    assert lines[2] == ["GPUs (all regions)", "global", "8", "10", "32", "GPU", "ok", "a3-highgpu-8g:8"]
     assert told.stderr == ""
 
 
@@ -66,6 +79,40 @@ def test_too_many(cloud: Google) -> None:
     assert told.stderr.splitlines()[-1] == "hint: stacks quota --request writes the request; or take fewer machines"
 
 
+@pytest.mark.parametrize(
+    ("text", "by", "said"),
+    [
+        ("l4:1", "g2-standard-4:1", "l4:1: g2-standard-4 is meant, the cheapest in us-central1 with 1 nvidia-l4"),
+        ("gcp:l4:8", "g2-standard-96:8", "gcp:l4:8: g2-standard-96 is meant"),
+        ("t4:1", "n1+nvidia-tesla-t4x1:1", "t4:1: n1+nvidia-tesla-t4x1 is meant"),
+        ("h100-80gb:8", "a3-highgpu-8g:8", "h100-80gb:8: a3-highgpu-8g is meant"),
+    ],
+)
+def test_gpus_by_kind_and_number_are_the_cheapest_machine(cloud: Google, text: str, by: str, said: str) -> None:
+    told = quota("--machine", text, *HERE)
+    assert by in told.stdout, told.output
+    assert f"note: {said}" in told.stderr
+
+
+def test_a_slice_by_its_name(cloud: Google) -> None:
+    for text in ("gcp:v5litepod-8", "v5e-8"):
+        told = quota("--machine", text, *HERE)
+        assert f"note: {text}: one slice of 8 chips in us-central1-a is meant" in told.stderr
+        # The recorded answers have no TPUs, and theirs is the service that is asked about.
+        assert told.exit_code == 6 and "services/tpu.googleapis.com/quotaInfos was not found" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("l4:3", "--machine: nvidia-l4: 3 is not a count"), ("v4-8", "v4-8 is not known to be offered in us-central1"),
+     ("gcp:v5litepod-7", "--machine: ")],
+)  # fmt: skip
+def test_gpus_and_slices_that_there_are_not(cloud: Google, text: str, said: str) -> None:
+    told = quota("--machine", text, *HERE)
+    assert told.exit_code == 2 and said in told.stderr, told.output
+    assert cloud.asked == []
+
+
 def test_spot_has_other_quotas(cloud: Google) -> None:
     assert quota("--machine", "gcp:g2-standard-4:5", *HERE).exit_code == 0
     assert quota("--machine", "gcp:g2-standard-4:5", "--spot", *HERE).exit_code == 5
@@ -81,7 +128,7 @@ def test_not_known(cloud: Google, strict: tuple[str, ...], code: int) -> None:
 
 def test_gpus_attached_to_a_host(cloud: Google) -> None:
     told = quota("--machine", "gcp:n1+nvidia-tesla-p4x2", *HERE)
-    assert told.exit_code == 0 and "NVIDIA_P4_GPUS" in told.stdout
+    assert told.exit_code == 0 and "NVIDIA P4 GPUs" in told.stdout
     assert "the CPUs of its host have a quota of their own" in told.stderr
 
 
@@ -161,7 +208,7 @@ def test_machines_of_aws(aws: list[Any], count: str, code: int) -> None:
     assert told.exit_code == code, told.output
     vcpus = 192 * int(count[1:] or 1)
     assert aws == [("us-east-1", Pool("p5.48xlarge", "us-east-1", True, ("p5.48xlarge",), vcpus, exceeds=False))]
-    assert told.stdout.splitlines()[1].split()[:3] == ["L-C4BD4855", "us-east-1", str(vcpus)]
+    assert cells(told)[1][:3] == ["All P5 Spot Instance Requests", "us-east-1", str(vcpus)]
 
 
 # --- the request

@@ -19,6 +19,7 @@ from stacks.quota_aws import Readings
 from stacks.quota_pools import machine_of, pools
 from tests.support.google import Google, google
 from tests.support.project import KEY, environment
+from tests.support.tables import cells
 
 from .test_quota_google import INFOS, PROJECT, REGION, SERIES
 
@@ -114,11 +115,11 @@ def test_cpu_pools_and_reservations_ask_for_no_accelerators() -> None:
 def test_enough(quota: Any, cloud: Google) -> None:
     told = quota(l4=L4, spot={**L4, "capacity": "spot"})
     assert told.exit_code == 0, told.output
-    lines = [line.split() for line in told.stdout.splitlines()]
-    assert lines[0] == ["STACK", "QUOTA", "REGION", "NEED", "USE", "LIMIT", "VERDICT", "BY"]
-    assert lines[1] == ["it", "NVIDIA_L4_GPUS", "us-central1", "4", "2", "8", "ok", "l4:4"]
-    found = {line[1]: (line[3], line[6]) for line in lines[1:]}
-    assert found["PREEMPTIBLE_NVIDIA_L4_GPUS"] == ("4", "ok") and found["GPUS_ALL_REGIONS"] == ("8", "ok")
+    lines = cells(told)
+    assert lines[0] == ["STACK", "NAME", "REGION", "NEED", "USE", "LIMIT", "UNIT", "VERDICT", "BY"]
+    assert lines[1] == ["it", "NVIDIA L4 GPUs", "us-central1", "4", "2", "8", "GPU", "ok", "l4:4"]
+    found = {line[1]: (line[3], line[7]) for line in lines[1:]}
+    assert found["Preemptible NVIDIA L4 GPUs"] == ("4", "ok") and found["GPUs (all regions)"] == ("8", "ok")
     (asked,) = [each for each in cloud.asked if each.path == RUNNING]
     assert asked.query["filter"] == '(labels.accel-project = "accel") (labels.accel-stack = "it")'
 
@@ -148,6 +149,14 @@ def test_chips_of_a_slice(quota: Any, cloud: Google, topology: str, code: int, t
     told = quota("-o", "json", v5e={**V5E, "topology": topology})
     assert told.exit_code == code, told.output
     assert rows(told)["TPU_LITE_PODSLICE_V5"]["total"] == total
+
+
+def test_a_metric_without_a_limit_says_so_to_people(quota: Any, cloud: Google) -> None:
+    chips = {"metric": "TPU_LITE_PODSLICE_V5", "limit": -1.0, "usage": 4.0}
+    cloud.on(REGION, {"quotas": [chips, {"metric": "SSD_TOTAL_GB", "limit": -1.0, "usage": 0.0}]})
+    found = {line[1]: line[2:7] for line in cells(quota(v5e=V5E))}
+    assert found["TPU v5 Lite PodSlice"] == ["us-central1", "16", "4", "unlimited", "chip"]
+    assert rows(quota("-o", "json", v5e=V5E))["TPU_LITE_PODSLICE_V5"]["limit"] == -1
 
 
 def instance(kind: str, labels: dict[str, str] = LABELS, **more: Any) -> dict[str, Any]:

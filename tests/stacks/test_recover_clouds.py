@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import NoCredentials
-from stacks.recover import aws, google
+from stacks.recover import aws, google, kubernetes
 from stacks.recover.found import NotSought, matching, proof
 from stacks.recover.pending import Pending
 
@@ -111,3 +111,10 @@ def test_accounts_are_those_of_arns() -> None:
     arn = "arn:aws:iam::210020003000:role/r"
     assert aws.accounts({"resources": [{"type": "aws:iam/role:Role", "outputs": {"arn": arn}}]}) == {"210020003000"}
     assert aws.accounts({"resources": []}) == frozenset()
+
+
+def test_a_cluster_is_asked_with_the_token_of_googles_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whichever case the header is written in: google-auth's is small."""
+    for name in ("authorization", "Authorization"):
+        monkeypatch.setattr("jobs.google.signed", lambda name=name: {name: "Bearer abc"})
+        assert kubernetes.token() == "abc"

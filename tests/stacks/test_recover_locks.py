@@ -120,3 +120,13 @@ def test_what_was_cut_off_and_what_is_left_of_it(tmp_path: Path) -> None:
         path.write_text(text)
         os.utime(path, (at, at))
     assert files.backups() == [folder / "dev.json.bak", kept / "dev.1.json"], "the latest that can be read is first"
+
+
+def test_half_written_files_of_this_stack_alone_are_found(tmp_path: Path) -> None:
+    files = Files(tmp_path, "p", "dev")
+    own = ("stacks/p/dev.json.bak.18ea.tmp", "stacks/p/dev.json.18eb.tmp", "backups/p/dev/dev.1.json.18ec.tmp")
+    others = ("stacks/p/dev.json", "stacks/p/dev.json.bak", "stacks/p/prod.json.18ea.tmp", "backups/q/dev/a.tmp")
+    for name in (*own, *others):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert {str(path.relative_to(tmp_path)) for path in files.unfinished()} == set(own)

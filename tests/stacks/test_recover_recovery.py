@@ -25,6 +25,7 @@ class Kept(Engine):
 
     states: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     done: list[str] = field(default_factory=list[str])
+    preview: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def backend(self) -> str:
         return "s3://states"
@@ -36,8 +37,14 @@ class Kept(Engine):
         self.done.append("replace")
         self.states.append(copy.deepcopy(state))
 
-    def refresh(self, urns: Sequence[str]) -> None:
-        self.done.append("refresh")
+    def history(self) -> list[dict[str, Any]]:
+        return []
+
+    def planned(self) -> dict[str, Any]:
+        return self.preview
+
+    def refresh(self, urns: Sequence[str] = ()) -> None:
+        self.done.append("refresh" if urns else "refresh all")
         after = self.export()
         after["deployment"]["resources"] = [e for e in after["deployment"]["resources"] if e["urn"] not in urns]
         self.states.append(after)
@@ -51,7 +58,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recovery(deployment: dict[str, Any], said: Said | None = None) -> tuple[Recovery, Kept]:
     found = Recovery("organization/p/dev", said or Said(), break_lock=False, settle_s=0, wait_s=1)
-    kept = Kept("dev", [{"version": 3, "deployment": deployment}])
+    manifest = {"time": "2026-11-01T00:00:00+00:00"}
+    kept = Kept("dev", [{"version": 3, "deployment": {"manifest": manifest, **deployment}}])
     found.engine = kept
     return found, kept
 
@@ -77,5 +85,6 @@ def test_a_look_changes_nothing() -> None:
     found, kept = recovery(state(creating=[component]))
     assert found.look() == ["creating test:Ground c: drop it: nothing outside the state is made of it"]
     assert kept.done == []
-    assert len(list(found.run())) == 1 and kept.done == ["replace"]
+    assert list(found.run())[1:] == ["every resource of the state was read again"]
+    assert kept.done == ["replace", "refresh all"]
     assert found.look() == []

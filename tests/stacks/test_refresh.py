@@ -24,6 +24,7 @@ from .live_clouds import (
     Answer,
     Asked,
     ec2_error,
+    instance_types,
     offerings,
     price_list,
     pricing_error,
@@ -49,6 +50,8 @@ def usual(asked: Asked) -> Answer:
             return price_list(product("g5.xlarge", "0.5000000000", asked.price_region))
         case "DescribeSpotPriceHistory":
             return spot_history(("g5.xlarge", f"{asked.region}a", "0.100000", AT))
+        case "DescribeInstanceTypes":
+            return instance_types()
         case _:
             return offerings(*((f"{family}.{size}", "use1-az1") for family in ("g5", "g6") for size in SIZES))
 
@@ -131,7 +134,7 @@ def test_a_region_that_refuses_is_a_warning_and_strict_refuses_it(run: Command, 
     assert folders(tmp_path) == []
     done = run(*REFRESH, aws=answer)
     assert done.code == 0 and len(folders(tmp_path)) == 1
-    assert [line.split(":")[0] for line in done.err[:-1]] == ["warning", "warning"]
+    assert [line.split(":")[0] for line in done.err[:-1]] == ["warning"] * 3
 
 
 @pytest.mark.parametrize(

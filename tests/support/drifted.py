@@ -4,6 +4,9 @@ import json
 import urllib.request
 from typing import Any
 
+from accel.contract.published import SOURCE
+from sandbox.keys import bearer
+
 from .engine import Sandbox
 from .kubernetes import until
 from .project import Stack
@@ -17,7 +20,7 @@ TAGS = {"accel:project": "accel", "accel:stack": "drift", "accel:owner": "you"}
 
 def control(sandbox: Sandbox, what: str, body: dict[str, Any], method: str = "POST") -> None:
     address = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/{what}"
-    request = urllib.request.Request(address, json.dumps(body).encode(), method=method)  # noqa: S310
+    request = urllib.request.Request(address, json.dumps(body).encode(), bearer(sandbox.home), method=method)  # noqa: S310
     with urllib.request.urlopen(request) as answer:  # noqa: S310
         assert answer.status == 200
 
@@ -62,7 +65,7 @@ def left_behind(sandbox: Sandbox, stack: Stack) -> dict[str, str]:
     """What an environment that is gone may leave, and its like that is in use or another's; the leaks by their kind."""
     ec2, subnet = sandbox.client("ec2", REGION), stack.outputs()["network"]["subnet_ids"][0]
     batch = sandbox.client("batch", REGION)
-    one: dict[str, Any] = {"MinCount": 1, "MaxCount": 1, "ImageId": "ami-12c6146b", "InstanceType": "g5.xlarge"}
+    one: dict[str, Any] = {"MinCount": 1, "MaxCount": 1, "ImageId": "ami-12c6146b", "InstanceType": "g6.xlarge"}
     gone, _, _ = (
         ec2.run_instances(**one, **tagged("instance", name, of))["Instances"][0]["InstanceId"]
         for name, of in (("gone", "drift"), ("spot", "drift"), ("gone", "another"))
@@ -117,7 +120,8 @@ def change(sandbox: Sandbox, stack: Stack, names: dict[str, str], reserved: str)
     target = stack.outputs()["targets"]["gpu"]
     batch.deregister_job_definition(jobDefinition=f"{target['definitions']['examples']['arn']}:1")
     path = f"/accel/{stack.stack}/targets"
-    document = json.dumps({**target, "log_group": "elsewhere"})
+    published = {field: value for field, value in target.items() if field != SOURCE}
+    document = json.dumps({**published, "log_group": "elsewhere"})
     ssm.put_parameter(Name=f"{path}/gpu", Value=document, Overwrite=True, Type="String")
     ssm.put_parameter(Name=f"{path}/old", Value="{}", Type="String")
     ec2.cancel_capacity_reservation(CapacityReservationId=reserved)

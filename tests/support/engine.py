@@ -15,6 +15,7 @@ import boto3
 import pytest
 import yaml
 
+from sandbox import keys
 from sandbox.environment import environment, project
 from sandbox.processes import PARTS, start, stop
 
@@ -36,8 +37,7 @@ class Sandbox:
             service,  # pyright: ignore[reportArgumentType, reportCallIssue]
             region_name=region,
             endpoint_url=self.variables["AWS_ENDPOINT_URL"],
-            aws_access_key_id="sandbox",
-            aws_secret_access_key="sandbox",
+            **keys.boto(keys.key(self.home)),
         )
 
 

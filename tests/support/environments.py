@@ -95,7 +95,7 @@ POOLS = {
     "v5e": {"kind": "tpu", "machine_type": "ct5lp-hightpu-4t", "topology": "4x4", "zones": [ZONE]},
 }
 SYSTEM = {"kind": "cpu", "machine_type": "e2-standard-4", "min_nodes": 1, "max_nodes": 3, "zones": [ZONE]}
-INSTALLED = [{"release": "kueue", "install": False}, {"release": "jobset", "install": False}]
+INSTALLED = [{"release": name, "install": False, "installed_by": "tests"} for name in ("kueue", "jobset")]
 QUEUES = {
     "queues": {"training": {"pools": [{"pool": "system"}]}},
     "local_queues": {"jobs": {"namespace": "jobs", "queue": "training"}},
@@ -115,7 +115,8 @@ VMS = part(
     reservations=one({"a100": KEPT}), placements=one({"near": {"kind": "compact", "region": REGION}}),
     gpus=one({"one": VM}, {"one": {**VM, "capacity": "reservation", "reservation": {"name": "a100"}}}),
     gpu_groups=one({"two": {**VM, "size": 2}}), tpus=one({"tpu": {"zone": ZONE, "accelerator_type": "v5litepod-8"}}),
-    tpu_queues=one({"asked": {"zone": ZONE, "accelerator_type": "v5litepod-4"}}),
+    tpu_queues=one({"asked": {"zone": ZONE, "accelerator_type": "v5litepod-4"}}), reconcile=one({}, {"every_min": 30}),
+    queued_tpus=one({"spot": {"zone": ZONE, "accelerator_type": "v5litepod-4", "capacity": "spot", "slices": 2}}),
     targets=some({"tpu-vm": {"kind": "tpu-vm", "zones": [ZONE]}, "vm": {"kind": "gce", "zones": [ZONE]}}),
 )  # fmt: skip
 BATCH = part(

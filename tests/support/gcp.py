@@ -13,9 +13,14 @@ CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-
 PROJECT = "ml-dev-1234"
 
 
+def computed_email(name: str) -> str:
+    """Of a service account that was registered under a name."""
+    return f"{name}-0a1b2c3@{PROJECT}.iam.gserviceaccount.com"
+
+
 def computed(args: MockResourceArgs) -> dict[str, Any]:
     """Attributes of a resource that Google makes up, or a provider that reads them."""
-    email = f"{args.name}-0a1b2c3@{PROJECT}.iam.gserviceaccount.com"
+    email = computed_email(args.name)
     return {
         "gcp:container/cluster:Cluster": {"endpoint": "203.0.113.7", "masterAuth": {"clusterCaCertificate": CA}},
         "gcp:serviceaccount/account:Account": {"email": email, "member": f"serviceAccount:{email}"},

@@ -121,7 +121,7 @@ def ran(fake: Fake, *runnables: Any, **more: Any) -> tuple[Any, list[str]]:
 
 
 def control(fake: Fake, **asked: Any) -> requests.Response:
-    return requests.post(f"{fake.url}/sandbox-api/batch", json=asked, timeout=30)
+    return fake.ask("POST", "sandbox-api/batch", asked)
 
 
 def subscribed(fake: Fake, topic: str) -> str:

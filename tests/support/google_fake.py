@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,20 +58,25 @@ class Fake:
         return operation
 
     def fault(self, **plan: Any) -> Any:
-        answer = requests.post(f"{self.url}/sandbox-api/faults", json=plan, timeout=30)
-        assert answer.ok, answer.text
-        return answer.json()
+        return self.call("POST", "sandbox-api/faults", plan)
 
     def well(self) -> None:
-        requests.delete(f"{self.url}/sandbox-api/faults", timeout=30)
+        self.call("DELETE", "sandbox-api/faults")
 
 
 @pytest.fixture(scope="module")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
-    """A server of the module's own: what one leaves is not there for another."""
-    home = tmp_path_factory.mktemp("google")
+    """A server of the module's own: what one leaves is not there for another. Every API of its project is enabled."""
+    with serving(tmp_path_factory.mktemp("google"), "--all-services") as made:
+        yield made
+
+
+@contextmanager
+def serving(home: Path, *options: str) -> Generator[Fake]:
+    """A server with these options."""
+    home.mkdir(exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.google", "--home", str(home)],
+        [sys.executable, "-m", "sandbox.google", "--home", str(home), *options],
         cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": "0.05"},
     )  # fmt: skip
     until = time.monotonic() + 30
@@ -79,8 +85,10 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
         time.sleep(0.02)
     told = json.loads((home / "google.json").read_text())
     assert told["pid"] == process.pid
-    yield Fake(home, told["url"], (home / "google-token").read_text())
-    process.terminate()
+    try:
+        yield Fake(home, told["url"], (home / "key").read_text())
+    finally:
+        process.terminate()
     assert process.wait(20) == 0
     assert not (home / "google.json").exists()
 
@@ -88,6 +96,13 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
 @pytest.fixture(scope="module")
 def provider(fake: Fake) -> Iterator[dict[str, str]]:
     """The variables that lead the engine to the stand-in."""
+    with provider_of(fake) as variables:
+        yield variables
+
+
+@contextmanager
+def provider_of(fake: Fake) -> Generator[dict[str, str]]:
+    """The same for any server."""
     from sandbox.plugins.gcp.plugin import GcpPlugin
     from sandbox.plugins.server import Servicer, serve
 

@@ -88,4 +88,4 @@ def said(answer: requests.Response) -> tuple[int, str]:
 
 
 def preempt(fake: Fake, name: str) -> requests.Response:
-    return requests.post(f"{fake.url}/sandbox-api/preempt", json={"name": name}, timeout=30)
+    return fake.ask("POST", "sandbox-api/preempt", {"name": name})

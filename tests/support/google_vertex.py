@@ -98,7 +98,7 @@ def printed(fake: Fake, item: Any, task: str = "workerpool0-0") -> list[str]:
 
 
 def preempt(fake: Fake, name: str) -> requests.Response:
-    return requests.post(f"{fake.url}/sandbox-api/preempt", json={"name": name}, timeout=30)
+    return fake.ask("POST", "sandbox-api/preempt", {"name": name})
 
 
 def key(item: Any) -> str:

@@ -75,4 +75,4 @@ def message(answer: requests.Response) -> str:
 
 
 def preempt(fake: Fake, name: str) -> requests.Response:
-    return requests.post(f"{fake.url}/sandbox-api/preempt", json={"name": f"{PLACE}/instances/{name}"}, timeout=30)
+    return fake.ask("POST", "sandbox-api/preempt", {"name": f"{PLACE}/instances/{name}"})

@@ -53,7 +53,7 @@ def processes(home: Path) -> list[psutil.Process]:
 @pytest.fixture
 def guests(tmp_path: Path) -> Iterator[Guests]:
     """Its machines have all ended, and nothing of them is left, when the test is over."""
-    made = Guests(tmp_path, "http://127.0.0.1:9", TOKEN, lambda user: None)
+    made = Guests(tmp_path, "http://127.0.0.1:9", lambda account: TOKEN, lambda user: None)
     yield made
     made.close()
     assert processes(tmp_path) == []

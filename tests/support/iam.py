@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.contract import claims
+
+STACK_TAG = "accel:job-stack"
 SERVICES = {"service-quotas": "servicequotas"}
 
 
@@ -40,17 +43,31 @@ def _matches(pattern: str, resource: str) -> bool:
 
 
 def _holds(kind: str, keys: Mapping[str, Any], context: Mapping[str, str]) -> bool:
-    match kind:
-        case "StringEquals":
-            return all(context.get(key) in _listed(wanted) for key, wanted in keys.items())
-        case "Null":
-            return all((key not in context) == (wanted == "true") for key, wanted in keys.items())
-        case _:
-            raise AssertionError(f"no condition {kind} here")
+    """Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    and .../reference_policies_condition-single-vs-multi-valued-context-keys.html of `ForAllValues`, which holds where
+    the request does not bring the key at all. A key has one value here."""
+    plain = kind.removeprefix("ForAllValues:").removesuffix("IfExists")
+
+    def holds(key: str, wanted: Any) -> bool:
+        if key not in context and plain != "Null" and kind != plain:
+            return True
+        match plain:
+            case "StringEquals" | "Bool":
+                return context.get(key) in _listed(wanted)
+            case "StringNotLike":
+                return not any(_matches(each, context.get(key, "")) for each in _listed(wanted))
+            case "Null":
+                return (key not in context) == (wanted == "true")
+            case _:
+                raise AssertionError(f"no condition {kind} here")
+
+    return all(holds(key, wanted) for key, wanted in keys.items())
 
 
-def asked(service: str, operation: str, given: Mapping[str, Any], region: str, account: str) -> list[Ask]:
-    """What AWS asks IAM for one request of ours."""
+def asked(
+    service: str, operation: str, given: Mapping[str, Any], region: str, account: str, stack: str = ""
+) -> list[Ask]:
+    """What AWS asks IAM for one request of ours. `stack`: whose mark the jobs carry that it is about."""
     action = f"{SERVICES.get(service, service)}:{operation}"
 
     def arn(kind: str) -> str:
@@ -61,7 +78,8 @@ def asked(service: str, operation: str, given: Mapping[str, Any], region: str, a
             definition = str(given["jobDefinition"])
             named = definition if definition.startswith("arn:") else arn(f"job-definition/{definition}")
             resources = [given["jobQueue"], named, arn("job/new")]
-            return [*(Ask(action, each) for each in resources), Ask("batch:TagResource", arn("job/new"))]
+            tags = {f"aws:RequestTag/{name}": value for name, value in given["tags"].items()}
+            return [*(Ask(action, each, tags) for each in resources), Ask("batch:TagResource", arn("job/new"), tags)]
         case "batch:RegisterJobDefinition":
             own, container = arn(f"job-definition/{given['jobDefinitionName']}"), given["containerProperties"]
             passed = {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
@@ -72,7 +90,7 @@ def asked(service: str, operation: str, given: Mapping[str, Any], region: str, a
                 *(Ask("iam:PassRole", role, passed) for role in roles),
             ]
         case "batch:TerminateJob":
-            tags = {} if ":" in given["jobId"] else {"aws:ResourceTag/accel:key": "k"}
+            tags = {} if ":" in given["jobId"] else {f"aws:ResourceTag/{STACK_TAG}": stack}
             return [Ask(action, arn(f"job/{given['jobId']}"), tags)]
         case "batch:GetJobQueueSnapshot":
             return [Ask(action, given["jobQueue"])]
@@ -83,6 +101,8 @@ def asked(service: str, operation: str, given: Mapping[str, Any], region: str, a
         case "ssm:GetParametersByPath":
             return [Ask(action, arn(f"parameter{given['Path']}"))]
         case _ if service == "dynamodb":
-            return [Ask(action, arn(f"table/{given['TableName']}"))]
+            row = given.get("Key") or given.get("Item") or {}
+            keys = {"dynamodb:LeadingKeys": row[claims.KEY]["S"]} if claims.KEY in row else {}
+            return [Ask(action, arn(f"table/{given['TableName']}"), keys)]
         case _:
             return [Ask(action, "*")]

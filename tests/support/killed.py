@@ -1,4 +1,5 @@
-"""Runs of the engine that are killed, with their language host and, as where a container ends, their providers."""
+"""Runs of the engine that are killed, with their language host and, as where a container ends, their providers; or of
+which one part is killed."""
 
 import json
 import os
@@ -41,6 +42,27 @@ def run(engine: Engine, verb: str, *, after: int) -> int:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return _lines(log)
+
+
+def strike(engine: Engine, verb: str, victim: str, *, after: int, delay_s: float) -> list[psutil.Process]:
+    """Runs `pulumi <verb>` and kills a part of it, so long after its event number `after`: the `engine`, the `program`
+    or the `provider`. Returns what the engine had started, when it has ended."""
+    process, _ = _started(engine, verb, after)
+    time.sleep(delay_s)
+    children: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children(recursive=True)
+    if victim == "engine":
+        process.kill()
+    elif victim == "provider":
+        running(engine.sandbox.home)["plugins"].process.kill()
+    else:
+        for each in children:
+            with suppress(psutil.NoSuchProcess):
+                if "program_client.py" in " ".join(each.cmdline()):
+                    each.kill()
+    process.wait(GIVE_UP_S)
+    return children
 
 
 @contextmanager
@@ -114,9 +136,9 @@ def pending(engine: Engine) -> list[str]:
 def restart_providers(engine: Engine) -> None:
     """Kills the provider plugins in the middle of what they do, and starts others."""
     home = engine.sandbox.home
-    plugins = running(home)["plugins"].process
-    plugins.kill()
-    psutil.wait_procs([plugins], timeout=GIVE_UP_S)
+    if plugins := running(home).get("plugins"):
+        plugins.process.kill()
+        psutil.wait_procs([plugins.process], timeout=GIVE_UP_S)
     for name in ("cloud", "google"):
         if part := running(home).get(name):
             _quiet(part.process)

@@ -31,6 +31,7 @@ COMPUTED: dict[str, dict[str, Any]] = {
         "member": "serviceAccount:made@ml-dev-1234.iam.gserviceaccount.com",
     },
     "gcp:storage/bucket:Bucket": {"projectNumber": 210020003000},
+    "gcp:vertex/aiTensorboard:AiTensorboard": {"name": "projects/ml-dev-1234/locations/us-central1/tensorboards/1"},
 }
 """Attributes that the cloud makes up, by type."""
 
@@ -62,6 +63,8 @@ class Registration:
     dependencies: list[str] = field(default_factory=list[str])
     retain_on_delete: bool = False
     ignore_changes: list[str] = field(default_factory=list[str])
+    timeouts: tuple[str, str, str] = ("", "", "")
+    """Of create, update and delete; empty: the provider's own."""
     references: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The URNs that each input's value comes from."""
 
@@ -125,6 +128,7 @@ class Recorder(MockMonitor):
                 dependencies=list(request.dependencies),
                 retain_on_delete=request.retainOnDelete,
                 ignore_changes=list(request.ignoreChanges),
+                timeouts=(request.customTimeouts.create, request.customTimeouts.update, request.customTimeouts.delete),
                 references={name: list(each.urns) for name, each in request.propertyDependencies.items()},
             )
         )

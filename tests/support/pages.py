@@ -11,9 +11,10 @@ A fence says what its block is:
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 from click.testing import CliRunner
@@ -118,6 +119,37 @@ def printed_as(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, seen) is not None
 
 
+MARK = "=== step "
+
+
+def script_of(
+    parts: Iterable[Block], words: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, list[tuple[str, str, str | None]]]:
+    """All steps of these blocks for one shell, before each a line with its number; and what each is to print.
+
+    `words`: what stands for words of the page, such as REF.
+    """
+    script = "set -eu\n"
+    wanted: list[tuple[str, str, str | None]] = []
+    for block in parts:
+        for command, expected in steps(block):
+            for word, meant in words.items():
+                command = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", lambda _, meant=meant: meant, command)
+            script += f"printf '\\n{MARK}%s\\n' {len(wanted)}\n{command}\n"
+            wanted.append((str(block), command, expected))
+    return script, wanted
+
+
+def unlike(wanted: list[tuple[str, str, str | None]], printed: str) -> str:
+    """Where a script printed something else than the page shows; empty: nowhere."""
+    seen = re.split(rf"^{MARK}\d+\n", printed, flags=re.MULTILINE)[1:]
+    return "\n".join(
+        f"{at}: {command}\n--- the page\n{expected}--- printed\n{got}"
+        for (at, command, expected), got in zip(wanted, seen, strict=True)
+        if expected is not None and not printed_as(expected, got)
+    )
+
+
 def commands(script: str) -> Iterator[list[str]]:
     """The simple commands of a script, without assignments, redirections and keywords."""
     joined = re.sub(r"\\\n\s*", " ", script)
@@ -159,7 +191,7 @@ def fault(words: list[str]) -> str | None:
         match rest:
             case ["-m", module, *more] if module in OURS:
                 name, rest = module, more
-            case ["-m", "stacks.reference" | "benchmarks" | "accel.rules", *_] | ["-c", *_]:
+            case ["-m", "stacks.reference" | "benchmarks" | "accel.rules" | "venv", *_] | ["-c", *_]:
                 return None
             case [path, *_] if (ROOT / path).is_file() or (ROOT / "examples" / path).is_file():
                 return None

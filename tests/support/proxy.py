@@ -172,6 +172,9 @@ class GoogleProxy(Proxy):
         named = next((each for each in (*collections, "operations") if each in parts[-2:]), parts[-1])
         return f"{method} {named}"
 
+    def _forward(self, line: str, headers: dict[str, str], body: bytes) -> tuple[int, Headers, bytes]:
+        return super()._forward(line, {**headers, "host": self._to}, body)
+
     def error(self, status: int, word: str) -> tuple[Headers, bytes]:
         told = {"code": status, "message": word, "errors": [{"reason": word, "message": word, "domain": "global"}]}
         return [("content-type", "application/json")], json.dumps({"error": told}).encode()

@@ -38,7 +38,8 @@ class MadeUp:
     def read(self) -> list[dict[str, Any]]:
         warm = 1 - math.exp(-3 * (time.monotonic() - self._began))
         use, memory = 94 * warm + self._random.uniform(-4, 4), 17_400 * warm + 1_100
-        return [{"index": 0, "use": round(max(0.0, use), 1), "memory_mib": int(memory), "memory_total_mib": 23_034}]
+        told = {"use": round(max(0.0, use), 1), "memory_use": round(max(0.0, use / 2), 1)}
+        return [{"index": 0, **told, "memory_mib": int(memory), "memory_total_mib": 23_034}]
 
     def xids(self) -> dict[int, list[int]]:
         return {}

@@ -73,6 +73,9 @@ def read(commit: str) -> State:
     folder = FOLDER / commit
     contract = folder / "contract.json"
     kept = json.loads((folder / "state.json").read_text())
+    for release in kept["environment"].get("gcp", {}).get("workloads", {}).get("releases", []):
+        # What UPGRADING.md tells everybody to write, in the stacks that were deployed before it was asked for.
+        release.setdefault("installed_by", "the sandbox")
     return State(commit, **kept, contract=json.loads(contract.read_text()) if contract.exists() else None)
 
 

@@ -51,9 +51,14 @@ class Terminal:
         except OSError:  # the command has ended
             return
 
+    @property
+    def written(self) -> str:
+        """All of it, as it was written."""
+        return self._written.decode(errors="replace")
+
     def frames(self) -> list[str]:
         """What stood there, one after the other, each whole; colours are in it."""
-        found = _OVER.split(self._written.decode(errors="replace").replace("\r\n", "\n"))
+        found = _OVER.split(self.written.replace("\r\n", "\n"))
         return [frame for frame in found if frame.endswith(_END)]
 
     def end(self) -> None:

@@ -22,14 +22,14 @@ def run(*command: str | Path, cwd: Path, **environ: str) -> str:
 
 def built(source: Path) -> Path:
     """Built from a copy in this folder: setuptools leaves its own folders beside what it reads."""
-    for name in ("pyproject.toml", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "LICENSE"):
         shutil.copyfile(project() / name, source / name)
-    for folder in ("accel", "components", "jobs"):
+    for folder in ("accel", "components", "jobs", "stacks"):
         unwanted = shutil.ignore_patterns("__pycache__")
         shutil.copytree(project() / folder, source / folder, ignore=unwanted, copy_function=shutil.copyfile)
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     run(*build, "--wheel-dir", source / "dist", source, cwd=source, SOURCE_DATE_EPOCH="1795000000")
-    (made,) = (source / "dist").glob("accel-*.whl")
+    (made,) = (source / "dist").glob("accel_infra-*.whl")
     return made
 
 

@@ -49,11 +49,18 @@ class Unmet(Refused):
 _KINDS = {404: Gone, 409: Unmet, 412: Unmet}
 
 
+SCOPES = "https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email"
+"""A token has the first alone where none is named; without the second clusters know its account by a number, and RBAC
+that names the e-mail does not count. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances"""
+
+
 def metadata_token() -> str:
     """Of the function's own account. Source:
     https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     host = os.environ.get("GCE_METADATA_HOST") or METADATA
-    url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
+    query = urlencode({"scopes": ",".join(SCOPES)})
+    url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token?{query}"
     # The metadata server is on this machine: no proxy can reach it.
     local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     body, _ = _tried("metadata token", local, urllib.request.Request(url, headers={"Metadata-Flavor": "Google"}))

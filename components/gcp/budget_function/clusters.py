@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.budget.levers import Change, LeverFailed
+from accel.budget.levers import FOREIGN, Change, LeverFailed
 
 from .cloud import MERGE_PATCH, Cloud, Gone, part
 from .plan import PlannedCluster
@@ -50,6 +50,8 @@ class Pools:
             self._set(change.name, change.after)
 
     def restore(self, change: Change) -> str | None:
+        if change.name not in self._names:
+            return f"node pool {_short(change.name)} {FOREIGN}"
         now = self._pool(change.name).get("autoscaling", OFF)
         if _same(now, change.before):
             return None
@@ -120,7 +122,9 @@ class Queues:
         self._set(change.name, change.after)
 
     def restore(self, change: Change) -> str | None:
-        path, queue = change.name.split(f"{_QUEUES}/")
+        path, _, queue = change.name.partition(f"{_QUEUES}/")
+        if (path, queue) not in self._queues:
+            return f"cluster queue {queue} {FOREIGN}"
         now = self._policy(path, queue)
         if now == change.before:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.budget.levers import Change, LeverFailed
+from accel.budget.levers import FOREIGN, Change, LeverFailed
 
 from .cloud import Cloud, Gone, Refused
 
@@ -46,6 +46,8 @@ class TpuRequests:
 
     def restore(self, change: Change) -> str | None:
         at, _, short = change.name.rpartition("/")
+        if change.name not in self._names:
+            return f"TPU request {short} {FOREIGN}"
         if found := self._found(change.name):
             if found.get("state", {}).get("state") == "DELETING":
                 raise LeverFailed(f"TPU request {short} is still being deleted")

@@ -26,6 +26,8 @@ VERTEX = {"waiting": ("JOB_STATE_QUEUED", "JOB_STATE_PENDING"), "running": ("JOB
 RUNNING = ("ACTIVE", "made")
 """States of a TPU's queued resource, and of a VM's attempt, whose machines are there. Source of the former:
 https://docs.cloud.google.com/tpu/docs/queued-resources"""
+TPUS = ("tpu-vm", "tpu-queue")
+"""Kinds of records whose machines are a queued resource."""
 _NO_MACHINES, GONE = ("planned", "ended"), "gone"
 READERS = 16
 """A bucket keeps the records of jobs that are over too."""
@@ -98,7 +100,7 @@ class Records:
     def _state(self, record: Mapping[str, Any]) -> str:
         """Of a TPU that was asked for the state of its queued resource; else that of the last attempt."""
         last = record["attempts"][-1]
-        if record["kind"] != "tpu-vm" or last["state"] != "made":
+        if record["kind"] not in TPUS or last["state"] != "made":
             return str(last["state"])
         try:
             found = self._cloud.call("GET", "tpu", f"v2/{_queued(record)}")
@@ -120,7 +122,7 @@ class Records:
         place = f"projects/{part(record['body']['project'])}/zones/{part(record['attempts'][-1]['zone'])}"
         name = part(record["attempts"][-1]["name"])
         try:
-            if record["kind"] == "tpu-vm":
+            if record["kind"] in TPUS:
                 self._cloud.call("DELETE", "tpu", f"v2/{_queued(record)}", force="true")
             elif record["body"]["machine"].get("group"):
                 self._cloud.call("DELETE", "compute", f"{place}/instanceGroupManagers/{name}")
@@ -133,8 +135,15 @@ class Records:
         raise AssertionError("what was cancelled is not restored")
 
     def _names(self, bucket: str) -> list[str]:
-        query = {"matchGlob": "accel-jobs/*/record.json", "fields": "items(name),nextPageToken"}
-        return [each["name"] for each in self._cloud.pages("storage", f"b/{part(bucket)}/o", "items", **query)]
+        """Of jobs, and of TPUs that the stack declares, which would be asked for again."""
+        at = f"b/{part(bucket)}/o"
+        return [
+            each["name"]
+            for folder in ("accel-jobs", "accel-queues")
+            for each in self._cloud.pages(
+                "storage", at, "items", matchGlob=f"{folder}/*/record.json", fields="items(name),nextPageToken"
+            )
+        ]
 
     def _read(self, bucket: str, name: str) -> tuple[dict[str, Any], str]:
         data, headers = self._cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(name)}", alt="media")

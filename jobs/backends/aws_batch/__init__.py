@@ -6,6 +6,7 @@ from accel.contract.targets import AwsBatchTarget
 
 from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ...errors import BadInput
+from ...free import Free
 from ...job import Job
 from ...tasks import TaskStatus
 from .clients import Clients, Timing
@@ -15,7 +16,7 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend:
-    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas, FreeGpus and Explain.
 
     A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
     `aws-batch:<region>/<id>#<index>`.
@@ -87,12 +88,14 @@ class AwsBatchBackend:
 
         cancel(self._clients, self._checked(ref), reason)
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         """Every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
         from .logs import logs
 
         group = self._target.log_group if self._target else None
-        return logs(self._clients, self._checked(ref), group, task=task, follow=follow)
+        return logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
@@ -139,6 +142,12 @@ class AwsBatchBackend:
         from .explain import explain
 
         return explain(self._clients, self._checked(ref), elsewhere)
+
+    def free(self) -> Sequence[Free]:
+        """From DescribeComputeEnvironments. See free.py."""
+        from .free import free
+
+        return free(self._clients, self._needed("free")[1])
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""

@@ -41,6 +41,7 @@ def again(
     old_tags = part(job, "tags")
     job_name = old_tags.get(tags.JOB) or job["jobName"][: 128 - NAMED_DIGITS - 1]
     name = platform_name(job_name, key)
+    marks = {tags.JOB: job_name, tags.KEY: key} | ({tags.STACK: target.definition_prefix} if target else {})
     definition, warnings = _definition(clients, job["jobDefinition"])
     submit: dict[str, Any] = {field: job[field] for field in COPIED if job.get(field)}
     if "arrayProperties" in submit:
@@ -54,7 +55,7 @@ def again(
         "jobDefinition": definition,
         "jobName": name,
         "jobQueue": job["jobQueue"],
-        "tags": dict(sorted({**old_tags, tags.JOB: job_name, tags.KEY: key, tags.SPEC: ""}.items())),
+        "tags": dict(sorted({**old_tags, **marks, tags.SPEC: ""}.items())),
     }
     if tasks is not None:
         _narrow(submit, tasks, ref)

@@ -38,8 +38,8 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
     machines, unknown = aws_types.sorted_out(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
     held = aws_fit.holding_of(_types(wide), size)
-    _size(target.environments, size, unknown, verdict)
-    _accelerator(job, held, machines, unknown, verdict)
+    _size(target, size, unknown, verdict)
+    _accelerator(job, target, held, machines, unknown, verdict)
     return verdict
 
 
@@ -70,8 +70,9 @@ def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
         verdict.warnings.append(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
 
 
-def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: tuple[str, ...], verdict: Verdict) -> None:
-    places = [aws_fit.Place(each.name, each.instance_types, each.max_vcpus) for each in environments]
+def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], verdict: Verdict) -> None:
+    region = target.region
+    places = [aws_fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
     for finding in aws_fit.placed(size, places):
         text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
         (verdict.faults if finding.severity == "reject" else verdict.warnings).append(text)
@@ -80,7 +81,12 @@ def _size(environments: Iterable[AwsBatchEnvironment], size: Size, unknown: tupl
 
 
 def _accelerator(
-    job: Job, held: Holding, machines: tuple[Machine, ...], unknown: tuple[str, ...], verdict: Verdict
+    job: Job,
+    target: AwsBatchTarget,
+    held: Holding,
+    machines: tuple[Machine, ...],
+    unknown: tuple[str, ...],
+    verdict: Verdict,
 ) -> None:
     if job.accelerator is None or job.accelerator.type is None:
         return
@@ -101,8 +107,31 @@ def _accelerator(
         shown = _listed([f"{machine.name} ({machine.accelerator})" for machine in others])
         verdict.faults.append(
             f"accelerator.type: Batch chooses the instance, and could place the job without "
-            f"{job.accelerator.type} on {shown}; use a queue with one accelerator type, or leave type out"
+            f"{job.accelerator.type} on {shown}; {_one_type(wanted, target)}, or leave type out"
         )
+
+
+def _one_type(wanted: str, target: AwsBatchTarget) -> str:
+    """What to write into the stack for a queue whose environments have this accelerator alone."""
+    short = wanted.removeprefix("nvidia-")
+    environments: list[str] = []
+    for each in target.environments:
+        types = [name for name in each.instance_types if _has_only(wanted, name)]
+        if types:
+            listed = f"instance_types: [{', '.join(types)}], max_vcpus: {each.max_vcpus}"
+            environments.append(f"{each.name}-{short}: {{capacity: {each.capacity}, {listed}}}")
+    if not environments:
+        return "use a queue with one accelerator type"
+    names = ", ".join(each.partition(":")[0] for each in environments)
+    return (
+        f"submit it --to {short} after `pulumi up` with these in the stack's aws section: "
+        f"`environments: {{{', '.join(environments)}}}` and `queues: {{{short}: {{environments: [{names}]}}}}`"
+    )
+
+
+def _has_only(wanted: str, name: str) -> bool:
+    """Whether an instance type or family has this accelerator and no other."""
+    return {machine.accelerator for machine in aws_types.sorted_out((name,))[0]} == {wanted}
 
 
 def _listed(items: Sequence[str]) -> str:

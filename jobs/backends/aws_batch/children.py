@@ -24,4 +24,4 @@ def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
 def _state(ref: JobRef, job: "dict[str, object]", index: int) -> TaskStatus:
     told = status_of(ref, job, None)
     running = PHASES[told.native].value in ("STARTING", "RUNNING")
-    return TaskStatus(index, told.phase, told.native, told.attempts + running, told.exit_code, told.reason)
+    return TaskStatus(index, told.phase, told.native, (told.attempts or 0) + running, told.exit_code, told.reason)

@@ -8,7 +8,7 @@ from typing import Any
 
 from accel.contract import claims as columns
 
-from ..claims.claim import Claim
+from ..claims.claim import Claim, claim_of
 from .clients import Client
 from .errors import asking
 
@@ -40,7 +40,7 @@ class TableClaims:
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         self._clock = parsedate_to_datetime(date).timestamp() if date else time.time()
         item = answer.get("Item")
-        return _of_item(item) if item else None
+        return _of_item(item, f"claim {key} in table {self._table}") if item else None
 
     def put(self, claim: Claim) -> None:
         """PutItem on the condition that the key is new."""
@@ -100,16 +100,11 @@ def _number(value: float) -> dict[str, str]:
     return {"N": str(int(value))}
 
 
-def _of_item(item: Mapping[str, Any]) -> Claim:
-    job_id = item.get(columns.JOB_ID)
-    return Claim(
-        key=item[columns.KEY]["S"],
-        spec_hash=item[columns.SPEC_HASH]["S"],
-        owner=item[columns.OWNER]["S"],
-        lease_until=float(item[columns.LEASE_UNTIL]["N"]),
-        job_name=item[columns.JOB_NAME]["S"],
-        job_id=job_id["S"] if job_id else None,
-    )
+def _of_item(item: Mapping[str, Mapping[str, Any]], where: str) -> Claim:
+    values = {name: item.get(column, {}) for name, column in columns.BY_FIELD.items()}
+    lease = values["lease_until"].get("N")
+    texts = {name: value.get("S", value or None) for name, value in values.items()}
+    return claim_of(texts | {"lease_until": float(lease) if lease else None}, where)
 
 
 def _if(condition: str, names: Mapping[str, str], values: Mapping[str, Any] | None = None) -> dict[str, Any]:

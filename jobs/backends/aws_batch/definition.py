@@ -7,7 +7,7 @@ from typing import Any
 from accel.catalog import nearest
 from accel.contract.submissions import DIGEST, own_definition
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
-from accel.rules import aws_definitions, aws_storage
+from accel.rules import aws_definitions, aws_network, aws_storage
 from accel.rules.aws_fit import Size
 
 from ...fields import Mount
@@ -37,6 +37,8 @@ class Choice:
     timeout_s: int | None = None
     register: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    image: str | None = None
+    """Of the stack's definition, where the job runs that one."""
 
 
 def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None:
@@ -55,7 +57,7 @@ def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None
         return None
     differences = _differences(job, base[1]) if base else []
     if base and not differences:
-        return Choice(base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s)
+        return Choice(base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s, image=base[1].image)
     return _own(job, target, base, differences, size)
 
 
@@ -112,6 +114,8 @@ def _references(job: Job, target: AwsBatchTarget, faults: list[str]) -> None:
                 f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
                 "parameter's name with a leading /"
             )
+    if target.closed and job.image:
+        faults += [f"{finding.field}: {finding.text}" for finding in aws_network.closed_image(job.image, target.region)]
     mounted = {environment.name: environment.buckets for environment in target.environments}
     for i, mount in enumerate(job.mounts):
         buckets = aws_storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)

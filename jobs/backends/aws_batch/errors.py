@@ -6,6 +6,7 @@ Throttled       nothing was accepted: the same call may be made again
 CloudSilent     nobody knows whether the call was accepted
 """
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +41,8 @@ INPUT_ERRORS = (
     "InvalidRegionError",
     "InvalidEndpointConfigurationError",
 )
+TEXT_MAX = 500
+_PAGE = re.compile(r"<(?:!doctype html|html)\b(?:.*?<title>(?P<title>[^<]*)</title>)?", re.IGNORECASE)
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def asking(doing: str) -> Generator[None]:
 def of_answer(doing: str, response: Any) -> JobsError:
     """What an error answer of the service means."""
     code = str(response.get("Error", {}).get("Code", ""))
-    text = " ".join(str(response.get("Error", {}).get("Message", "")).split())[:500]
+    text = _line(response.get("Error", {}).get("Message", ""))
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     message = f"{doing}: {code}: {text}" if text else f"{doing}: {code or 'an error without a code'} (HTTP {status})"
     if code in THROTTLES or status == 429:
@@ -79,9 +82,19 @@ def of_answer(doing: str, response: Any) -> JobsError:
 def of_client(doing: str, error: Exception) -> JobsError:
     """What it means that botocore has no answer: not sent, for want of credentials or sense; else unknown."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    message = f"{doing}: {' '.join(str(error).split())[:500]}"
+    message = f"{doing}: {_line(error)}"
     if kinds.intersection(CREDENTIAL_ERRORS):
         return NoCredentials(message, WHO_AM_I)
     if kinds.intersection(INPUT_ERRORS):
         return BadInput(message)
     return CloudSilent(message, REACH)
+
+
+def _line(told: object) -> str:
+    """One line, not too long; of a web page, as proxies answer with, that it is one, and its title."""
+    text = " ".join(str(told).split())
+    page = _PAGE.search(text)
+    if page is None:
+        return text[:TEXT_MAX]
+    title = f" ({page['title'].strip()[:80]})" if page["title"] else ""
+    return f"{text[: page.start()][:TEXT_MAX]}a web page{title}, not an answer of AWS"

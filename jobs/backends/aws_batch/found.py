@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import CloudSilent
+from ...errors import CloudRefused, CloudSilent
 from ..claims.platform import Found
 from . import tags
 from .clients import Client
-from .errors import asking
+from .errors import PERMISSION, asking
 
 DESCRIBED_AT_ONCE = 100
+TASK_ALONE = (
+    "the submit policy ends whole jobs only, since AWS has no tags of a single task: cancel the whole job, or ask for "
+    "batch:TerminateJob on job/*:* (docs/security.md)"
+)
 
 
 def named(batch: Client, queue: str, name: str, key: str) -> list[Found]:
@@ -65,5 +69,10 @@ def parts(job: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 def terminate(batch: Client, job_id: str, reason: str) -> None:
     """Stops a job in any state: TerminateJob cancels those that have not started.
     Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html"""
-    with asking(f"TerminateJob {job_id}"):
-        batch.terminate_job(jobId=job_id, reason=reason[:1024])
+    try:
+        with asking(f"TerminateJob {job_id}"):
+            batch.terminate_job(jobId=job_id, reason=reason[:1024])
+    except CloudRefused as refused:
+        if ":" in job_id and refused.hint == PERMISSION:
+            raise CloudRefused(refused.message, TASK_ALONE) from refused
+        raise

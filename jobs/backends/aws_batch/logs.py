@@ -20,6 +20,9 @@ from .observe import PHASES, detail, node_count, streams
 
 BATCH_GROUP = "/aws/batch/job"
 """Where Batch logs without a log configuration."""
+PAGE = 10_000
+"""Events that one call gives at most. Source:
+https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
 LOOKED_AT_ONCE = 500
 """Tasks of an array whose state is asked for in one round: five calls."""
 
@@ -45,6 +48,8 @@ class _Tail:
     streams: list[_Stream] = field(default_factory=list[_Stream])
     ended: bool = False
     looked: float = 0
+    begun: bool = True
+    """Not as long as its last lines are still to be looked for."""
 
     def update(self, job: dict[str, Any], group: str | None) -> None:
         """Takes in what DescribeJobs says now."""
@@ -68,10 +73,13 @@ class _Tail:
         return self.ended and self.present >= len(self.streams)
 
 
-def logs(clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+def logs(
+    clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool, tail: int | None = None
+) -> Iterator[LogLine]:
     """The lines of a job, of one task of an array or node of a multi-node job, or of all of them side by side.
 
-    `group`: where to look if the job does not say. Raises NotFound, BadInput for a task or node that there is not.
+    `group`: where to look if the job does not say. `tail`: of the lines so far the last ones only. Raises NotFound,
+    BadInput for a task or node that there is not.
     """
     job = detail(clients, ref)
     nodes = node_count(job)
@@ -82,13 +90,15 @@ def logs(clients: Clients, ref: JobRef, group: str | None, *, task: int | None, 
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
     wanted = [task] if task is not None else range(size or 0)
     tails = [_Tail(f"{ref.id}{mark}{i}", f"{word} {i}" if task is None else "") for i in wanted]
-    return _Reader(clients, ref.id, tails or [_Tail(ref.id, "")], group, follow).lines()
+    return _Reader(clients, ref.id, tails or [_Tail(ref.id, "")], group, follow, tail).lines()
 
 
 class _Reader:
     """Reads the tails in rounds, a page of each."""
 
-    def __init__(self, clients: Clients, job_id: str, tails: list[_Tail], group: str | None, follow: bool) -> None:
+    def __init__(
+        self, clients: Clients, job_id: str, tails: list[_Tail], group: str | None, follow: bool, newest: int | None
+    ) -> None:
         self._clients = clients
         self._timing = clients.timing
         self._job_id = job_id
@@ -96,6 +106,10 @@ class _Reader:
         self._group = group
         self._follow = follow
         self._buffer: list[LogLine] = []
+        self._newest = newest
+        """How many of the lines so far are wanted; None once they have been handed on, or where all are."""
+        for tail in tails:
+            tail.begun = newest is None
 
     def lines(self) -> Iterator[LogLine]:
         blind_since: float | None = None
@@ -115,8 +129,7 @@ class _Reader:
             # Also after an error: these lines are behind the tokens already.
             if len(self._open) > 1:
                 self._buffer.sort(key=lambda line: line.at)
-            lines, self._buffer = self._buffer, []
-            yield from lines
+            yield from self._ready()
             self._open = [tail for tail in self._open if not tail.whole]
             if silent:
                 blind_since = blind_since or time.monotonic()
@@ -127,6 +140,14 @@ class _Reader:
                 return
             if not busy:
                 pause(wait_s)
+
+    def _ready(self) -> list[LogLine]:
+        """The lines to hand on: the last ones of all tails only once each tail's are known."""
+        if not all(tail.begun for tail in self._open):
+            return []
+        count, self._newest = self._newest, None
+        lines, self._buffer = self._buffer, []
+        return lines if count is None else lines[-count:]
 
     def _update(self, tails: list[_Tail]) -> None:
         jobs = {
@@ -143,6 +164,10 @@ class _Reader:
 
     def _read(self, tail: _Tail) -> bool:
         """Reads a page of the tail's present attempt. Whether there may be more at once."""
+        if not tail.begun:
+            self._begin(tail, self._newest or 1)
+            # Only what comes now is left to be read.
+            return self._follow
         if tail.present >= len(tail.streams):
             return False
         stream = tail.streams[tail.present]
@@ -163,24 +188,60 @@ class _Reader:
         tail.present += 1
         return not tail.whole
 
+    def _begin(self, tail: _Tail, count: int) -> None:
+        """Take the last lines of a log, from the last attempt back, and read on from there."""
+        lines: list[LogLine] = []
+        for place in reversed(range(len(tail.streams))):
+            if len(lines) >= count:
+                break
+            tail.present = place
+            source = tail.source
+            events = self._newest_of(tail.streams[place], count - len(lines))
+            lines = [LogLine(_at(event["timestamp"]), event["message"], source) for event in events] + lines
+        tail.present = max(0, len(tail.streams) - 1)
+        tail.begun = True
+        self._buffer += lines
+
+    def _newest_of(self, stream: _Stream, count: int) -> list[dict[str, Any]]:
+        """The last events of a stream, at most so many, by the API's own order from the newest back."""
+        found: list[dict[str, Any]] = []
+        token: str | None = None
+        while len(found) < count:
+            answer = self._ask(stream, False, token, limit=min(PAGE, count - len(found)))
+            if token is None:
+                stream.token = answer.get("nextForwardToken")
+            found = answer.get("events", []) + found
+            # A page may be empty although there is more; at the end the token stays the same.
+            if answer.get("nextBackwardToken") in (None, token):
+                break
+            token = answer["nextBackwardToken"]
+        return found
+
     def _page(self, stream: _Stream) -> list[dict[str, Any]]:
         """The next events, at most a page (10,000 or 1 MiB). At the end the token stays the same."""
+        answer = self._ask(stream, True, stream.token)
+        stream.token = answer.get("nextForwardToken", stream.token)
+        return answer.get("events", [])
+
+    def _ask(self, stream: _Stream, head: bool, token: str | None, limit: int = PAGE) -> dict[str, Any]:
+        """A page of a stream; nothing of one that is not there yet."""
         if stream.name is None:
-            return []
-        token = {"nextToken": stream.token} if stream.token else {}
+            return {}
+        more: dict[str, Any] = {"nextToken": token} if token else {}
+        if limit < PAGE:
+            more["limit"] = limit
         with asking(f"GetLogEvents {stream.name}"):
             try:
                 answer = self._clients.logs.get_log_events(
-                    logGroupName=stream.group, logStreamName=stream.name, startFromHead=True, **token
+                    logGroupName=stream.group, logStreamName=stream.name, startFromHead=head, **more
                 )
             except self._clients.logs.exceptions.ResourceNotFoundException as error:
                 if "log group" in str(error):
                     raise NotFound(f"log group {stream.group}: does not exist, though jobs write to it") from error
-                return []  # the stream appears with its first line
+                return {}  # the stream appears with its first line
         if "nextForwardToken" not in answer:
             raise CloudSilent(f"GetLogEvents {stream.name}: the answer has no token")
-        stream.token = answer["nextForwardToken"]
-        return answer.get("events", [])
+        return answer
 
 
 def _at(milliseconds: int) -> datetime:

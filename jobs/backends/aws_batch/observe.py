@@ -10,9 +10,10 @@ from typing import Any
 from accel.rules import exits
 
 from ...backend import JobRef, Phase, Status
-from ...errors import NotFound
+from ...errors import CloudRefused, NotFound
+from ...owners import owner_of
 from .clients import Client, Clients
-from .found import describe, pages, part, parts, terminate
+from .found import DESCRIBED_AT_ONCE, describe, pages, part, parts, terminate
 from .render import KIND
 
 PHASES = {
@@ -35,6 +36,7 @@ FILTERED_PAGE = 100
 """Jobs a page of ListJobs with a filter; by status it is 1,000.
 Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
 FEW = 10 * FILTERED_PAGE
+"""So many of a list are described, a hundred a call."""
 
 
 def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]) -> Status:
@@ -88,9 +90,27 @@ def listed(
             found = pool.map(partial(_of_status, batch, queue, _Count(progress)), PHASES if ended else LIVE)
             # A job that moves on between two of these calls is listed twice.
             jobs = list({job["jobId"]: job for each in found for job in each}.values())
-    jobs.sort(key=lambda job: -int(job.get("createdAt", 0)))
-    for job in jobs[:limit]:
-        yield status_of(JobRef(KIND, clients.region, job["jobId"]), job, target_name)
+    jobs = sorted(jobs, key=lambda job: -int(job.get("createdAt", 0)))[:limit]
+    for start in range(0, len(jobs), DESCRIBED_AT_ONCE):
+        some = jobs[start : start + DESCRIBED_AT_ONCE]
+        details = _details(batch, [job["jobId"] for job in some if start < FEW or _hidden(job)])
+        for job in some:
+            told = status_of(JobRef(KIND, clients.region, job["jobId"]), details.get(job["jobId"], job), target_name)
+            if ended or not told.phase.ended:
+                yield told
+
+
+def _hidden(summary: Mapping[str, Any]) -> bool:
+    """Whether a JobSummary does not tell how the job goes: an array's parent is PENDING while its tasks run."""
+    return summary["status"] == "PENDING" and "size" in part(summary, "arrayProperties") and not task_counts(summary)
+
+
+def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """JobDetails by id; none where they may not be read."""
+    try:
+        return {job["jobId"]: job for job in describe(batch, ids)}
+    except CloudRefused:
+        return {}
 
 
 class _Count:
@@ -139,6 +159,9 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
     last = part(attempts[-1], "container") if attempts else {}
     exit_code = container.get("exitCode", last.get("exitCode"))
     lost = [attempt for attempt in attempts if is_lost(attempt)]
+    whole = "jobQueue" in job
+    """A JobSummary has none, and nothing of attempts; an array's are those of its tasks."""
+    single = whole and "size" not in part(job, "arrayProperties")
     return Status(
         ref=ref,
         name=job["jobName"],
@@ -146,8 +169,8 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
         native=job["status"],
         reason=_reason(job.get("statusReason"), container.get("reason") or last.get("reason")),
         exit_code=int(exit_code) if exit_code is not None else None,
-        attempts=len(streams(job)) if "attempts" in job else 0,
-        lost=len(lost),
+        attempts=len(streams(job)) if single else None,
+        lost=len(lost) if single else None,
         lost_gpu_hours=_gpu_hours(container, lost),
         taken=_taken(job, attempts),
         tasks=task_counts(job),
@@ -155,6 +178,8 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
         started=moment(job.get("startedAt")),
         stopped=moment(job.get("stoppedAt")),
         target=target,
+        gpus=_gpus(_node(job)) * max(1, node_count(job)) if whole else None,
+        owner=owner_of(part(job, "tags")),
     )
 
 
@@ -167,9 +192,19 @@ def is_lost(ended: Mapping[str, Any]) -> bool:
 
 
 def _gpu_hours(container: Mapping[str, Any], lost: Iterable[Mapping[str, Any]]) -> float | None:
-    gpus = sum(int(each["value"]) for each in parts(container, "resourceRequirements") if each["type"] == "GPU")
+    gpus = _gpus(container)
     spans = [attempt["stoppedAt"] - attempt["startedAt"] for attempt in lost if attempt.get("startedAt")]
     return round(gpus * sum(spans) / 3_600_000, 3) if gpus and spans else None
+
+
+def _gpus(container: Mapping[str, Any]) -> int:
+    return sum(int(each["value"]) for each in parts(container, "resourceRequirements") if each["type"] == "GPU")
+
+
+def _node(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The container of a job, or of the first of its nodes."""
+    ranges = parts(part(job, "nodeProperties"), "nodeRangeProperties")
+    return part(ranges[0], "container") if ranges else part(job, "container")
 
 
 def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str | None:

@@ -15,6 +15,7 @@ from accel.rules import (
     aws_types,
     containers,
     image_cuda,
+    launchers,
     placeholders,
     under,
 )
@@ -40,7 +41,7 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
     faults = [*tags.faults(job.labels, key), *_unsupported(job)]
-    warnings = list(unused_blocks(job, KIND))
+    warnings = [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)]
     depends_on = _dependencies(job, target.region, faults)
     choice = definition.choose(job, target, faults)
     environment = dict(job.env)
@@ -51,7 +52,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
         findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice, target)]
         environment = _sort(findings, faults, warnings, environment)
     array_size = job.tasks if job.tasks > 1 else None
-    found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key))
+    found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key, target))
     found += _shares(job, target) + aws_retries.counts(job.retries, job.lost_retries)
     if choice:
         submit = _submit(job, name, key, target, choice, environment, depends_on)
@@ -69,9 +70,10 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
 
 
 def spec_hash(body: Mapping[str, Any]) -> str:
-    """SHA-256 of what will be sent, without its own place in the tags."""
+    """SHA-256 of what will be sent, without its own place in the tags and the stack's mark: what a version sent that
+    did not mark its jobs is the same job."""
     submit = dict(body["submit"])
-    submit["tags"] = {name: value for name, value in submit["tags"].items() if name != tags.SPEC}
+    submit["tags"] = {name: value for name, value in submit["tags"].items() if name not in (tags.SPEC, tags.STACK)}
     return content_hash({**body, "submit": submit})
 
 
@@ -123,14 +125,15 @@ def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> lis
     size = choice.size
     found = aws_definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
     found += containers.aws_environment(job.env, size.gpus)
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, size.gpus))
     # A local image is a folder, which no push changes.
     if job.image and not job.image.startswith("local/"):
         found += containers.image(job.image) + placeholders.account("image", job.image)
         found += placeholders.value("image", job.image)
-        if size.gpus and image_cuda.named(job.image):
-            types = [name for environment in target.environments for name in environment.instance_types]
-            gpus = {machine.accelerator: None for _, machine in aws_types.known(types) if machine.accelerator}
-            found += image_cuda.image(job.image, gpus)
+    image = job.image or choice.image
+    if image and size.gpus and image_cuda.named(image):
+        types = [name for environment in target.environments for name in environment.instance_types]
+        found += image_cuda.image(image, aws_types.gpus(types))
     return found
 
 
@@ -148,9 +151,10 @@ def _sort(
     return kept
 
 
-def _tags(job: Job, key: str) -> dict[str, str]:
+def _tags(job: Job, key: str, target: AwsBatchTarget) -> dict[str, str]:
+    own = {tags.JOB: job.name, tags.KEY: key, tags.STACK: target.definition_prefix}
     # As long as the hash that takes its place, so that the request's size is known.
-    return dict(sorted({**job.labels, tags.JOB: job.name, tags.KEY: key, tags.SPEC: "0" * 64}.items()))
+    return dict(sorted({**job.labels, **own, tags.SPEC: "0" * 64}.items()))
 
 
 def _submit(
@@ -167,7 +171,7 @@ def _submit(
         "jobDefinition": choice.job_definition,
         "jobName": name,
         "jobQueue": target.queue_arn,
-        "tags": _tags(job, key),
+        "tags": _tags(job, key, target),
     }
     if job.nodes > 1:
         submit["nodeOverrides"] = nodes.overrides(job.nodes, overrides)

@@ -34,7 +34,8 @@ def submit(request: Request, clients: Clients, claims: Claims) -> JobRef:
     Raises BadInput where the key is another job's, NoCredentials and CloudRefused where nothing was made,
     CloudSilent where that is not known: submit the same key again.
     """
-    return JobRef(KIND, clients.region, submission.submit(_Batch(request, clients), claims))
+    job_id, there = submission.submit(_Batch(request, clients), claims)
+    return JobRef(KIND, clients.region, job_id, there)
 
 
 class _Batch:

@@ -7,6 +7,7 @@ from accel.contract import submissions
 
 KEY = submissions.KEY_TAG
 JOB = "accel:job"
+STACK = submissions.STACK_TAG
 SPEC = "accel:spec"
 """Hash of the request, so that one key is not taken for another job."""
 

@@ -4,9 +4,15 @@ A write happens only while its condition holds, and says nothing of whether it d
 proxy may answer for the service. Whoever writes reads again; what is read is the truth.
 """
 
+import dataclasses
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+from ...errors import CloudSilent
+
+BY_HAND = "`accel-jobs ls -a` shows whether the job was made; then remove the claim and submit again"
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,18 @@ class Claim:
     lease_until: float
     job_name: str
     job_id: str | None = None
+
+
+def claim_of(fields: Mapping[str, Any], where: str) -> Claim:
+    """The claim of a row's values by the names of Claim; `where`: of the row, in words.
+
+    Raises CloudSilent for a row that is damaged: whether its job was made is not known."""
+    wrong = [name for name in ("key", "spec_hash", "owner", "job_name") if not isinstance(fields.get(name), str)]
+    wrong += [] if isinstance(fields.get("lease_until"), int | float) else ["lease_until"]
+    wrong += [] if isinstance(fields.get("job_id"), str | None) else ["job_id"]
+    if wrong:
+        raise CloudSilent(f"cannot read {where}: {', '.join(wrong)} is missing or no such value", BY_HAND)
+    return Claim(**{field.name: fields[field.name] for field in dataclasses.fields(Claim) if field.name in fields})
 
 
 class Claims(Protocol):

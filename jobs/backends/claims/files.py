@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 from ... import folders
-from .claim import Claim
+from ...errors import CloudSilent
+from .claim import BY_HAND, Claim, claim_of
 
 
 class FileClaims:
@@ -44,7 +46,11 @@ class FileClaims:
         path = self._path(key, "json")
         if not path.exists():
             return None
-        claim = Claim(**json.loads(path.read_text()))
+        try:
+            row: Any = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise CloudSilent(f"cannot read {path}: {error}", BY_HAND) from error
+        claim = claim_of(cast("dict[str, Any]", row) if isinstance(row, dict) else {}, str(path))
         ended = self.now() - 1
         return claim if claim.owner == self._owner else replace(claim, lease_until=min(claim.lease_until, ended))
 

@@ -47,14 +47,15 @@ AGAIN = "run the same command with the same --key again: it makes no second job"
 log = logging.getLogger("accel.jobs.claims")
 
 
-def submit(platform: Platform, claims: Claims) -> str:
-    """The id of the job of the platform's key, made now or before.
+def submit(platform: Platform, claims: Claims) -> tuple[str, bool]:
+    """The id of the job of the platform's key, and whether it was there before.
 
     Raises BadInput where the key is another job's, NoCredentials, CloudRefused, NotFound and OverLimit where nothing
     was made, CloudSilent where that is not known: submit the same key again.
     """
     with claims.alone(platform.key):
-        return _Submission(platform, claims).run()
+        submission = _Submission(platform, claims)
+        return submission.run(), not submission.sent
 
 
 class _Submission:
@@ -66,6 +67,8 @@ class _Submission:
         self._pace = platform.pace
         self._claims = claims
         self._owner = uuid.uuid4().hex
+        self.sent = False
+        """Whether a request was sent here that may have made the job."""
         self._in_doubt = False
         """Whether a job of this key may exist that nobody has seen."""
         self._seen: set[str] = set()
@@ -177,11 +180,12 @@ class _Submission:
     def _send_once(self) -> str:
         log.debug("sending")
         # Set first: an exception of any other kind, Ctrl-C too, also leaves the call in doubt.
-        before, self._in_doubt = self._in_doubt, True
+        before = self._in_doubt, self.sent
+        self._in_doubt = self.sent = True
         try:
             job_id = self._platform.send()
         except NOT_MADE:
-            self._in_doubt = before
+            self._in_doubt, self.sent = before
             raise
         log.debug("sent")
         return job_id

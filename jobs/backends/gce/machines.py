@@ -8,7 +8,7 @@ from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog import machine as machine_named
 from accel.catalog.attached import attached, n1
 from accel.catalog.gke_machines import boot_disks
-from accel.catalog.machines import Machine, NoMachine, hosts, machines_for
+from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
 from accel.catalog.places import where
 from accel.contract.google_vms import GceTarget
 from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_machines, gcp_vms, gcp_zones
@@ -129,7 +129,8 @@ def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warn
         what = "accelerator.type" if wanted else "accelerator"
         faults.append(f"{what}: is missing, and so is gce.machine_type; the target has machines of every type")
         return []
-    known = [_of(machine_named("gcp", name)) for name in target.machine_types if not n1(name)]
+    sizes = {each.name: each for each in machines("gcp")}
+    known = [_of(sizes[name]) for name in target.machine_types if name in sizes and not n1(name)]
     having = [each for each in known if each.gpus == (wanted.count if wanted else 0)]
     if not having and wanted is None:
         having = known  # a job that asks for no GPU gets what the machine has, as on a queue of AWS Batch

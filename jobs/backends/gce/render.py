@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms
+from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms, launchers
 
 from ...backend import Request
 from ...blocks import Gce
@@ -55,6 +55,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
 def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Finding]:
     block = job.gce or Gce()
     found = containers.environment(job.env) + gce_jobs.environment({**job.env, **job.secrets})
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus if choice else None))
     found += asked.marked(job, target)
     found += gce_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
     found += gce_jobs.notice(block.notice_s, bool(job.spot))
@@ -105,6 +106,7 @@ def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) 
         "project": target.project,
         "bucket": target.bucket,
         "records": buckets.JOBS,
+        marks.PREFIX: target.machine_prefix,
         "hosts": job.nodes,
         "gpus": choice.gpus,
         "chips": 0,
@@ -128,10 +130,7 @@ def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | No
     """InstanceProperties, without the subnetwork, the marks of the attempt and what starts the agent. Source:
     https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances"""
     disk_gib = target.disk_gib + (job.disk_gib or 0)
-    metadata = {"enable-guest-attributes": "TRUE", "enable-oslogin": "TRUE"}
-    if choice.gpus:
-        # Deep Learning VM images install one then; no other image knows it.
-        metadata["install-nvidia-driver"] = "True"
+    metadata = {**marks.METADATA, **(marks.DRIVER if choice.gpus else {})}
     interface: dict[str, Any] = {"network": target.network}
     if target.external_address:
         interface["accessConfigs"] = [{"name": "External NAT", "type": "ONE_TO_ONE_NAT"}]
@@ -149,7 +148,7 @@ def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | No
             }
         ],
         "networkInterfaces": [interface],
-        "serviceAccounts": [{"email": target.service_account, "scopes": [asked.SCOPE]}],
+        "serviceAccounts": [{"email": target.service_account, "scopes": [marks.SCOPE]}],
         "scheduling": _scheduling(job, choice, max_run_s),
         # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},

@@ -6,6 +6,7 @@ from accel.contract.gke import GkeTarget
 
 from ...backend import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ...errors import BadInput
+from ...free import Free
 from ...job import Job
 from ...kubernetes import Api, Timing
 from ...tasks import TaskStatus
@@ -24,7 +25,7 @@ SUBMITS_PER_S = 49
 
 
 class GkeBackend:
-    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Exec and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Exec, FreeGpus and Explain.
 
     A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
     """
@@ -97,17 +98,27 @@ class GkeBackend:
 
         return listed(self._clusters.api, self._clusters.scope, limit=limit, ended=ended, progress=progress)
 
+    def free(self) -> Sequence[Free]:
+        """From the cluster's nodes and pods, and Kueue's quota. See free.py."""
+        from .free import free
+
+        if self._target is None:
+            raise BadInput("free: needs a target; a cluster alone does not say which pools")
+        return free(self._clusters.api, self._target)
+
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the job's pods and gives its quota back; the job stays to be seen. See ending.py."""
         from .ending import cancel
 
         cancel(*self._at(ref), reason)
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         """Every pod's lines; tasks or nodes side by side, unless `task` names one."""
         from .logs import logs
 
-        return logs(*self._at(ref), task=task, follow=follow)
+        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From its pods, as long as the cluster keeps them."""

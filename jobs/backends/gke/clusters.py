@@ -1,4 +1,8 @@
-"""Where a cluster's API server is, and who asks it."""
+"""Where a cluster's API server is, and who asks it.
+
+Google says where it is, or the user has confirmed it (jobs/confirmed.py). What a target says chooses among the
+addresses that Google has of the cluster, and no more: whoever can write a target would else be sent a token.
+"""
 
 import base64
 import binascii
@@ -13,8 +17,9 @@ from typing import Any
 
 from accel.contract.gke import GkeTarget
 
-from ... import google
-from ...errors import BadInput, CloudSilent, JobsError, NotFound
+from ... import confirmed, google
+from ...confirmed import Place
+from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
 from ...folders import cache, write_json
 from ...kubernetes import Api, Timing
 from ...kubernetes_answers import part
@@ -25,7 +30,8 @@ _OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"
 
 
 class Clusters:
-    """The API server of one scope. `target` says where it is; without one, Google is asked, at most once an hour."""
+    """The API server of one scope, as the user confirmed it or as Google says, who is asked at most once an hour.
+    `target` may name which of its addresses is meant."""
 
     def __init__(self, scope: Scope, target: GkeTarget | None = None, timing: Timing | None = None) -> None:
         self.scope = scope
@@ -35,32 +41,53 @@ class Clusters:
 
     @cached_property
     def api(self) -> Api:
-        """Raises BadInput for a target that cannot be right, and what google.get raises."""
-        if self._target is not None:
-            return self._made(self._target.endpoint, pem(self._target.ca_certificate, "ca_certificate"))
+        """Raises BadInput for a target that cannot be right, CloudRefused where Google does not say where the cluster
+        is and nobody has confirmed it, and what google.get raises."""
         copy = _copy(self.scope)
-        kept = _kept(copy)
-        if kept is None:
-            return self._looked_up(copy)
+        places, known = confirmed.of(path_of(self.scope)), _kept(copy)
+        if self._target is not None:
+            return self._made(self._named(named_by(self._target), places, known, copy))
+        if places:
+            return self._made(places[0])
+        if known is None:
+            return self._made(self._looked_up(copy)[0])
         try:
-            self._made(*kept, once=True).get("/api")
+            self._made(known[0], once=True).get("/api")
         except CloudSilent:
-            return self._looked_up(copy)  # the cluster may have been made again
+            return self._made(self._looked_up(copy)[0])  # the cluster may have been made again
         except JobsError:
             pass  # it is there; what is wrong, the call itself says
-        return self._made(*kept)
+        return self._made(known[0])
 
-    def _looked_up(self, copy: Path) -> Api:
-        endpoint, ca_pem = self._asked()
-        _keep(copy, endpoint, ca_pem)
-        return self._made(endpoint, ca_pem)
+    def _named(self, named: Place, places: list[Place], known: list[Place] | None, copy: Path) -> Place:
+        """The place that a target names, if it may be; else the one that Google names first."""
+        if named in places:
+            return named
+        if known and (same := _at(known, named.endpoint)) and same.ca_pem in (named.ca_pem, None):
+            return same
+        try:
+            told = self._looked_up(copy)
+        except CloudRefused as refused:
+            raise CloudRefused(
+                f"cluster {self.scope.cluster}: no credentials were sent: Google does not tell you where it is "
+                f"({refused.message}), and {named.endpoint}, which the target names, is not confirmed",
+                "who knows that it is right says so once: accel-jobs targets --confirm TARGET",
+            ) from refused
+        return _at(told, named.endpoint) or told[0]
 
-    def _made(self, endpoint: str, ca_pem: str | None, once: bool = False) -> Api:
+    def _looked_up(self, copy: Path) -> list[Place]:
+        places = self._asked()
+        _keep(copy, places)
+        return places
+
+    def _made(self, place: Place, once: bool = False) -> Api:
         timing = replace(self.timing, attempts=1) if once else self.timing
-        return Api(endpoint, ca_pem, self._sign, timing=timing)
+        return Api(place.endpoint, place.ca_pem, self._sign, timing=timing)
 
-    def _asked(self) -> tuple[str, str | None]:
-        """From GKE. A cluster without an address for its API server has a name of Google's instead."""
+    def _asked(self) -> list[Place]:
+        """From GKE, the usual one first. A cluster without an address for its API server has a name of Google's
+        instead. Source: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
+        """
         scope = self.scope
         names = [google.part(name) for name in (scope.project, scope.location, scope.cluster)]
         path = "v1/projects/{}/locations/{}/clusters/{}".format(*names)
@@ -71,14 +98,17 @@ class Clusters:
                 f"cluster {scope.cluster} in {scope.location} of {scope.project}: {missing.message}"
             ) from None
         endpoints = part(found, "controlPlaneEndpointsConfig")
-        name = part(endpoints, "dnsEndpointConfig").get("endpoint")
-        if name and part(endpoints, "ipEndpointsConfig").get("enabled") is False:
-            return str(name), None
+        name, addresses = part(endpoints, "dnsEndpointConfig").get("endpoint"), part(endpoints, "ipEndpointsConfig")
+        by_name = [Place(str(name), None)] if name else []
+        if by_name and addresses.get("enabled") is False:
+            return by_name
         endpoint, ca = found.get("endpoint"), part(found, "masterAuth").get("clusterCaCertificate")
         if not endpoint or not ca:
             state = found.get("status") or "its state is not known"
             raise CloudSilent(f"cluster {scope.cluster}: has no API server yet ({state})")
-        return str(endpoint), pem(str(ca), "clusterCaCertificate")
+        others = [addresses.get("publicEndpoint"), addresses.get("privateEndpoint")]
+        ca_pem = pem(str(ca), "clusterCaCertificate")
+        return [Place(str(each), ca_pem) for each in dict.fromkeys([endpoint, *others]) if each] + by_name
 
     def _session(self) -> Any:
         self._google = self._google or google.session()
@@ -101,24 +131,40 @@ def pem(text: str, field: str) -> str:
     return found
 
 
+def path_of(scope: Scope) -> str:
+    """A cluster as Google writes it."""
+    return f"projects/{scope.project}/locations/{scope.location}/clusters/{scope.cluster}"
+
+
+def named_by(target: GkeTarget) -> Place:
+    """Where a target says that its cluster is. Raises BadInput."""
+    return Place(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
+
+
+def _at(places: list[Place], endpoint: str) -> Place | None:
+    """The place of an endpoint, however it is spelt."""
+    plain = endpoint.removeprefix("https://").rstrip("/").removesuffix(":443")
+    return next((place for place in places if place.endpoint in (endpoint, plain)), None)
+
+
 def _copy(scope: Scope) -> Path:
-    text = "\n".join([scope.project, scope.location, scope.cluster, os.environ.get(_OVERRIDE, "")])
+    text = "\n".join([path_of(scope), os.environ.get(_OVERRIDE, "")])
     return cache() / f"gke-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
-def _kept(path: Path) -> tuple[str, str | None] | None:
+def _kept(path: Path) -> list[Place] | None:
     """A copy that is young enough; one from the future has no age."""
     try:
         kept: Any = json.loads(path.read_text())
         young = 0 <= time.time() - float(kept["fetched"]) < MAX_AGE_S
-        return (str(kept["endpoint"]), kept["ca"]) if young else None
+        return [Place(str(endpoint), ca) for endpoint, ca in kept["places"]] or None if young else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _keep(path: Path, endpoint: str, ca_pem: str | None) -> None:
+def _keep(path: Path, places: list[Place]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_json(path, {"fetched": time.time(), "endpoint": endpoint, "ca": ca_pem})
+        write_json(path, {"fetched": time.time(), "places": places})
     except OSError:
         return  # the next command asks again

@@ -24,7 +24,7 @@ def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
     whole = found.look(api, scope, ref)
     job = status_of(ref, whole)
     if whole.several != "task" and whole.job_spec.get("completionMode") != "Indexed":
-        return [TaskStatus(0, job.phase, job.native, job.attempts, job.exit_code, job.reason)]
+        return [TaskStatus(0, job.phase, job.native, job.attempts or 0, job.exit_code, job.reason)]
     pods: dict[int, list[dict[str, Any]]] = {}
     listed = api.items(scope.core("pods"), labelSelector=f"{marks.OBJECT}={ref.id}")
     for pod in sorted(listed, key=lambda pod: str(part(pod, "metadata").get("creationTimestamp"))):

@@ -87,13 +87,20 @@ class _Reader:
         listed = self.api.items(self.scope.core("pods"), labelSelector=selector)
         return sorted(listed, key=lambda pod: str(part(pod, "metadata").get("creationTimestamp")))
 
-    def read(self, into: list[tuple[str, LogLine]]) -> None:
-        """What is new of every pod; what came before an error is kept."""
+    def read(self, into: list[tuple[str, LogLine]], newest: int | None = None) -> None:
+        """What is new of every pod, or the newest lines of those that were not read before; what came before an error
+        is kept."""
         for tail in list(self.tails.values()):
             if tail.whole:
                 continue
             ended = tail.ended
-            query = {"container": marks.CONTAINER, "timestamps": True, "sinceTime": _second(tail.last)}
+            first = newest if newest is not None and not tail.last else None
+            query = {
+                "container": marks.CONTAINER,
+                "timestamps": True,
+                "sinceTime": _second(tail.last),
+                "tailLines": None if first is None else str(first),
+            }
             path = f"{self.scope.core('pods')}/{tail.name}/log"
             try:
                 for stamp, text in tail.take(self.api.lines(path, **query)):
@@ -124,33 +131,40 @@ class _Reader:
         return sum(1 for tail in self.tails.values() if tail.index == index)
 
 
-def logs(api: Api, scope: Scope, ref: JobRef, *, task: int | None, follow: bool) -> Iterator[LogLine]:
-    """The lines of all pods side by side, or of one task's or node's. Raises NotFound, BadInput for one that is not."""
+def logs(
+    api: Api, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
+) -> Iterator[LogLine]:
+    """The lines of all pods side by side, or of one task's or node's; `tail`: of those so far the last ones only.
+
+    Raises NotFound, BadInput for one that is not.
+    """
     job = Found(found.body(api, scope, ref.id))
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
-    return _lines(_Reader(api, scope, ref, task, job.several), follow)
+    return _lines(_Reader(api, scope, ref, task, job.several), follow, tail)
 
 
-def _lines(reader: _Reader, follow: bool) -> Iterator[LogLine]:
+def _lines(reader: _Reader, follow: bool, newest: int | None) -> Iterator[LogLine]:
     timing = reader.api.timing
     blind_since: float | None = None
     wait_s = timing.poll_s
+    read: list[tuple[str, LogLine]] = []
     while True:
-        read: list[tuple[str, LogLine]] = []
         over, silent = False, None
         try:
             # In this order: pods that a job made before its end are listed after it.
             over = not follow or status(reader.api, reader.scope, reader.ref).phase.ended
             reader.update()
-            reader.read(read)
+            reader.read(read, newest)
             blind_since, wait_s = None, reader.pause_s()
         except CloudSilent as error:
             silent = error
         read.sort(key=lambda each: each[0])
-        yield from (line for _, line in read)
+        if newest is None or not silent:  # the last lines of all pods are known once each has been read
+            yield from (line for _, line in (read if newest is None else read[-newest:]))
+            read, newest = [], None
         if silent:
             blind_since = blind_since or time.monotonic()
             if not follow or time.monotonic() - blind_since > timing.silence_s:

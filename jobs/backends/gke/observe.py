@@ -8,10 +8,11 @@ from ...backend import JobRef, Phase, Status
 from ...errors import CloudRefused, NotFound
 from ...kubernetes import Api
 from ...kubernetes_answers import part, parts
+from ...owners import owner_of
 from . import found, marks
 from .found import Found
 from .marks import Scope
-from .places import GPUS
+from .places import CHIPS, GPUS
 
 TAKEN = "its machine was taken away"
 FEW = 20
@@ -37,12 +38,13 @@ def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Sta
                 continue
         return known
     wanted = {ref.id: ref for ref in refs}
-    return {wanted[each.name]: status_of(wanted[each.name], each) for each in _all(api, scope) if each.name in wanted}
+    seen = [each for each in _all(api, scope) if each.name in wanted]
+    return {wanted[each.name]: status_of(wanted[each.name], each, whole=False) for each in seen}
 
 
 def listed(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
     """The namespace's jobs, newest first, at most `limit`."""
-    seen = [status_of(scope.ref(each.name), each) for each in _all(api, scope, progress)]
+    seen = [status_of(scope.ref(each.name), each, whole=False) for each in _all(api, scope, progress)]
     seen.sort(key=lambda each: each.created or datetime.min.replace(tzinfo=UTC), reverse=True)
     yield from [each for each in seen if ended or not each.phase.ended][:limit]
 
@@ -92,9 +94,10 @@ def _ended(body: dict[str, Any]) -> tuple[Phase, dict[str, Any]] | None:
     return None
 
 
-def status_of(ref: JobRef, job: Found) -> Status:
-    """What the objects say."""
+def status_of(ref: JobRef, job: Found, *, whole: bool = True) -> Status:
+    """What the objects say. `whole`: with the pods that have ended, of which some are counted nowhere else."""
     phase, native, reason, stopped = _phase(job)
+    counted = job.several != "task" and (whole or not _ignores_lost(job))
     lost = [pod for pod in job.pods if found.is_lost(pod)]
     told = part(job.body, "status")
     return Status(
@@ -104,8 +107,8 @@ def status_of(ref: JobRef, job: Found) -> Status:
         native=native,
         reason=reason,
         exit_code=_exit_code(job) if phase.ended else None,
-        attempts=_attempts(job, len(lost)),
-        lost=len(lost),
+        attempts=_attempts(job, len(lost)) if counted else None,
+        lost=len(lost) if whole else None,
         lost_gpu_hours=_gpu_hours(job, lost),
         taken=_taken(job) if phase is Phase.FAILED else None,
         tasks=_tasks(job) if job.several == "task" else {},
@@ -113,6 +116,8 @@ def status_of(ref: JobRef, job: Found) -> Status:
         started=found.at(told.get("startTime")) or _first_start(job),
         stopped=found.at(told.get("completionTime") or stopped),
         target=job.annotations.get(marks.TARGET),
+        gpus=_gpus(job) * (job.count if job.several == "node" else 1),
+        owner=owner_of(part(job.body, "metadata", "labels")),
     )
 
 
@@ -204,8 +209,6 @@ def _attempts(job: Found, lost: int) -> int:
     told = part(job.body, "status")
     if job.jobset:
         return int(told.get("restarts") or 0) + bool(job.pods or told.get("terminalState"))
-    if job.several == "task":
-        return 0
     count = sum(int(told.get(name) or 0) for name in ("active", "succeeded", "failed"))
     ignored = lost if _ignores_lost(job) else 0
     return max(count + ignored, len(job.pods)) if job.several is None else min(count, 1)
@@ -237,13 +240,18 @@ def _indexes(text: str) -> int:
 
 
 def _gpu_hours(job: Found, lost: Sequence[dict[str, Any]]) -> float | None:
-    gpus = int(part(job.container, "resources", "limits").get(GPUS) or 0)
-    spans: list[float] = []
+    gpus, spans = _gpus(job), list[float]()
     for pod in lost:
         start, end = found.at(part(pod, "status").get("startTime")), found.at(_finished(pod))
         if start and end:
             spans.append(max((end - start).total_seconds(), 0.0))
     return round(gpus * sum(spans) / 3600, 3) if gpus and spans else None
+
+
+def _gpus(job: Found) -> int:
+    """Or TPU chips, of a pod."""
+    limits = part(job.container, "resources", "limits")
+    return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
 
 
 def _taken(job: Found) -> str | None:

@@ -15,6 +15,9 @@ from . import marks
 from .places import CHIPS, GCSFUSE, GPUS, Choice, scheduling
 
 GRACE_S = 30
+GROUP = 1000
+"""That volumes belong to, where a job may not be root and does not say as whom it runs."""
+RESTRICTED = "restricted"
 SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
 
 _SECRET = re.compile(r"(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)/(?P<key>[A-Za-z0-9._-]{1,253})")
@@ -33,7 +36,8 @@ def template(
         "image": job.image,
         "env": _env(job, environment, fields),
         "resources": _resources(choice),
-        "securityContext": {"allowPrivilegeEscalation": False},
+        "securityContext": {"allowPrivilegeEscalation": False}
+        | ({"capabilities": {"drop": ["ALL"]}} if target.pod_security == RESTRICTED else {}),
         # The end of the output is then in the pod's status, also where nobody kept the logs.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
@@ -45,7 +49,7 @@ def template(
         "automountServiceAccountToken": False,  # workload identity asks the node's metadata server
         "containers": [container],
         "restartPolicy": "Never",
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": _security(job, target),
         "serviceAccountName": target.service_account,
         "terminationGracePeriodSeconds": grace_s(job, choice),
         **scheduling(choice),
@@ -58,6 +62,21 @@ def template(
     if job.gke and job.gke.priority and target.queue is None:
         spec["priorityClassName"] = job.gke.priority
     return spec
+
+
+def _security(job: Job, target: GkeTarget) -> dict[str, Any]:
+    """Of the pod, as its namespace takes it. Source:
+    https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
+    user = job.gke.user if job.gke else None
+    made: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
+    if target.pod_security == RESTRICTED:
+        made["runAsNonRoot"] = True
+    if user is not None:
+        made |= {"runAsUser": user, "runAsGroup": user}
+    if job.mounts and (user or target.pod_security == RESTRICTED):
+        # Without a look at every file of a volume that is the group's already.
+        made |= {"fsGroup": user or GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
+    return made
 
 
 def annotations(job: Job, target: GkeTarget) -> dict[str, str]:
@@ -105,6 +124,11 @@ def faults(job: Job, target: GkeTarget) -> list[str]:
         found += _mount_faults(f"mounts[{i}].source", mount, target)
         if mount.path == SHM:
             found.append(f"mounts[{i}].path: {SHM} is the pod's shared memory; shm_mib gives its size")
+    if target.pod_security == RESTRICTED and job.gke and job.gke.user == 0:
+        found.append(
+            f"gke.user: 0 is root, whom namespace {target.namespace} does not take; write another number, or have "
+            "`pod_security: baseline` written for the namespace in its environment"
+        )
     priority = job.gke.priority if job.gke else None
     if priority and priority not in target.priorities:
         near = did_you_mean(priority, target.priorities) if target.priorities else "; the target has none"

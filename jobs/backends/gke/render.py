@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
-from accel.rules import Finding, containers, gke_jobs, image_cuda, placeholders
+from accel.rules import Finding, containers, gke_jobs, image_cuda, launchers, placeholders
 
 from ... import sweep_tasks
 from ...backend import Request
@@ -27,7 +27,7 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
     faults = [*_unsupported(job), *pod.faults(job, target)]
-    warnings = list(unused_blocks(job, KIND))
+    warnings = [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)]
     choice = choose(job, target, faults)
     _sort(_findings(job, target, choice), faults, warnings)
     if choice and choice.nodes > 1 and choice.slice and not target.jobset:
@@ -60,6 +60,8 @@ def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Fi
         gpus = {pool.accelerator: None for pool in (choice.pools if choice else ()) if pool.accelerator}
         found += image_cuda.image(job.image, gpus)
     if choice:
+        nodes = 1 if choice.slice else choice.nodes
+        found += launchers.check(job.command, job.env, launchers.Shape(nodes, choice.size.gpus))
         grace_s = job.gke.grace_s if job.gke else None
         found += gke_jobs.grace(grace_s, choice.spot)
         found += gke_jobs.retries(job.retries, job.lost_retries, choice.nodes, target.jobset)

@@ -5,6 +5,7 @@ finds what the first one made. The key is remembered for as long as the object i
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from ...backend import JobRef, Request
@@ -33,7 +34,7 @@ def submit(request: Request, api: Api) -> JobRef:
     for each in others:
         _made(api, path_of(scope, each), each)
     try:
-        found = _made(api, path_of(scope, job), job)
+        found, there = _made(api, path_of(scope, job), job)
         _check(found, annotations, request.name)
     except (BadInput, CloudRefused, NoCredentials, NotFound) as error:
         # Of a key that is another job's, the Service is that job's.
@@ -42,7 +43,7 @@ def submit(request: Request, api: Api) -> JobRef:
         raise
     for each in others:
         _own(api, path_of(scope, each), each, found)
-    return scope.ref(request.name)
+    return replace(scope.ref(request.name), there=there)
 
 
 def path_of(scope: Scope, made: dict[str, Any]) -> str:
@@ -50,19 +51,20 @@ def path_of(scope: Scope, made: dict[str, Any]) -> str:
     return {"Job": scope.jobs, "JobSet": scope.jobsets, "Service": scope.core("services")}[made["kind"]]
 
 
-def _made(api: Api, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The object, made now or found. Creates may be made again: the second one is refused."""
+def _made(api: Api, path: str, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The object, and whether it was there before. Creates may be made again: the second one is refused."""
     name, in_doubt = body["metadata"]["name"], False
     for attempt in range(api.timing.attempts):
         try:
-            return api.create(path, body, fieldValidation="Strict")
+            return api.create(path, body, fieldValidation="Strict"), False
         except (AlreadyExists, CloudSilent) as error:
             silent = error if isinstance(error, CloudSilent) else None
         not_made = isinstance(silent, Throttled | Unreached)
+        there = silent is None and not in_doubt
         in_doubt = in_doubt or not not_made
         found = None if not_made else _there(api, path, name)
         if found is not None:
-            return found
+            return found, there
         if silent is not None and attempt + 1 == api.timing.attempts:
             unknown = f"; whether {name} was made is not known" if in_doubt else ""
             raise CloudSilent(f"{silent.message}{unknown}", AGAIN) from silent

@@ -96,11 +96,13 @@ class GoogleBatchBackend:
 
         cancel(self._google, self._scope, self._checked(ref))
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
         from .logs import logs
 
-        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow)
+        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From what Batch tells of each task."""

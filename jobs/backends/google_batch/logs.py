@@ -14,7 +14,7 @@ from ...backend import JobRef, LogLine
 from ...errors import BadInput
 from ...google import mapping
 from ...google_api import Google
-from ..cloud_logging import Entry, Tail, last, moment, said
+from ..cloud_logging import Entry, Tail, moment, newest, said
 from . import marks
 from .found import Found, look
 from .marks import Scope
@@ -30,7 +30,9 @@ https://docs.cloud.google.com/batch/docs/troubleshooting#vm_reporting_timeout_50
 https://github.com/opentargets/gentropy"""
 
 
-def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+def logs(
+    google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
+) -> Iterator[LogLine]:
     """The lines of all tasks or nodes side by side, or of one. Raises NotFound, and BadInput for a task that there is
     not, and for a job whose logs go elsewhere."""
     job = look(google, scope, ref.id)
@@ -40,8 +42,8 @@ def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow:
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
     if job.logs_path:
         raise BadInput(f"{ref}: its logs are not in Cloud Logging, they are in {job.logs_path} of a mount")
-    tail = Tail(google, scope.project, query(scope, job.uid, TASKS, task), made(job) - SKEW)
-    return said(tail, _shown(job, task), _stopped(google, scope, job) if follow else None)
+    entries = Tail(google, scope.project, query(scope, job.uid, TASKS, task), made(job) - SKEW)
+    return said(entries, _shown(job, task), _stopped(google, scope, job) if follow else None, tail)
 
 
 def agent(google: Google, scope: Scope, job: Found, count: int) -> list[str]:
@@ -56,7 +58,7 @@ def printed(google: Google, scope: Scope, job: Found, task: int | None, count: i
 
 def _newest(google: Google, scope: Scope, job: Found, asked: str, count: int) -> list[str]:
     since = f'timestamp>="{(made(job) - SKEW).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"'
-    return [text(entry) for entry in last(google, scope.project, f"{asked} AND {since}", count)]
+    return [text(entry) for entry in newest(google, scope.project, f"{asked} AND {since}", count)]
 
 
 def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:

@@ -15,6 +15,7 @@ from accel.rules import (
     google_batch,
     google_batch_machines,
     image_cuda,
+    launchers,
     placeholders,
     vertex_jobs,
 )
@@ -40,7 +41,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     honoured."""
     block = job.google_batch or GoogleBatch()
     faults = runnables.faults(job, block)
-    warnings = [*unused_blocks(job, KIND), *runnables.untold(job, block)]
+    warnings = [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)]
     secrets = asked.secrets(job, target.project, faults)
     choice = choose(job, target, faults, warnings)
     tell(_findings(job, block, target, choice), faults, warnings)
@@ -71,6 +72,7 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
     found += storage.findings(job, block) + runnables.findings(job, block)
     if choice is None:
         return found
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus or None))
     if choice.template is None:
         found += vertex_jobs.visible_devices(job.env, choice.gpus)
         found += image_cuda.image(job.image or "", [choice.accelerator] if choice.accelerator else [])
@@ -79,7 +81,7 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
     image = block.boot_image or target.boot_image or choice.template
     found += google_batch_machines.drivers(block.install_drivers, _gpus(choice), image is not None)
     if choice.per_vm:
-        at_once = min(count, job.parallelism or google_batch.MOST_PARALLEL)
+        at_once = min(count, sweep_tasks.at_once(job, KIND) or google_batch.MOST_PARALLEL)
         found += google_batch.vms(at_once, choice.per_vm, len(choice.zones))
     return found
 
@@ -127,7 +129,7 @@ def _group(
         spec["maxRunDuration"] = f"{job.timeout_s}s"
     group: dict[str, Any] = {"taskSpec": spec, "taskCount": max(job.tasks, job.nodes)}
     # Without it, Batch runs all tasks at once, up to 5,000.
-    if parallelism := job.nodes if job.nodes > 1 else 1 if block.in_order else job.parallelism:
+    if parallelism := job.nodes if job.nodes > 1 else 1 if block.in_order else sweep_tasks.at_once(job, KIND):
         group["parallelism"] = parallelism
     if choice.per_vm:
         group["taskCountPerNode"] = choice.per_vm

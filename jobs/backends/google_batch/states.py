@@ -14,6 +14,7 @@ from ...backend import JobRef, Phase, Status
 from ...errors import CloudRefused, NotFound
 from ...google import REACH, Garbled
 from ...google_api import Google
+from ...owners import owner_of
 from ...timing import tried
 from ..cloud_logging import moment
 from . import marks
@@ -73,7 +74,7 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
         for job in islice(_jobs(google, scope), 3 * len(left) + PAGE):
             if job.name in left:
                 ref = left.pop(job.name)
-                found[ref] = status_of(ref, job, [])
+                found[ref] = status_of(ref, job)
             if not left:
                 return found
 
@@ -101,7 +102,7 @@ def listed(
                 seen[job.name] = job
                 progress(len(seen))
     newest = sorted(seen.values(), key=lambda job: str(job.body.get("createTime")), reverse=True)
-    yield from (status_of(scope.ref(job.name), job, []) for job in newest[:limit])
+    yield from (status_of(scope.ref(job.name), job) for job in newest[:limit])
 
 
 def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[Found]:
@@ -139,9 +140,10 @@ def _over(job: Found) -> bool:
     return job.state == "CANCELLATION_IN_PROGRESS" or phase(job).ended
 
 
-def status_of(ref: JobRef, job: Found, seen: Sequence[Task]) -> Status:
-    """What the job and the tasks that were looked at say."""
-    now = phase(job)
+def status_of(ref: JobRef, job: Found, looked: Sequence[Task] | None = None) -> Status:
+    """What the job and the tasks that were looked at say; None: none were."""
+    now, seen = phase(job), looked or ()
+    counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
     lost = [(each, event) for each in seen for event in each.failures if event.exit_code in LOST]
     decisive = decided(job, seen)
     code = exit_code(job, decisive)
@@ -152,8 +154,8 @@ def status_of(ref: JobRef, job: Found, seen: Sequence[Task]) -> Status:
         native=job.state,
         reason=_reason(job, now, decisive),
         exit_code=code if now.ended else None,
-        attempts=0 if job.several == "task" else max((each.attempts for each in seen), default=0),
-        lost=len(lost),
+        attempts=max((each.attempts for each in seen), default=0) if counted else None,
+        lost=len(lost) if counted else None,
         lost_gpu_hours=_lost_gpu_hours(job, lost),
         taken=_taken(job, code) if now is Phase.FAILED else None,
         tasks=job.counts if job.several == "task" else {},
@@ -161,6 +163,8 @@ def status_of(ref: JobRef, job: Found, seen: Sequence[Task]) -> Status:
         started=moved(job, "RUNNING", oldest=True),
         stopped=(moved(job, job.state) or found_at(job, "updateTime")) if now.ended else None,
         target=job.labels.get(marks.TARGET),
+        gpus=round(gpus(job) * (job.count if job.several == "node" else 1)),
+        owner=owner_of(job.labels),
     )
 
 

@@ -8,6 +8,8 @@ https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -18,7 +20,10 @@ from ...timing import pause
 from . import marks
 from .found import Found, is_job, look
 from .marks import Scope
+from .states import found_at
 
+NEW = timedelta(minutes=2)
+"""A job that was made longer ago was there before: clocks differ by less."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
@@ -29,14 +34,14 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
     CloudSilent where that is not known: submit the same key again.
     """
     scope = Scope.of_parent(str(request.body["parent"]))
-    found = _made(google, scope, request, turn)
+    found, there = _made(google, scope, request, turn)
     asked: dict[str, Any] = request.body["job"]["labels"]
     if any(found.labels.get(label) != asked[label] for label in (marks.KEY, marks.SPEC)):
         raise BadInput(
             f"key: it was used for another request: {request.name}",
             "submit the job as it was then, or use another --key",
         )
-    return scope.ref(request.name)
+    return replace(scope.ref(request.name), there=there)
 
 
 def request_id(key: str) -> str:
@@ -44,8 +49,8 @@ def request_id(key: str) -> str:
     return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
 
 
-def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> Found:
-    """The job, made now or found."""
+def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> tuple[Found, bool]:
+    """The job, and whether it was there before."""
     path, job, sent = f"v1/{scope.parent}/jobs", request.body["job"], request_id(request.key)
     attempts, in_doubt = google.timing.attempts, False
     for attempt in range(attempts):
@@ -53,7 +58,7 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
         try:
             answer = google.post("batch", path, job, jobId=request.name, requestId=sent)
             if is_job(answer, request.name):
-                return Found(answer)
+                return Found(answer), not in_doubt and _old(Found(answer))
             silent: CloudSilent | None = CloudSilent(f"batch create {request.name}: the answer is not the job")
         except Conflict:
             silent = None
@@ -65,15 +70,23 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
             # One that was not answered may have been carried out.
             silent = CloudSilent(refused.message)
         not_made = isinstance(silent, Throttled | Unreached)
+        there = silent is None and not in_doubt
         in_doubt = in_doubt or not (not_made or silent is None)
         found = None if not_made and not in_doubt else _there(google, scope, request.name)
         if found is not None:
-            return found
+            return found, there
         if silent is not None and attempt + 1 == attempts:
             unknown = f"; whether {request.name} was made is not known" if in_doubt else ""
             raise CloudSilent(f"{silent.message}{unknown}", AGAIN) from silent
         pause(google.timing, attempt)
     raise CloudSilent(f"{request.name}: its name is taken by what is being deleted, or cannot be seen just now", AGAIN)
+
+
+def _old(job: Found) -> bool:
+    """Whether a create that was answered made no job: for an hour Batch knows the request's id, and answers with the
+    job as it is."""
+    created = found_at(job, "createTime")
+    return job.state != "QUEUED" or (created is not None and datetime.now(UTC) - created > NEW)
 
 
 def _there(google: Google, scope: Scope, name: str) -> Found | None:

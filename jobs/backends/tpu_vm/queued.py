@@ -1,6 +1,7 @@
 """TPU slices as queued resources: made, seen and removed. Every call may be made again.
 
-The queued resource has the attempt's name, and a node of one slice too; several are named <attempt>-0, -1, ... Source:
+The queued resource has the attempt's name, and a node of one slice too; several are named <attempt>-0, -1, ... Those of
+a declared queue have a name that stays (`node_id` of `machine`): one request goes before the next one comes. Source:
 https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources
 """
 
@@ -100,12 +101,13 @@ class QueuedResources:
     def _nodes(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any] | None]:
         """Each node of the request, None for one that is not there."""
         place, count = _place(record, attempt), int(record.body["machine"]["slices"])
+        own = _node_id(record, attempt)
         if count == 1:
             try:
-                return {attempt.name: self._google.get(API, f"{place}/nodes/{part(attempt.name)}")}
+                return {own: self._google.get(API, f"{place}/nodes/{part(own)}")}
             except NotFound:
-                return {attempt.name: None}
-        wanted = [f"{attempt.name}-{index}" for index in range(count)]
+                return {own: None}
+        wanted = [f"{own}-{index}" for index in range(count)]
         listed = self._google.pages(API, f"{place}/nodes", "nodes")
         there = {str(node.get("name")).rpartition("/")[2]: node for node in listed}
         return {name: there.get(name) for name in wanted}
@@ -127,7 +129,8 @@ class QueuedResources:
             found = self._google.get(API, _name(record, attempt))
         except NotFound:
             return None
-        wanted = {marks.MAKER: marks.JOBS, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
+        maker = marks.JOBS if record.standing is None else marks.QUEUES
+        wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
         specs = parts(inside(found, "tpu"), "nodeSpec")
         labels = [inside(spec, "node", "labels") for spec in specs]
         return found if labels and all(wanted.items() <= each.items() for each in labels) else None
@@ -144,19 +147,27 @@ def queued_resource(record: Record, attempt: Attempt) -> dict[str, Any]:
     node["metadata"] = {**node["metadata"], **sent.metadata(record, attempt, release)}
     spec: dict[str, Any] = {"parent": _place(record, attempt).removeprefix("v2/"), "node": node}
     if machine["slices"] == 1:
-        spec["nodeId"] = attempt.name
+        spec["nodeId"] = _node_id(record, attempt)
     else:
-        spec["multisliceParams"] = {"nodeCount": machine["slices"], "nodeIdPrefix": attempt.name}
+        spec["multisliceParams"] = {"nodeCount": machine["slices"], "nodeIdPrefix": _node_id(record, attempt)}
     made: dict[str, Any] = {"tpu": {"nodeSpec": [spec]}}
     if record.body["spot"]:
         made["spot"] = {}
+    if machine.get("guaranteed"):
+        made["guaranteed"] = {}
     if reservation := machine["reservation"]:
         # A name alone, as gcloud sends it; the tier `guaranteed` is another matter.
         place = f"projects/{record.body['project']}/locations/{attempt.zone}/reservations"
         made["reservationName"] = reservation if "/" in reservation else f"{place}/{reservation}"
     if machine["valid_s"]:
         made["queueingPolicy"] = {"validUntilDuration": f"{machine['valid_s']}s"}
+    elif until := (record.standing or {}).get("until"):
+        made["queueingPolicy"] = {"validUntilTime": until}
     return made
+
+
+def _node_id(record: Record, attempt: Attempt) -> str:
+    return str(record.body["machine"].get("node_id") or attempt.name)
 
 
 def _place(record: Record, attempt: Attempt) -> str:

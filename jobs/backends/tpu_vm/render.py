@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
-from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes
+from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes, launchers
 
 from ...backend import Request
 from ...blocks import TpuVm
@@ -45,6 +45,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget)
 
 def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
     found = containers.environment(job.env) + gcp_tpu_jobs.environment({**job.env, **job.secrets})
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, None))
     found += gcp_tpu_jobs.disk(job.disk_gib)
     found += asked.marked(job, target)
     return found + asked.image(job)
@@ -114,9 +115,8 @@ def _node(job: Job, target: TpuVmTarget, choice: Choice, runtime: str) -> dict[s
         **shape,
         "runtimeVersion": runtime,
         "networkConfig": {"network": target.network, "enableExternalIps": target.external_address},
-        "serviceAccount": {"email": target.service_account, "scope": [asked.SCOPE]},
+        "serviceAccount": {"email": target.service_account, "scope": [marks.SCOPE]},
         "labels": {**target.labels, **gcp_labels.translated(job.labels)},
-        # gcloud's names: https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys
-        "metadata": {"enable-guest-attributes": "TRUE", "enable-oslogin": "TRUE"},
+        "metadata": marks.METADATA,
     }
     return node | ({"tags": list(target.tags)} if target.tags else {})

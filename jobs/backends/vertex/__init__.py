@@ -104,11 +104,13 @@ class VertexBackend:
 
         cancel(self._google, self._scope, self._checked(ref).id)
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         """Every replica's lines; nodes side by side, unless `task` names one."""
         from .logs import logs
 
-        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow)
+        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow, tail=tail)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""

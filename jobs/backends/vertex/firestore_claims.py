@@ -15,7 +15,7 @@ from accel.contract import claims as columns
 from ...errors import NotFound
 from ...google import REACH, Conflict, Garbled, Unmet, mapping, part
 from ...google_api import Google
-from ..claims.claim import Claim
+from ..claims.claim import Claim, claim_of
 
 REMEMBERED_S = columns.REMEMBERED_DAYS * 86_400
 
@@ -61,7 +61,7 @@ class FirestoreClaims:
         if fields is None or not isinstance(version, str):
             raise Garbled(f"claim {key[:12]}: the answer is no document", REACH)
         self._version = version
-        return _of_fields(fields)
+        return _of_fields(fields, f"claim {key} of {self._collection}")
 
     def put(self, claim: Claim) -> None:
         """On the condition that the key is new."""
@@ -115,16 +115,8 @@ def _number(value: float) -> dict[str, Any]:
     return {"integerValue": str(int(value))}
 
 
-def _of_fields(fields: Mapping[str, Any]) -> Claim:
-    def text(name: str) -> str:
-        return str((mapping(fields.get(name)) or {}).get("stringValue", ""))
-
-    lease = (mapping(fields.get(columns.LEASE_UNTIL)) or {}).get("integerValue", 0)
-    return Claim(
-        key=text(columns.KEY),
-        spec_hash=text(columns.SPEC_HASH),
-        owner=text(columns.OWNER),
-        lease_until=float(lease),
-        job_name=text(columns.JOB_NAME),
-        job_id=text(columns.JOB_ID) or None,
-    )
+def _of_fields(fields: Mapping[str, Any], where: str) -> Claim:
+    values = {name: mapping(fields.get(column)) or {} for name, column in columns.BY_FIELD.items()}
+    lease = str(values["lease_until"].get("integerValue", ""))
+    texts = {name: value.get("stringValue", value or None) for name, value in values.items()}
+    return claim_of(texts | {"lease_until": float(lease) if lease.isdecimal() else None}, where)

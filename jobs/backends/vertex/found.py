@@ -96,6 +96,14 @@ class Job:
         return mapping(self.pools[0].get("machineSpec")) or {} if self.pools else {}
 
     @property
+    def gpus(self) -> int | None:
+        """Of all replicas; None of TPUs, whose number Vertex does not tell."""
+        machines = [(mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)) for pool in self.pools]
+        if any("tpuTopology" in machine or str(machine.get("machineType")).startswith("ct") for machine, _ in machines):
+            return None
+        return sum(int(machine.get("acceleratorCount") or 0) * count for machine, count in machines)
+
+    @property
     def error(self) -> str:
         """What Vertex says of a job that failed or was cancelled; empty without."""
         return " ".join(str((mapping(self.body.get("error")) or {}).get("message") or "").split())

@@ -23,7 +23,9 @@ EARLY = timedelta(minutes=1)
 """Before a job's creation: clocks differ."""
 
 
-def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool) -> Iterator[LogLine]:
+def logs(
+    google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
+) -> Iterator[LogLine]:
     """The lines of all replicas side by side, or of one. Raises NotFound, and BadInput for a replica that is not."""
     job = look(google, scope, ref.id)
     replicas = job.replicas
@@ -39,8 +41,8 @@ def logs(google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow:
     def stopped() -> datetime | None:
         return look(google, scope, ref.id).at("endTime")
 
-    tail = Tail(google, scope.project, query(job, only), since(job))
-    return said(tail, line, stopped if follow else None)
+    entries = Tail(google, scope.project, query(job, only), since(job))
+    return said(entries, line, stopped if follow else None, tail)
 
 
 def query(job: Job, replica: str | None) -> str:

@@ -114,7 +114,7 @@ def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: l
     if kind and wanted.accelerator:
         having = _with_gpus(wanted, kind, wanted.accelerator.count, target, faults, warnings)
     else:
-        having = _plain(wanted, target)
+        having = _plain(wanted, target, faults)
     return _smallest(wanted, having, faults) if having else None
 
 
@@ -194,10 +194,15 @@ def _takes(name: str, key: str, count: int) -> bool:
     return counts is not None and count in counts.values
 
 
-def _plain(wanted: Wanted, target: VertexTarget) -> list[_Candidate]:
+def _plain(wanted: Wanted, target: VertexTarget, faults: list[str]) -> list[_Candidate]:
     """Machines without GPUs; where the target has none, a job gets what its machines have, as on a queue."""
     names = target.machine_types or [name for name, kind in vertex.machine_types().items() if kind == "cpu"]
     sized = [size for name in names if (size := _sized(name))]
+    if not sized:
+        faults.append(
+            f"{wanted.names['machine_type']}: the target has {', '.join(names)}, whose size this accel does not know; "
+            "a newer one may"
+        )
     return [each for each in sized if not each.choice.gpus] or sized
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, placeholders, vertex_jobs
+from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, launchers, placeholders, vertex_jobs
 
 from ... import sweep_tasks
 from ...backend import Request
@@ -71,6 +71,8 @@ def _asked(job: Job, target: VertexTarget) -> list[Finding]:
         + vertex_jobs.environment(variables, own=OWN_VARIABLES)
     )
     found += [finding for name in sorted(job.secrets) for finding in vertex_jobs.secret(name, target.project)]
+    gpus = job.accelerator.count if job.accelerator else None
+    found += launchers.check([*job.command, *block.args], job.env, launchers.Shape(job.nodes, gpus))
     found += vertex_jobs.tasks(job.tasks) + vertex_jobs.shm(job.shm_mib)
     shares = [mount.path for mount in job.mounts if mount.source.startswith("nfs://")]
     found += vertex_jobs.local_output([*job.command, *block.args], job.env, shares)

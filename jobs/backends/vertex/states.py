@@ -9,6 +9,7 @@ from accel.rules import exits
 from ...backend import JobRef, Phase, Status
 from ...errors import NotFound
 from ...google_api import Google
+from ...owners import owner_of
 from . import marks
 from .found import LIVE, Job, listed, look
 from .marks import Scope
@@ -85,12 +86,15 @@ def status_of(ref: JobRef, job: Job) -> Status:
         native=job.state.removeprefix("JOB_STATE_"),
         reason=_reason(job),
         exit_code=job.exit_code if job.phase.ended else None,
-        attempts=int(job.at("startTime") is not None),
+        attempts=0 if job.at("startTime") is None else None,
+        lost=0 if job.at("startTime") is None else None,
         taken=taken(job),
         created=job.at("createTime"),
         started=job.at("startTime"),
         stopped=job.at("endTime"),
         target=job.labels.get(marks.TARGET),
+        gpus=job.gpus,
+        owner=owner_of(job.labels),
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ...backend import JobRef, Request
@@ -29,7 +30,8 @@ def submit(request: Request, google: Google, claims: Claims, pace: Pace, turn: C
     was made, CloudSilent where that is not known: submit the same key again.
     """
     scope = Scope.of_parent(request.body["parent"])
-    return scope.ref(submission.submit(_Vertex(request, google, scope, pace, turn), claims))
+    job_id, there = submission.submit(_Vertex(request, google, scope, pace, turn), claims)
+    return replace(scope.ref(job_id), there=there)
 
 
 class _Vertex:

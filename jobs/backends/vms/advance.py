@@ -23,6 +23,7 @@ class Kept(Protocol):
     def read(self, name: str) -> tuple[Record, str]: ...
     def replace(self, record: Record, generation: str) -> str | None: ...
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]: ...
+    def check(self, record: Record) -> None: ...
 
 
 def look(machines: Machines, kept: Kept, record: Record) -> tuple[Seen, Mapping[int, Result]]:
@@ -71,7 +72,9 @@ def ask(
     clock: Callable[[], datetime],
     say: Callable[[str], None] = lambda text: None,
 ) -> CloudRefused | None:
-    """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile."""
+    """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile. Raises
+    NotPromised for a record that asks for what no target has."""
+    kept.check(record)
     try:
         machines.make(record, record.last)
     except CloudRefused as refused:

@@ -16,8 +16,6 @@ from ...job import Job, prefers
 from .. import grace
 from . import marks
 
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-"""Of a machine's account, whose roles say what it may do."""
 LOST_RETRIES = 3
 """Attempts for those that Google took away, where a job does not say how many."""
 RUN_S, SLACK_S = 28 * 86_400, 86_400

@@ -63,7 +63,8 @@ class VmBackend:
     @cached_property
     def records(self) -> Records:
         """The bucket's jobs."""
-        return Records(self.google, self.bucket)
+        known = {self.target_name or "": self.target.model_dump(mode="json")} if self.target else {}
+        return Records(self.google, self.bucket, known=known)
 
     def render(self, job: Job, name: str, key: str) -> Request:
         raise NotImplementedError
@@ -80,22 +81,23 @@ class VmBackend:
         """
         refuse(self.google, self.target)
         wanted = new_record(request)
-        refused, generation = self._submitted(wanted)
+        refused, generation, there = self._submitted(wanted)
         if refused and generation is None:
             # It was an earlier submit's that was refused, and what that left is gone now.
-            refused, _ = self._submitted(wanted)
+            refused, _, there = self._submitted(wanted)
         if refused:
             raise refused
-        return JobRef(self.KIND, self.bucket, wanted.name)
+        return JobRef(self.KIND, self.bucket, wanted.name, there)
 
-    def _submitted(self, wanted: Record) -> tuple[CloudRefused | None, str | None]:
-        """The refusal of the job, and the claim where it is this one's."""
+    def _submitted(self, wanted: Record) -> tuple[CloudRefused | None, str | None, bool]:
+        """The refusal of the job, the claim where it is this one's, and whether the job was there before."""
         try:
             record, generation = self.records.claim(wanted)
         except CloudSilent as error:
             raise CloudSilent(error.message, AGAIN) from error
         try:
-            return (self._first(record, generation) if generation else self._later(record)), generation
+            there = generation is None and record.created != wanted.created
+            return (self._first(record, generation) if generation else self._later(record)), generation, there
         except NoCredentials as error:
             raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
         except (CloudSilent, CloudRefused, NotFound) as error:
@@ -199,7 +201,9 @@ class VmBackend:
         self._named(ref)
         return explain(self.google, self.records, self.machines(), ref)
 
-    def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
         """Every machine's lines, or with `task` one machine's. Following a job moves it on, as `tend` does."""
         name = self._named(ref)
 
@@ -209,7 +213,7 @@ class VmBackend:
             results: Mapping[int, Result] = self.records.results(record, made) if made else {}
             return record, results, self._status(record).phase.ended
 
-        return logs(self.google, ref, look_at, host=task, follow=follow)
+        return logs(self.google, ref, look_at, host=task, follow=follow, tail=tail)
 
     @cached_property
     def _shells(self) -> Shells:
@@ -251,14 +255,15 @@ def new_record(request: Request) -> Record:
     """The record of a job that nobody has asked for yet, with its first attempt."""
     now = _now().isoformat(timespec="milliseconds")
     name = request.name
-    first = Attempt(number=1, zone=request.body["zones"][0], name=marks.attempt_name(name, 1), planned=now)
+    own = marks.attempt_name(name, 1, request.body.get(marks.PREFIX, ""))
+    first = Attempt(number=1, zone=request.body["zones"][0], name=own, planned=now)
     return Record(
         kind=request.kind,
         target=request.target,
         name=name,
         job_name=str(request.body["job"]["name"]),
         key=request.key,
-        spec_hash=content_hash(request.body),
+        spec_hash=content_hash({key: value for key, value in request.body.items() if key != marks.PREFIX}),
         body=request.body,
         created=now,
         attempts=(first,),

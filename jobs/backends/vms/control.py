@@ -33,6 +33,10 @@ START_S = 3600
 """Machines that have been starting for longer will not start."""
 SILENT_S = 900
 """How long after a job's timeout its machines may still tell how it ended."""
+AGAIN_S = 300
+"""How long a declared queue waits before it asks again where it was refused, or there was no capacity."""
+REMEMBERED = 20
+"""Attempts that the record of a declared queue keeps: it may have any number."""
 
 _SAID = {
     exits.STOPPED: "it stopped because its machine is taken away",
@@ -125,7 +129,11 @@ def decide(record: Record, seen: Seen, results: Mapping[int, Result], now: datet
 
 def _planned(record: Record, seen: Seen, results: Mapping[int, Result], now: datetime) -> Step:
     if seen.state == ABSENT and not results:
-        return end(record, CANCELLED, record.cancelled, now) if record.cancelled else Make()
+        if record.cancelled:
+            return end(record, CANCELLED, record.cancelled, now)
+        if record.standing is not None and (over := _over(record, now)):
+            return end(record, EXPIRED, over, now)
+        return Wait() if _pauses(record, now) else Make()
     return Write(record.with_last(state=MADE, made=_stamp(now)))
 
 
@@ -141,6 +149,8 @@ def _made(record: Record, seen: Seen, results: Mapping[int, Result], now: dateti
             return end(record, LOST, seen.reason or "its machines are no longer there", now)
         case "lost":
             return end(record, LOST, seen.reason or f"the cloud took it away ({seen.native})", now)
+        case "failed" if record.standing is not None and (over := _over(record, now)):
+            return end(record, EXPIRED, f"{over}: {seen.reason or seen.native}", now)
         case "failed":
             return end(record, NO_CAPACITY if seen.stockout else REFUSED, seen.reason or seen.native, now)
         case "waiting":
@@ -202,6 +212,8 @@ def _next(record: Record, now: datetime) -> Record:
 
 def may_go_on(record: Record) -> bool:
     """Whether another attempt follows the last one, which has an outcome."""
+    if record.standing is not None:
+        return record.last.outcome in (LOST, NO_CAPACITY, REFUSED)
     match record.last.outcome:
         case "failed":
             cannot_run = any(code in exits.CANNOT_RUN for code in record.last.exit_codes.values())
@@ -236,8 +248,31 @@ def zone_after(record: Record) -> str:
 def planned(record: Record, zone: str, now: datetime) -> Record:
     """The record with one more attempt, of which nothing was sent."""
     number = record.last.number + 1
-    attempt = Attempt(number=number, zone=zone, name=marks.attempt_name(record.name, number), planned=_stamp(now))
-    return replace(record, attempts=(*record.attempts, attempt))
+    name = marks.attempt_name(record.name, number, record.body.get(marks.PREFIX, ""))
+    attempt = Attempt(number=number, zone=zone, name=name, planned=_stamp(now))
+    before = record.attempts if record.standing is None else record.attempts[1 - REMEMBERED :]
+    return replace(record, attempts=(*before, attempt))
+
+
+def _over(record: Record, now: datetime) -> str:
+    """Why a declared queue asks no more: its time is over, or the request that waits has waited for as long as it may.
+    "" while it may ask."""
+    until, valid_s = (record.standing or {}).get("until"), record.body["machine"].get("valid_s")
+    if until and now >= datetime.fromisoformat(until):
+        return f"it was wanted until {until}"
+    waited = record.last.started is None and record.last.made is not None
+    if valid_s and waited and _since(record.last.made, now) >= valid_s:
+        return f"it has waited for {valid_s} s"
+    return ""
+
+
+def _pauses(record: Record, now: datetime) -> bool:
+    """Whether a declared queue lets time pass before it asks again: a zone that refuses at once would be asked without
+    end."""
+    if record.standing is None or len(record.attempts) < 2:
+        return False
+    before = record.attempts[-2]
+    return before.outcome in (NO_CAPACITY, REFUSED) and _since(before.ended, now) < AGAIN_S
 
 
 def _stamp(now: datetime) -> str:

@@ -15,12 +15,13 @@ from ...backend import JobRef, LogLine
 from ...errors import BadInput
 from ...google import mapping
 from ...google_api import Google
-from ..cloud_logging import followed, listed
+from ..cloud_logging import Entry, followed, listed, newest
 from . import marks
 from .record import ENDED, GONE, Attempt, Record, Result
 
 BOOT_LINES = 10**9
 """A machine that boots again goes on with the next multiple of it."""
+ANY = -1
 GAP_S = 30.0
 """A line that is missing for so long is not waited for any more: the machine could not write it."""
 DRAIN_S = 30.0
@@ -42,6 +43,7 @@ class _Host:
     since: datetime
     """Time of the last line that was handed on."""
     next: int = 0
+    """Number of the next line; ANY: that of the first that comes."""
     early: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
     """Lines behind a gap, by their numbers: time and text."""
     order: list[int] = field(default_factory=list[int])
@@ -60,7 +62,7 @@ class _Host:
         while self.order:
             number = self.order[0]
             # The first line after a boot needs none before it.
-            if number != self.next and number % BOOT_LINES:
+            if self.next not in (number, ANY) and number % BOOT_LINES:
                 self.gap_since = self.gap_since or time.monotonic()
                 return
             at, text = self.early.pop(heappop(self.order))
@@ -122,20 +124,46 @@ class _Reader:
         hosts = self.open()
         if not hosts:
             return
+        for entry in listed(self.google, str(self.record.body["project"]), self._query(hosts)):
+            if (numbered := self._numbered(entry)) is not None:
+                key, number = numbered
+                text = str(entry.get("textPayload", ""))
+                lines = self.hosts[key].take(number, str(entry.get("timestamp")), text)
+                yield from (self._line(key, at, said) for at, said in lines)
+        self.unread.clear()
+
+    def newest(self, count: int) -> list[LogLine]:
+        """The last lines that there are now, and from then on `read` gives what comes after them."""
+        if not (hosts := self.open()):
+            return []
+        found = newest(self.google, str(self.record.body["project"]), self._query(hosts), count)
+        if not found:
+            return []
+        oldest = datetime.fromisoformat(str(found[0].get("timestamp")))
+        for host in hosts:
+            host.since, host.next = max(host.since, oldest), ANY
+        shown: list[LogLine] = []
+        for entry in found:
+            if (numbered := self._numbered(entry)) is not None:
+                key, number = numbered
+                host, at = self.hosts[key], datetime.fromisoformat(str(entry.get("timestamp")))
+                host.since, host.next = at, max(host.next, number + 1)
+                shown.append(self._line(key, at, str(entry.get("textPayload", ""))))
+        return shown
+
+    def _query(self, hosts: list[_Host]) -> str:
         query = [f'logName="projects/{self.record.body["project"]}/logs/{marks.LOG}"']
         query.append(f'labels."{marks.JOB}"="{self.record.name}"')
         if self.host is not None:
             query.append(f'labels."{marks.HOST}"="{self.host}"')
-        query.append(_since(hosts))
-        for entry in listed(self.google, str(self.record.body["project"]), " AND ".join(query)):
-            labels = mapping(entry.get("labels")) or {}
-            key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
-            number = str(entry.get("insertId")).rpartition("-")[2]
-            if key in self.hosts and number.isdigit():
-                text = str(entry.get("textPayload", ""))
-                lines = self.hosts[key].take(int(number), str(entry.get("timestamp")), text)
-                yield from (self._line(key, at, said) for at, said in lines)
-        self.unread.clear()
+        return " AND ".join([*query, _since(hosts)])
+
+    def _numbered(self, entry: Entry) -> tuple[tuple[int, int], int] | None:
+        """Attempt and host of an entry, and the number of its line; None for one of nobody's."""
+        labels = mapping(entry.get("labels")) or {}
+        key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
+        number = str(entry.get("insertId")).rpartition("-")[2]
+        return (key, int(number)) if key in self.hosts and number.isdigit() else None
 
     def late(self, patience_s: float) -> Iterator[LogLine]:
         """Lines behind gaps that nobody fills."""
@@ -173,17 +201,21 @@ def logs(
     *,
     host: int | None,
     follow: bool,
+    tail: int | None = None,
 ) -> Iterator[LogLine]:
-    """The lines of all hosts side by side, or of one. `look` gives the record, the results of its last attempt, and
-    whether the job has ended. Raises NotFound, and BadInput for a host that the job has not."""
+    """The lines of all hosts side by side, or of one; `tail`: of those so far the last ones only.
+
+    `look` gives the record, the results of its last attempt, and whether the job has ended. Raises NotFound, and
+    BadInput for a host that the job has not.
+    """
     record, results, _ = look()
     if host is not None and not 0 <= host < record.hosts:
         raise BadInput(f"node: {ref} has nodes 0 to {record.hosts - 1}, not {host}")
     reader = _Reader(google, record, host)
     reader.update(record, results)
     if not follow:
-        return _once(reader)
-    return _followed(reader, look)
+        return _once(reader) if tail is None else iter(reader.newest(tail))
+    return _followed(reader, look, tail)
 
 
 def _once(reader: _Reader) -> Iterator[LogLine]:
@@ -191,10 +223,16 @@ def _once(reader: _Reader) -> Iterator[LogLine]:
     yield from reader.late(0)
 
 
-def _followed(reader: _Reader, look: Callable[[], tuple[Record, Mapping[int, Result], bool]]) -> Iterator[LogLine]:
+def _followed(
+    reader: _Reader, look: Callable[[], tuple[Record, Mapping[int, Result], bool]], tail: int | None
+) -> Iterator[LogLine]:
     ended = False
 
     def read() -> Iterator[LogLine]:
+        nonlocal tail
+        if tail is not None:
+            newest, tail = reader.newest(tail), None
+            yield from newest
         yield from reader.read()
         yield from reader.late(GAP_S)
 

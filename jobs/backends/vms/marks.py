@@ -4,15 +4,25 @@ import re
 
 from ...keys import NAMED_DIGITS
 
-MAKER, JOBS = "accel-maker", "jobs"
-"""Label and value of every machine that jobs make."""
+MAKER, JOBS, QUEUES = "accel-maker", "jobs", "queues"
+"""Label of every machine that jobs make, and that a stack's queues make, and its values."""
 JOB = "accel-job"
 ATTEMPT = "accel-attempt"
 HOST = "accel-host"
 """Label of a log entry: which machine of the job wrote it."""
 TARGET = "accel-target"
+QUEUE = "accel-queue"
+"""Label: the author's key of a declared queue. Metadata of its nodes: where its record is."""
 EXPIRES = "accel-expires"
 """Label: seconds since 1970, after which nobody needs the machine any more."""
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""Of a machine's account, whose roles say what it may do."""
+METADATA, DRIVER = {"enable-guest-attributes": "TRUE", "enable-oslogin": "TRUE"}, {"install-nvidia-driver": "True"}
+"""What machines have beside what starts the agent, by gcloud's names; Deep Learning VM images install a driver then,
+and no other image knows it: https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys"""
+PREFIX = "machine_prefix"
+"""Key of a request's body: with what the names of its machines begin. It is no part of what makes two requests one."""
 
 LOG = "accel-jobs"
 """Name of the log in Cloud Logging that machines write what jobs print to."""
@@ -33,9 +43,17 @@ def machine_name(name: str) -> str:
     return f"{plain[: NAME_MAX - NAMED_DIGITS - 1].strip('-')}-{digits}"
 
 
-def attempt_name(name: str, number: int) -> str:
-    """Of the queued resource or the instances of an attempt."""
-    return name if number == 1 else f"{name}-r{number}"
+def attempt_name(name: str, number: int, prefix: str = "") -> str:
+    """Of the queued resource or the instances of an attempt. A stack's prefix takes the place of the end of what comes
+    before the key's digits, so that it is as long as it may be without."""
+    head, _, digits = name.rpartition("-")
+    own = f"{prefix}{head[: NAME_MAX - NAMED_DIGITS - 1 - len(prefix)].strip('-')}-{digits}" if prefix else name
+    return own if number == 1 else f"{own}-r{number}"
+
+
+def queue_labels(name: str, attempt: int, key: str) -> dict[str, str]:
+    """Of every node of an attempt that a declared queue makes; it stays as long as the stack wants it."""
+    return {MAKER: QUEUES, JOB: name, ATTEMPT: str(attempt), QUEUE: key}
 
 
 def labels(name: str, attempt: int, target: str, expires: int) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import CloudSilent
+
+T = TypeVar("T")
 
 PLANNED, MADE, ENDED, GONE = "planned", "made", "ended", "gone"
 """States of an attempt: nothing was sent; its machines may be there; it is decided, they have to go; they are gone."""
@@ -63,6 +65,11 @@ class Record:
         """How many machines run the command at once."""
         return int(self.body["hosts"])
 
+    @property
+    def standing(self) -> Mapping[str, Any] | None:
+        """Of a declared queue, which has no command and no end of its own: until when it asks. None: it is a job."""
+        return self.body.get("standing")
+
     def with_last(self, **changes: Any) -> "Record":
         """The same with the last attempt changed."""
         return replace(self, attempts=(*self.attempts[:-1], replace(self.last, **changes)))
@@ -111,13 +118,17 @@ def of_json(value: Mapping[str, Any], where: str) -> Record:
 
 
 def result_of(value: Mapping[str, Any], host: int) -> Result:
-    """A host's own words; what is missing in them is unknown."""
-    code = value.get("exit_code")
+    """A host's own words; what is missing in them, or is of another type, is unknown: any job may write them."""
+
+    def own(name: str, kind: type[T]) -> T | None:
+        found = value.get(name)
+        return found if isinstance(found, kind) and not isinstance(found, bool) else None
+
     return Result(
         host=host,
-        exit_code=code if isinstance(code, int) else None,
-        reason=value.get("reason"),
-        started=value.get("started"),
-        stopped=value.get("stopped"),
-        lines=value.get("lines"),
+        exit_code=own("exit_code", int),
+        reason=own("reason", str),
+        started=own("started", str),
+        stopped=own("stopped", str),
+        lines=own("lines", int),
     )

@@ -27,12 +27,17 @@ def under_way(read: Callable[[], T]) -> T:
 
 def labels(record: Record, attempt: Attempt) -> dict[str, str]:
     """The marks of an attempt. They do not depend on when it is sent, so that it is the same each time."""
+    if record.standing is not None:
+        return marks.queue_labels(record.name, attempt.number, record.job_name)
     expires = int(datetime.fromisoformat(attempt.planned).timestamp()) + int(record.body["expires_s"])
     return marks.labels(record.name, attempt.number, record.target, expires)
 
 
 def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
-    """What starts the agent, and what it is told; `release` is the URL by whose deletion the machines go."""
+    """What starts the agent, and what it is told; `release` is the URL by whose deletion the machines go. A declared
+    queue runs nothing: its nodes only say where its record is."""
+    if record.standing is not None:
+        return {marks.QUEUE: json.dumps({"bucket": record.body["bucket"], "name": record.name})}
     from ... import agent
 
     job = dict(record.body["job"])

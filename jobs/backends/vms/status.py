@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from ...backend import JobRef, Phase, Status
+from ...google import mapping
+from ...owners import owner_of
 from .control import ABSENT, Seen, Write, decide, may_go_on
 from .record import CANCELLED, ENDED, GONE, LOST, MADE, NO_CAPACITY, SUCCEEDED, Attempt, Record, Result
 
@@ -36,7 +39,16 @@ def status_of(record: Record, seen: Seen, results: Mapping[int, Result], now: da
         started=moment(started[0]) if started else None,
         stopped=moment(record.ended or last.ended) if phase.ended else None,
         target=record.target or None,
+        gpus=int(record.body.get("chips") or 0) or int(record.body.get("gpus") or 0) * record.hosts,
+        owner=owner_of(_labels(record.body)),
     )
+
+
+def _labels(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of a VM or a TPU."""
+    machine = mapping(body["machine"]) or {}
+    made = mapping(machine.get("properties") or machine.get("node")) or {}
+    return mapping(made.get("labels")) or {}
 
 
 def _phase(record: Record, seen: Seen) -> tuple[Phase, str | None]:

@@ -36,7 +36,8 @@ def opened(source: str) -> Any:
     """A file of bytes. Raises OSError."""
     env = os.environ
     region, bucket, name = source[5:].split("/", 2)
-    root = f"https://{bucket}.s3.{region}.amazonaws.com{'.cn' if region[:3] == 'cn-' else ''}/"
+    suffix = {"cn-": "com.cn", "eus": "eu"}.get(region[:3], "com")  # of AWS's partitions, by the names of their regions
+    root = f"https://{bucket}.s3.{region}.amazonaws.{suffix}/"
     path = env.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
     if path:
         # No proxy can reach the address of the instance itself.

@@ -14,9 +14,10 @@ _GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
 
 
 class Guests:
-    """All machines of a World, by key and number. `login(user)`: the OS Login profile of a user name, or None."""
+    """All machines of a World, by key and number. `token(email)`: that of a service account. `login(user)`: the OS
+    Login profile of a user name, or None."""
 
-    def __init__(self, home: Path, url: str, token: str, login: Callable[[str], Any]) -> None:
+    def __init__(self, home: Path, url: str, token: Callable[[str], str], login: Callable[[str], Any]) -> None:
         self._folder, self._token, self._login = home / "machines", token, login
         self._roots = {name: f"{url}/{api}.googleapis.com/" for name, api in _ROOTS.items()}
         self._hosts: dict[tuple[str, int], Host] = {}
@@ -32,7 +33,7 @@ class Guests:
             if before := self._hosts.pop(place, None):
                 before.kill()
             folder = self._folder / machine.key / str(machine.number)
-            self._hosts[place] = Host(machine, folder, self._token, self._roots, _GRACE_S, self._login)
+            self._hosts[place] = Host(machine, folder, self._token(machine.account), self._roots, _GRACE_S, self._login)
 
     def change(self, key: str, metadata: Mapping[str, str]) -> None:
         """Give all hosts of the key other metadata, as setMetadata does."""

@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from ... import peers
+from ...loopback import foreign
 from .machine import Machine
 from .tree import as_json, as_text, at, is_directory, listing, tree
 
@@ -171,6 +173,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.server.metadata.put(parts.path.removeprefix(ROOT), None), "")
 
     def _let_in(self, path: str) -> bool:
+        port = self.server.server_address[1]
+        if not peers.ours(self.client_address[1], port) or foreign(
+            port, self.headers.get("Host"), self.headers.get("Origin")
+        ):
+            self._send((403, "text/html", "the sandbox tells this to its own user alone\n"), "")
+            return False
         if self.headers.get("Metadata-Flavor") != "Google":
             self._send((403, "text/html", "Missing required header: Metadata-Flavor\n"), "")
             return False

@@ -19,6 +19,8 @@ from .. import PROJECT
 
 PROTOCOL = "relay.tunnel.cloudproxy.app"
 PATH = "/v4/"
+ORIGIN = "bot:iap-tunneler"
+"""What gcloud names as where it comes from."""
 SSH = 22
 _CONNECTED, _DATA, _ACK = 1, 4, 7  # CONNECT_SUCCESS_SID, DATA, ACK
 _DATA_BYTES = 16384

@@ -10,9 +10,21 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from accel.catalog.aws_partitions import partition_of
+
+from ... import keys
 from ..mapping import member, to_api
 
-_GONE = ("NotFound", "InvalidPlacementGroup.Unknown", "NoSuch", "NonExist", "DoesNotExist", "not exist", "not found")
+_GONE = (
+    "NotFound",
+    "InvalidPlacementGroup.Unknown",
+    "NoSuch",
+    "NonExist",
+    "DoesNotExist",
+    "not exist",
+    "not found",
+    "404 Not Found",
+)
 _CONFIG = Config(
     retries={"mode": "standard", "max_attempts": 10}, max_pool_connections=32, s3={"addressing_style": "path"}
 )
@@ -23,16 +35,18 @@ class Account:
     """Clients of one account at one endpoint, kept: to make one costs 50 ms."""
 
     url: str
+    key: str
+    """The sandbox's."""
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service: str, region: str) -> Any:
         with self._lock:  # boto3's default session makes clients in one thread only
             if (service, region) not in self._clients:
-                keys = {"aws_access_key_id": "sandbox", "aws_secret_access_key": "sandbox"}
+                given = keys.boto(self.key, keys.DEPLOYER)
                 made: Any = boto3.client
                 self._clients[service, region] = made(
-                    service, region_name=region, endpoint_url=self.url, config=_CONFIG, **keys
+                    service, region_name=region, endpoint_url=self.url, config=_CONFIG, **given
                 )
             return self._clients[service, region]
 
@@ -68,7 +82,7 @@ class Cloud:
         return iter(self._client.get_paginator(op).paginate(**params))
 
     def facts(self) -> dict[str, str]:
-        return {"account": self.account.number, "region": self.region, "partition": "aws"}
+        return {"account": self.account.number, "region": self.region, "partition": partition_of(self.region).name}
 
 
 def gone(error: ClientError) -> bool:

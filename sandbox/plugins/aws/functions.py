@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from accel.catalog.aws_partitions import partition_of
+
 from ..mapping import adopted
 from ..resource import State
 from .cloud import Cloud
@@ -49,12 +51,9 @@ def _identity(cloud: Cloud, args: State) -> State:
 
 
 def _partition(cloud: Cloud, args: State) -> State:
-    return {
-        "id": "aws",
-        "partition": "aws",
-        "dnsSuffix": "amazonaws.com",
-        "reverseDnsPrefix": "com.amazonaws",
-    }
+    found = partition_of(cloud.region)
+    prefix = ".".join(reversed(found.suffix.split(".")))
+    return {"id": found.name, "partition": found.name, "dnsSuffix": found.suffix, "reverseDnsPrefix": prefix}
 
 
 def _region(cloud: Cloud, args: State) -> State:
@@ -96,14 +95,16 @@ def _vpc(cloud: Cloud, args: State) -> State:
     if args.get("default") is not None:
         wanted["filters"].append({"name": "is-default", "values": [str(args["default"]).lower()]})
     found = _one(cloud, wanted, "describe_vpcs", "Vpcs", "VpcIds", **direct)
-    arn = f"arn:aws:ec2:{cloud.region}:{cloud.account.number}:vpc/{found['vpcId']}"
+    arn = f"arn:{cloud.facts()['partition']}:ec2:{cloud.region}:{cloud.account.number}:vpc/{found['vpcId']}"
     return {**found, "id": found["vpcId"], "arn": arn, "default": found.get("isDefault", False)}
 
 
 def _group(cloud: Cloud, args: State) -> State:
     direct = {"vpcId": "vpc-id", "name": "group-name"}
     found = _one(cloud, args, "describe_security_groups", "SecurityGroups", "GroupIds", **direct)
-    arn = f"arn:aws:ec2:{cloud.region}:{cloud.account.number}:security-group/{found['groupId']}"
+    arn = (
+        f"arn:{cloud.facts()['partition']}:ec2:{cloud.region}:{cloud.account.number}:security-group/{found['groupId']}"
+    )
     return {**found, "id": found["groupId"], "name": found["groupName"], "arn": arn}
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -26,6 +27,10 @@ class InitFailed(Exception):
     def __init__(self, id: str, outputs: State) -> None:
         super().__init__(id)
         self.id, self.outputs = id, outputs
+
+
+class NotAnArn(Exception):
+    """An input that the provider takes only as an ARN."""
 
 
 class UnexpectedState(Exception):
@@ -85,7 +90,9 @@ def _settled(cloud: Cloud, kind: Kind, state: State, doing: str) -> State | None
             said = f". last error: {reason}" if reason else ""
             raise UnexpectedState(f"{about}: unexpected state '{status}', wanted target {wanted}{said}")
         if time.monotonic() > give_up:
-            raise UnexpectedState(f"{about}: timeout while waiting for {wanted} (last state: '{status}')")
+            what = "resource to be gone" if deleting else f"state to become {wanted}"
+            text = f"timeout while waiting for {what} (last state: '{status}', timeout: {wait.patience})"
+            raise UnexpectedState(f"{about}: {text}")
         time.sleep(_POLL_S)
 
 
@@ -211,4 +218,24 @@ def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed
         own, of_provider = inputs.get("tags", {}), (config.get("defaultTags") or {}).get("tags") or {}
         unknown = has_unknown(own) or has_unknown(of_provider)
         inputs["tagsAll"] = UNKNOWN if unknown else {**of_provider, **own}
+    _only_arns(kind, inputs)
     return {**inputs, "__defaults": defaulted}
+
+
+def _only_arns(kind: Kind, inputs: State) -> None:
+    """As terraform-provider-aws's verify.ValidARN, of which this is the first part.
+
+    Source: https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/verify/validate.go
+    """
+    for path in kind.arns:
+        value: Any = inputs
+        for step in path.split("."):
+            name = re.sub(r"_(\w)", lambda part: part[1].upper(), step)
+            value = value if step.isdigit() else value.get(name) if isinstance(value, dict) else None
+        if not value or value == UNKNOWN or not isinstance(value, str):
+            continue
+        fault = (
+            "invalid prefix" if not value.startswith("arn:") else "not enough sections" if value.count(":") < 5 else ""
+        )
+        if fault:
+            raise NotAnArn(f'"{path}" ({value}) is an invalid ARN: arn: {fault}')

@@ -57,7 +57,8 @@ def put_filter(cloud: Cloud, new: State, old: State) -> None:
 
 
 def read_filter(cloud: Cloud, state: State, old: State) -> State | None:
-    listed = cloud.call("describe_metric_filters", filterNamePrefix=state["id"])["metricFilters"]
+    group = {"logGroupName": state["logGroupName"]} if "logGroupName" in state else {}
+    listed = cloud.call("describe_metric_filters", filterNamePrefix=state["id"], **group)["metricFilters"]
     found = next((one for one in listed if one["filterName"] == state["id"]), None)
     if found is None:
         return None
@@ -71,8 +72,25 @@ def read_filter(cloud: Cloud, state: State, old: State) -> State | None:
 
 
 def read_log_policy(cloud: Cloud, state: State, old: State) -> State | None:
-    listed = cloud.call("describe_resource_policies")["resourcePolicies"]
-    return next((policy for policy in listed if policy["policyName"] == state["id"]), None)
+    of = {"resourceArn": state["id"]} if state["id"].startswith("arn:") else {}
+    listed = cloud.call("describe_resource_policies", **of)["resourcePolicies"]
+    return next((policy for policy in listed if state["id"] in (policy.get("policyName"), *of.values())), None)
+
+
+def _log_policy(cloud: Cloud, state: State) -> State:
+    """How calls name it; one of a log group as it was last read."""
+    if not state["id"].startswith("arn:"):
+        return {"policyName": state["id"]}
+    found = read_log_policy(cloud, state, {}) or {}
+    return {"resourceArn": state["id"], "expectedRevisionId": found.get("revisionId")}
+
+
+def update_log_policy(cloud: Cloud, new: State, old: State) -> None:
+    cloud.call("put_resource_policy", policyDocument=new["policyDocument"], **_log_policy(cloud, new))
+
+
+def delete_log_policy(cloud: Cloud, state: State, old: State) -> None:
+    cloud.call("delete_resource_policy", **_log_policy(cloud, state))
 
 
 _ATTRIBUTES = {"displayName": "DisplayName", "kmsMasterKeyId": "KmsMasterKeyId"}
@@ -148,6 +166,8 @@ def limit_runs(cloud: Cloud, new: State, old: State) -> None:
     if runs >= 0:
         call = {"FunctionName": new["name"], "ReservedConcurrentExecutions": runs}
         cloud.call("put_function_concurrency", **call)
+    elif old.get("reservedConcurrentExecutions", -1) >= 0:
+        cloud.call("delete_function_concurrency", FunctionName=new["name"])
 
 
 def add_permission(cloud: Cloud, new: State, old: State) -> None:

@@ -14,7 +14,7 @@ from ..resource import Kind, State, load
 from ..server import PartlyMade, Refused
 from .cloud import Account, Cloud
 from .functions import FUNCTIONS, NotOne
-from .life import InitFailed, UnexpectedState, checked, create, delete, read, update
+from .life import InitFailed, NotAnArn, UnexpectedState, checked, create, delete, read, update
 
 _TABLES = sorted(Path(__file__).with_name("tables").glob("*.yaml"))
 KINDS: dict[str, Kind] = {token: kind for path in _TABLES for token, kind in load(path, __package__ or "").items()}
@@ -24,9 +24,9 @@ _ERRORS = (ClientError, BotoCoreError, Unmapped, UnexpectedState, NotOne)
 
 
 class AwsPlugin:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str) -> None:
         self.version = version("pulumi_aws")
-        self.account = Account(url)
+        self.account = Account(url, key)
 
     def configured(self, args: State) -> State:
         return {key: _decoded(value) for key, value in args.items()}
@@ -38,7 +38,10 @@ class AwsPlugin:
         return [(key, f"the sandbox's aws provider does not know the setting {key}") for key in unknown]
 
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
-        return checked(_kind(type), name, olds, news, config, seed)
+        try:
+            return checked(_kind(type), name, olds, news, config, seed)
+        except NotAnArn as error:
+            raise Refused(f"{type} resource '{name}' has a problem: {error}") from error
 
     def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
         return difference(_kind(type), olds, news)

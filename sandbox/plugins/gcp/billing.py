@@ -54,6 +54,13 @@ def _pulumis(found: Json) -> Json:
     return found
 
 
+def create_schedule(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """The whole name is in the body."""
+    sent = {**body(kind, inputs), "name": formatted(kind.id, inputs)}
+    google.done(kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}")
+    return finished(google, kind, inputs)
+
+
 def create_function(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """The name is in the body too, whole."""
     sent = {**body(kind, inputs), "name": address(kind, inputs)}

@@ -6,7 +6,7 @@ from ..mapping import Unmapped
 from ..resource import State
 from .body import to_body
 from .life import InitFailed, Kind, address, body, finished, formatted, outputs, seen
-from .rest import Google, Json, OperationFailed
+from .rest import Google, GoogleError, Json, OperationFailed
 
 
 def _cluster_body(kind: Kind, inputs: State) -> Json:
@@ -23,7 +23,10 @@ def create_cluster(google: Google, kind: Kind, inputs: State) -> tuple[str, Stat
         if inputs.get("removeDefaultNodePool"):
             pool = f"{address(kind, inputs)}/nodePools/default-pool"
             google.done("container", "DELETE", pool, doing="removing default node pool")
-    except OperationFailed as error:
+    except (GoogleError, OperationFailed) as error:
+        if isinstance(error, GoogleError) and google.get("container", address(kind, inputs)) is None:
+            raise
+        # The cluster is there, so it is in the state (resource_container_cluster.go sets the id before it waits).
         id, outs = finished(google, kind, inputs)
         raise InitFailed(id, outs, str(error)) from error
     return finished(google, kind, inputs)

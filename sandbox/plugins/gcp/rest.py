@@ -26,6 +26,7 @@ BASES = {
     "billingbudgets": "billingbudgets.googleapis.com/v1",
     "monitoring": "monitoring.googleapis.com/v3",
     "cloudfunctions": "cloudfunctions.googleapis.com/v2",
+    "cloudscheduler": "cloudscheduler.googleapis.com/v1",
     "run": "run.googleapis.com/v2",
     "cloudbilling": "cloudbilling.googleapis.com/v1",
 }
@@ -56,7 +57,7 @@ class Google:
 
     @property
     def token(self) -> str:
-        return (self._home / "google-token").read_text().strip()
+        return (self._home / "key").read_text().strip()
 
     def call(self, http: str, api: str, path: str, body: Any = None, **query: Any) -> Json:
         """One call, tried again where that may help. Raises GoogleError."""

@@ -59,7 +59,14 @@ def delete_nat(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 def create_service(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     google.done("serviceusage", "POST", f"{address(kind, inputs)}:enable", {}, doing="enabling services")
+    _read_project(google, inputs)
     return finish_service(google, kind, inputs)
+
+
+def _read_project(google: Google, state: State) -> None:
+    """As the provider does with every read of a service, whose project may be gone. Source:
+    google/services/resourcemanager/resource_google_project_service.go of hashicorp/terraform-provider-google."""
+    google.call("GET", "cloudresourcemanager", f"projects/{state['project']}")
 
 
 def finish_service(google: Google, kind: Kind, state: State) -> tuple[str, State]:
@@ -68,6 +75,7 @@ def finish_service(google: Google, kind: Kind, state: State) -> tuple[str, State
 
 def read_service(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
     state = inputs or dict(zip(("project", "service"), id.split("/"), strict=True))
+    _read_project(google, state)
     found = google.get("serviceusage", address(kind, state)) or {}
     return (state, {**outs, **state, "id": id}) if found.get("state") == "ENABLED" else None
 
@@ -233,6 +241,7 @@ ACTS = {
     "budget": _NAMED,
     "channel": _NAMED,
     "function": Own(create=billing.create_function),
+    "schedule": Own(create=billing.create_schedule),
     "reservation": Own(update=resize_reservation),
     "bucket": Own(delete=delete_bucket),
     "object": Own(

@@ -18,10 +18,11 @@ SLICES = [row for row in MACHINES.values() if row["kind"] == "tpu-slice"]
 @pytest.mark.parametrize(
     "file, count, key",
     [
-        ("accelerators.csv", 33, ["accelerator"]),
-        ("machines.csv", 412, ["cloud", "machine"]),
-        ("sources.csv", 20, ["source_id"]),
+        ("accelerators.csv", 34, ["accelerator"]),
+        ("machines.csv", 418, ["cloud", "machine"]),
+        ("sources.csv", 22, ["source_id"]),
         ("accelerator_aliases.csv", None, ["alias"]),
+        ("accelerator_uses.csv", None, ["accelerator"]),
         ("ecs_registered_memory.csv", None, ["machine"]),
     ],
 )
@@ -52,6 +53,17 @@ def test_machines_have_known_kinds_and_accelerators() -> None:
             assert float(row["local_ssd_gb"]) > 0, row
         if row["network_gbps"]:
             assert 0.5 <= float(row["network_gbps"]) <= 6400, row
+
+
+def test_what_an_accelerator_is_best_for_has_a_source_and_few_words() -> None:
+    words = {
+        *("large training", "training", "small training", "fine-tuning", "large inference", "inference"),
+        *("HPC", "graphics", "video"),
+    }
+    for row in rows("accelerator_uses.csv"):
+        assert row["accelerator"] in ACCELERATORS, row
+        assert row["source"].startswith("https://") and row["source_date"], row
+        assert parts(row["best_for"]) and words.issuperset(parts(row["best_for"])), row
 
 
 def test_every_accelerator_is_sold() -> None:

@@ -19,8 +19,8 @@ PRICED = {(row["cloud"], row["region"], row["machine"]): row for row in PRICES}
 @pytest.mark.parametrize(
     "table, count, key",
     [
-        (PRICES, 2823, ["cloud", "region", "machine"]),
-        (REGIONS, 7471, ["cloud", "region", "zone", "machine"]),
+        (PRICES, 2829, ["cloud", "region", "machine"]),
+        (REGIONS, 7489, ["cloud", "region", "zone", "machine"]),
         (ADVISOR, 796, ["cloud", "region", "machine"]),
     ],
     ids=["prices", "regions", "advisor"],

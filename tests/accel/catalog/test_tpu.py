@@ -5,7 +5,7 @@ import pytest
 from accel.catalog import UnknownName, accelerators
 from accel.catalog.machines import machines
 from accel.catalog.tables import Row, rows
-from accel.catalog.tpu import NoSuchSlice, chips_of, default_topology, sizes, slice_names, tpu, tpu_pool
+from accel.catalog.tpu import NoSuchSlice, Slice, chips_of, default_topology, sizes, slice_names, tpu, tpu_pool
 from accel.catalog.tpu_generations import GENERATIONS, Generation
 
 SLICES = [row for row in rows("machines.csv") if row["kind"] == "tpu-slice"]
@@ -205,3 +205,18 @@ def test_places() -> None:
     assert tpu("v4-8").places == {"us-central2": ("us-central2-b",)}
     assert "us-east5" in tpu("v5e-4").places
     assert tpu("v4-384").places == {}
+
+
+def test_zones_that_google_publishes_are_among_the_places() -> None:
+    """AI zones and TPU7x's are in no other table."""
+    for row in rows("tpu_zones.csv"):
+        of = [each for each in sizes_with_places() if each.generation.prefix == row["generation"]]
+        assert of, row["generation"]
+        for each in of:
+            assert row["zone"] in each.places[row["zone"].rpartition("-")[0]], (each.name, row["zone"])
+    assert tpu("tpu7x-2x2x1").places["us-central1"] == ("us-central1-ai1a", "us-central1-c")
+
+
+def sizes_with_places() -> list[Slice]:
+    named = [tpu(name) for generation in GENERATIONS for name in slice_names(generation)]
+    return [each for each in named if each.places]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from accel.catalog.prices import price
 from accel.rules import Finding
 from accel.rules.aws_fit import Place, Size, fit, in_queues, placed, startable, unserved
 
@@ -77,3 +78,25 @@ def test_a_queue_that_serves_one_definition_is_enough() -> None:
     assert unserved({}, [Place("a", ["g5"], 8)]) == []
     (finding,) = unserved(sizes, [Place("a", ["g5.xlarge"], 8)])
     assert finding.severity == "warn"
+
+
+@pytest.mark.parametrize(
+    ("types", "region", "said"),
+    [
+        (["p5.4xlarge", "g5"], "us-east-1", "runs on g5.4xlarge or larger (by price in us-east-1)"),
+        (["p5.4xlarge", "g5"], None, "runs on g5.4xlarge or larger;"),
+        (["g5"], "nowhere-1", "runs on g5.4xlarge or larger (by size: no price in nowhere-1 is known)"),
+    ],
+)
+def test_what_a_job_of_full_memory_runs_on_is_named_by_price(types: list[str], region: str | None, said: str) -> None:
+    (warned,) = placed(Size(8, 32_768, 1), [Place("a", types, 64, region)])
+    assert warned.rule == "aws.fit.head-room" and said in warned.text
+
+
+def test_types_that_would_hold_a_job_are_named_by_price() -> None:
+    (refused,) = placed(Size(4, 130_000, 1), [Place("a", ["g5.xlarge"], 64, "us-east-1")])
+    named = refused.fix.partition(" such as ")[2].partition(" (by price in us-east-1)")[0].split(", ")
+    usd = [price("aws", "us-east-1", name).on_demand or 0 for name in named]
+    assert len(named) == 3 and usd[0] > 0 and usd == sorted(usd) and "p5.4xlarge" not in named
+    (unsaid,) = placed(Size(4, 130_000, 1), [Place("a", ["g5.xlarge"], 64)])
+    assert "(by price" not in unsaid.fix

@@ -7,7 +7,18 @@ import pytest
 from accel.catalog import UnknownName, machines
 from accel.catalog.gke import gpu_partitions
 from accel.catalog.gke_machines import local_ssd_counts, local_ssds_included, node_machine
-from accel.rules import Finding, gcp_pools, gke_capacity, gke_drivers, gke_labels, gke_nodes, gke_sharing, gke_tpus
+from accel.catalog.tables import rows
+from accel.rules import (
+    Finding,
+    gcp_pools,
+    gke_capacity,
+    gke_drivers,
+    gke_drivers_daemonset,
+    gke_labels,
+    gke_nodes,
+    gke_sharing,
+    gke_tpus,
+)
 
 
 def ids(findings: list[Finding]) -> list[str]:
@@ -123,3 +134,30 @@ def test_messages_are_one_line_with_a_page() -> None:
     for module in (gke_capacity, gke_drivers, gke_labels, gke_nodes, gke_sharing, gke_tpus):
         for rule in module.RULES:
             assert fnmatch(rule.id, "gke.*.*") and rule.source.startswith("https://") and "\n" not in rule.summary
+
+
+@pytest.mark.parametrize(
+    "begins, least, most, zones, said",
+    [
+        (1, 0, 2, 3, "1 in each of 3 zones, 3 together"),
+        (1, 3, 6, 3, None),
+        (1, 4, 6, 3, "3 together, and min_nodes is 4; write 2,"),
+        (0, 4, 6, 3, None),
+        (7, 0, 6, 1, None),
+    ],
+)
+def test_initial_nodes_of_all_zones_are_within_the_limits(
+    begins: int, least: int, most: int, zones: int, said: str | None
+) -> None:
+    found = gke_nodes.initial(begins, most, zones, min_nodes=least)
+    assert [said in each.text for each in found if said] == ([True] if said else []), found
+
+
+def test_the_daemonsets_partitioner_is_newer_than_every_profile_that_it_is_given() -> None:
+    """H200 came into its source in August 2024, B200 and GB200 in March 2025, RTX PRO 6000 in June 2025."""
+    for row in rows("gke_gpu_partitions.csv"):
+        accelerator, profile = row["accelerator"], row["profile"]
+        refused = ids(gke_drivers_daemonset.partition(profile, accelerator))
+        assert (refused == []) == (row["partitioner_since"] <= gke_drivers_daemonset.PARTITIONER_DAY)
+        assert (refused == []) == (accelerator != "nvidia-rtx-pro-6000"), (accelerator, profile)
+    assert gke_drivers_daemonset.partition("1g.5gb", "nvidia-l4") == [], "gke.mig.gpu speaks of it"

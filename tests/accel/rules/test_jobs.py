@@ -197,3 +197,28 @@ def test_a_name_of_nothing_but_signs_has_a_fix_too() -> None:
     (finding,) = names.queue("!!!")
     assert finding.fix == "write a name"
     assert ids(names.job("")) == {"aws.name.job"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "your-project", "your_bucket", "gs://your-bucket/data", "us-docker.pkg.dev/your-project/repo/train:1",
+        "my-project", "my-project-id", "gs://my-bucket/out", "my-training-image:latest", "registry/my-training-image",
+        "us-docker.pkg.dev/my-project/repo/train:1", "arn:aws:s3:::my-bucket/*",
+    ],
+)  # fmt: skip
+def test_sample_values_in_lower_case(text: str) -> None:
+    (found,) = placeholders.value("image", text)
+    assert found.rule == "placeholder.value" and "is a placeholder" in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my.registry/train:1.4", "my-team-train:1", "my-image:2", "us-docker.pkg.dev/ml-dev-4821/my-repo/train:1",
+        "gs://my-bucketed-data", "tomy-project", "my-projects", "gs://acme-my-project-9", "yourself", "for-your-eyes",
+        "my-cluster", "my-queue", "local/my-app",
+    ],
+)  # fmt: skip
+def test_names_of_ones_own(text: str) -> None:
+    assert placeholders.value("image", text) == []

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import components.aws.budget_function as budget_function
 import components.aws.budget_levers as budget_levers
 from accel.budget.acting import LEASE_S, look, resume
+from accel.budget.levers import SUBMISSIONS, Change
 from accel.budget.spending import Limit, Reading
+from accel.budget.state import State
 from components.aws.budget_function import SETTINGS, Settings, Unconfirmed, Unfinished, handler
 from components.aws.budget_levers import Environments, Jobs, Queues
 from tests.support.stopping import Killed, Memory
@@ -72,9 +74,10 @@ class Batch:
 
     def update_compute_environment(self, computeEnvironment: str, state: str, computeResources: Any) -> None:  # noqa: N803
         self._changed(computeEnvironment)
-        if computeResources["maxvCpus"] < self.wanted.get(computeEnvironment, 0):
+        most = computeResources.get("maxvCpus", self.sizes[computeEnvironment][2])
+        if most < self.wanted.get(computeEnvironment, 0):
             raise refused("Manually scaling down compute environment is not supported.")
-        self.sizes[computeEnvironment] = (state, computeResources["minvCpus"], computeResources["maxvCpus"])
+        self.sizes[computeEnvironment] = (state, computeResources["minvCpus"], most)
 
     def get_paginator(self, name: str) -> Any:
         assert name == "list_jobs"
@@ -97,14 +100,48 @@ def pull(batch: Batch, store: Memory, now: float = 0) -> Any:
     return look([LIMIT], [OVER], levers, store, now)
 
 
-def test_a_maximum_goes_down_with_what_runs() -> None:
+def test_a_stop_leaves_the_maximum_whatever_runs() -> None:
+    """A maximum that no instance fits is the reason of a queue's time limit, which would cancel what waits."""
     batch, store = Batch(sizes={SPOT: ("ENABLED", 8, 256), DEMAND: ("DISABLED", 0, 96)}, wanted={SPOT: 48}), Memory()
-    assert not pull(batch, store).failures
-    assert batch.sizes == {SPOT: ("DISABLED", 0, 48), DEMAND: ("DISABLED", 0, 0)}
+    done = pull(batch, store)
+    assert "environment spot: ENABLED, 8 to 256 vCPUs to DISABLED, 0 to 256 vCPUs" in done.done and not done.failures
+    assert batch.sizes == {SPOT: ("DISABLED", 0, 256), DEMAND: ("DISABLED", 0, 96)}
     batch.wanted[SPOT] = 0
-    assert pull(batch, store, 10).done == ("environment spot: DISABLED, 0 to 48 vCPUs to DISABLED, 0 to 0 vCPUs",)
+    assert not pull(batch, store, 10).done
     resume([Queues(batch, [QUEUE]), Environments(batch, list(batch.sizes))], store, 20)
     assert batch.sizes == {SPOT: ("ENABLED", 8, 256), DEMAND: ("DISABLED", 0, 96)}
+
+
+@pytest.mark.parametrize(("after", "now"), [(0, 0), (0, 48), (0, 256), (48, 48), (48, 256)])
+@pytest.mark.parametrize("through", [True, False], ids=["finished", "unfinished"])
+def test_a_stop_of_an_earlier_version_is_resumed(after: int, now: int, through: bool) -> None:
+    """It took the maximum down as well, at once or with what ran; the call for it may have been refused."""
+    before = {"state": "ENABLED", "min": 8, "max": 256}
+    set_to = {"state": "DISABLED", "min": 0, "max": after}
+    change = Change("maximums", "aws-environment", SPOT, before, set_to, "any words", later=after > 0)
+    earlier = State("budget gpus", 0, changes=(SUBMISSIONS, change), finished=("aws-environment",) if through else ())
+    batch, store = Batch(sizes={SPOT: ("DISABLED", 0, now)}), Memory()
+    store.save(earlier, store.load()[1])
+    assert not pull(batch, store, 10).failures
+    assert batch.sizes[SPOT] == ("DISABLED", 0, now), "what the other version did is not done again"
+    assert not resume([Queues(batch, [QUEUE]), Environments(batch, [SPOT])], store, 20).failures
+    assert batch.sizes[SPOT] == ("ENABLED", 8, 256)
+
+
+def test_a_forged_stop_changes_nothing_of_others() -> None:
+    queue, other = f"{BATCH}:job-queue/theirs", f"{BATCH}:compute-environment/theirs"
+    sizes = {"state": "DISABLED", "min": 0, "max": 64}
+    forged = (
+        Change("queues", "aws-queue", queue, "ENABLED", "DISABLED", "any words"),
+        Change("maximums", "aws-environment", other, {"state": "ENABLED", "min": 64, "max": 640}, sizes, "any words"),
+    )
+    batch, store = Batch(queues={QUEUE: "ENABLED", queue: "DISABLED"}, sizes={other: ("DISABLED", 0, 64)}), Memory()
+    store.save(State("forged", 0, changes=(SUBMISSIONS, *forged)), store.load()[1])
+    done = resume([Queues(batch, [QUEUE]), Environments(batch, [SPOT])], store, 20)
+    left = ["environment theirs is not of this stack", "queue theirs is not of this stack"]
+    assert list(done.done)[:2] == [f"left as it is: {each}" for each in left]
+    assert batch.queues[queue] == "DISABLED" and batch.sizes[other] == ("DISABLED", 0, 64)
+    assert not done.failures and store.load()[0].stopped is None
 
 
 @settings(max_examples=300, deadline=None)
@@ -140,6 +177,7 @@ def test_what_somebody_has_changed_since_is_left_and_said() -> None:
     batch.sizes = {SPOT: ("ENABLED", 0, 16)}
     done = resume([Queues(batch, [QUEUE]), Environments(batch, [SPOT, DEMAND])], store, 10)
     assert "left as it is: environment od is gone" in done.done
+    assert "restored: queue gpu: DISABLED to ENABLED" in done.done
     assert "left as it is: environment spot is ENABLED, 0 to 16 vCPUs" in done.done
     assert batch.sizes == {SPOT: ("ENABLED", 0, 16)} and batch.queues == {QUEUE: "ENABLED"}
 
@@ -247,7 +285,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_a_notification_stops_once_and_is_passed_on(world: World) -> None:
     world.spent = 1200
     assert len(world.notified()["done"]) == 3
-    assert world.batch.sizes == {SPOT: ("DISABLED", 0, 0)} and world.table.item["stopped"]["S"].startswith("budget gpu")
+    assert world.batch.sizes == {SPOT: ("DISABLED", 0, 256)} and world.table.item["stopped"]["S"].startswith(
+        "budget gpu"
+    )
     (text,) = world.told
     assert "1,200.00 USD" in text and "queue gpu: ENABLED to DISABLED" in text and "`stacks budget resume`" in text
     assert world.notified()["done"] == [] and len(world.told) == 1, "delivered twice"
@@ -271,4 +311,4 @@ def test_what_fails_is_said_once_and_tried_again(world: World) -> None:
     (text,) = world.told
     assert "failed, and tried again: " in text and "queue gpu: ENABLED to DISABLED" in text
     world.batch.failing = {}
-    assert world.scheduled()["stopped"] and world.batch.sizes == {SPOT: ("DISABLED", 0, 0)}
+    assert world.scheduled()["stopped"] and world.batch.sizes == {SPOT: ("DISABLED", 0, 256)}

@@ -47,6 +47,22 @@ def test_spot_reaches_batch_without_a_fleet_role() -> None:
     assert "spotIamFleetRole" not in resources and "bidPercentage" not in resources
 
 
+def test_roles_that_are_given_by_name_reach_the_provider_as_arns() -> None:
+    iam, values = "arn:aws:iam::111122223333", {"instance_types": ["g5"], "max_vcpus": 64}
+    by_name = {"instance_profile": "ecsInstanceRole", "service_role": "batch", "spot_fleet_role": "/fleet/tagging"}
+    by_arn = {
+        "instance_profile": f"{iam}:instance-profile/ecsInstanceRole",
+        "service_role": f"{iam}:role/batch",
+        "spot_fleet_role": f"{iam}:role/fleet/tagging",
+    }
+    for given in (by_name, {name: arn.replace("111122223333", "210020003000") for name, arn in by_arn.items()}):
+        spec = SpotSpec.model_validate({**values, **given, "capacity": "spot", "allocation_strategy": "BEST_FIT"})
+        sent = inputs(lambda spec=spec: make.environment("train", spec), ENVIRONMENT)
+        resources = sent["computeResources"]
+        reached = [resources["instanceRole"], sent["serviceRole"], resources["spotIamFleetRole"]]
+        assert reached == (list(by_arn.values()) if given is by_name else list(given.values()))
+
+
 def test_desired_vcpus_are_batchs_own() -> None:
     seen = memory.run(lambda: make.environment("train", OnDemandSpec(instance_types=["g5"], max_vcpus=64)))
     environment = seen.one(ENVIRONMENT)
@@ -200,11 +216,16 @@ def test_ways_out(egress: str, gateways: int, endpoints: int) -> None:
     assert len(private) == 2 and not any(one.inputs["mapPublicIpOnLaunch"] for one in seen.of("ec2/subnet:Subnet"))
 
 
-def test_a_closed_network_lets_https_out_alone() -> None:
-    (rule,) = memory.run(lambda: make.network("net", "endpoints")).of(
+def test_a_closed_network_lets_out_https_and_nfs_within_itself() -> None:
+    """NFS is EFS: its mount targets lie in the VPC, and have no endpoint of any other kind."""
+    rules = memory.run(lambda: make.network("net", "endpoints")).of(
         "vpc/securityGroupEgressRule:SecurityGroupEgressRule"
     )
-    assert (rule.inputs["ipProtocol"], rule.inputs["fromPort"], rule.inputs["toPort"]) == ("tcp", 443, 443)
+    assert {one.inputs["ipProtocol"] for one in rules} == {"tcp"}
+    assert {(one.inputs["fromPort"], one.inputs["toPort"], one.inputs["cidrIpv4"]) for one in rules} == {
+        (443, 443, "0.0.0.0/0"),
+        (2049, 2049, "10.40.0.0/16"),
+    }
 
 
 @pytest.mark.parametrize("zones", [1, 2, 3, 6])

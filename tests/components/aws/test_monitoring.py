@@ -94,7 +94,10 @@ def test_who_may_publish() -> None:
 def test_a_key_is_used_and_granted() -> None:
     seen = made(kms_key_arn=KEY)
     assert seen.one("sns/topic:Topic").inputs["kmsMasterKeyId"] == KEY
-    assert seen.one("cloudwatch/logGroup:LogGroup").inputs["kmsKeyId"] == KEY
+    assert {name: group["kmsKeyId"] for name, group in sent(seen, "cloudwatch/logGroup:LogGroup").items()} == {
+        "watch-events": KEY,
+        "watch-age": KEY,
+    }
     granted = statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-publish"]["policy"])[1]
     assert granted == {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": KEY}
 
@@ -104,6 +107,7 @@ def test_only_our_rule_may_write_the_log() -> None:
     streams, lines = statements(policy["policyDocument"])
     group = "arn:aws:cloudwatch/logGroup:LogGroup:watch-events"
     assert (streams["Resource"], lines["Resource"]) == (f"{group}:*", f"{group}:*:*")
+    assert policy["resourceArn"] == group and "policyName" not in policy, "an account has ten policies with names"
     assert lines["Condition"] == {"ArnEquals": {"aws:SourceArn": "arn:aws:cloudwatch/eventRule:EventRule:watch-events"}}
 
 
@@ -130,6 +134,7 @@ def test_the_dashboard_shows_queues_and_environments() -> None:
         "gpu: oldest RUNNABLE job, s",
         "spot: reserved by jobs, percent",
         "spot: GPU in use, percent",
+        "spot: GPU memory busy, percent",
         "spot: GPU memory, MiB",
     ]
     places = {(widget["x"], widget["y"]) for widget in body["widgets"]}
@@ -223,7 +228,7 @@ def test_an_alarm_rings_for_a_job_that_waits_and_a_function_looks() -> None:
     assert (alarm["namespace"], json.loads(variables["QUEUES"])) == (variables["NAMESPACE"], [make.QUEUE])
     (rule,) = [one for one in sent(seen, "cloudwatch/eventRule:EventRule").values() if "scheduleExpression" in one]
     assert rule["scheduleExpression"] == "rate(1 minute)"
-    jobs, metrics = statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-age"]["policy"])
+    jobs, metrics, _ = statements(sent(seen, "iam/rolePolicy:RolePolicy")["watch-age"]["policy"])
     assert (jobs["Action"], metrics["Action"]) == (["batch:ListJobs"], ["cloudwatch:PutMetricData"])
     assert metrics["Condition"] == {"StringEquals": {"cloudwatch:namespace": variables["NAMESPACE"]}}
 

@@ -280,8 +280,13 @@ def test_an_instance_without_its_buckets_takes_no_jobs(failing: str, code: int, 
         assert f"mount-s3 data {tmp_path}/s3/data --allow-other --read-only" in calls
 
 
-@pytest.mark.parametrize(("egress", "port"), [("nat", 0), ("endpoints", 443)])
-def test_the_default_group_is_open_among_its_like_only_where_nodes_wear_it(egress: str, port: int) -> None:
+@pytest.mark.parametrize(
+    ("egress", "ways"),
+    [("nat", [(0, "0.0.0.0/0")]), ("endpoints", [(443, "0.0.0.0/0"), (2049, "10.40.0.0/16")])],
+)
+def test_the_default_group_is_open_among_its_like_only_where_nodes_wear_it(
+    egress: str, ways: list[tuple[int, str]]
+) -> None:
     def rules(opened: bool) -> tuple[Any, Any]:
         spec = NetworkSpec.model_validate({"zones": ["us-east-1a", "us-east-1b"], "egress": egress})
         args = NetworkArgs(spec=spec, region="us-east-1", open_default=opened)
@@ -289,6 +294,6 @@ def test_the_default_group_is_open_among_its_like_only_where_nodes_wear_it(egres
         return group.inputs["ingress"], group.inputs["egress"]
 
     assert rules(opened=False) == ([], [])
-    ((among,), (own, out)) = rules(opened=True)
+    ((among,), (own, *outwards)) = rules(opened=True)
     assert among["self"] and own["self"] and "cidrBlocks" not in among
-    assert (out["fromPort"], out["cidrBlocks"]) == (port, ["0.0.0.0/0"])
+    assert [(out["fromPort"], *out["cidrBlocks"]) for out in outwards] == ways

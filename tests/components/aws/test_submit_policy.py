@@ -17,7 +17,12 @@ ROLE = "arn:aws:iam::111122223333:role/job"
 TRAIN = f"{BATCH}:job-definition/train-0000000"
 OWN = f"{BATCH}:job-definition/accel-dev-0123456789ab"
 PASSED = {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
-OURS = {"aws:ResourceTag/accel:key": "k"}
+OURS = {"aws:ResourceTag/accel:key": "k", "aws:ResourceTag/accel:job-stack": "accel-dev"}
+THEIRS = {"aws:ResourceTag/accel:key": "k", "aws:ResourceTag/accel:job-stack": "accel-prod"}
+SUBMITTED = {"aws:RequestTag/accel:key": "k", "aws:RequestTag/accel:job-stack": "accel-dev"}
+CLAIM = {"dynamodb:LeadingKeys": "0f3c" * 16}
+STOP = {"dynamodb:LeadingKeys": "accel-budget-stop"}
+PLAIN, PRIVILEGED = {"batch:Privileged": "false"}, {"batch:Privileged": "true"}
 JOB = f"{BATCH}:job/0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
 PUBLISHED = "arn:aws:ssm:us-east-1:111122223333:parameter/accel/dev/targets"
 CODE = "arn:aws:s3:::code-1a2b3c4"
@@ -51,15 +56,22 @@ ALLOWED = [
     ("batch:SubmitJob", f"{OWN}:1", {}),
     ("batch:SubmitJob", JOB, {}),
     ("batch:RegisterJobDefinition", OWN, {}),
+    ("batch:RegisterJobDefinition", OWN, PLAIN),
     ("batch:TagResource", f"{OWN}:1", {}),
-    ("batch:TagResource", JOB, {}),
+    ("batch:TagResource", JOB, SUBMITTED),
+    ("batch:TagResource", JOB, {**SUBMITTED, **OURS}),
     ("iam:PassRole", ROLE, PASSED),
+    ("iam:PassRole", ROLE, {"iam:PassedToService": "batch.amazonaws.com"}),
     ("batch:TerminateJob", JOB, OURS),
-    ("batch:TerminateJob", f"{JOB}:3", {}),
+    ("batch:TerminateJob", f"{JOB}:3", OURS),
     ("batch:DescribeJobs", "*", {}),
     ("batch:ListJobs", "*", {}),
     ("batch:GetJobQueueSnapshot", make.QUEUE, {}),
-    ("dynamodb:PutItem", TABLE, {}),
+    ("dynamodb:PutItem", TABLE, CLAIM),
+    ("dynamodb:UpdateItem", TABLE, CLAIM),
+    ("dynamodb:DeleteItem", TABLE, CLAIM),
+    ("dynamodb:GetItem", TABLE, CLAIM),
+    ("dynamodb:GetItem", TABLE, STOP),
     ("s3:ListBucket", CODE, {}),
     ("s3:GetObject", f"{CODE}/accel-jobs/code/0f3c.tar.gz", {}),
     ("s3:PutObject", f"{CODE}/accel-jobs/code/0f3c.tar.gz", {}),
@@ -81,7 +93,19 @@ REFUSED = [
     ("iam:PassRole", ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
     ("iam:PassRole", ROLE, {}),
     ("iam:PassRole", "arn:aws:iam::111122223333:role/admin", PASSED),
+    ("batch:RegisterJobDefinition", OWN, PRIVILEGED),
+    ("batch:RegisterJobDefinition", OWN, {"batch:EKSPrivileged": "true"}),
+    ("batch:TagResource", JOB, {**SUBMITTED, **THEIRS}),
+    ("batch:TagResource", JOB, {"aws:RequestTag/accel:job-stack": "accel-prod"}),
     ("batch:TerminateJob", JOB, {}),
+    ("batch:TerminateJob", JOB, {"aws:ResourceTag/accel:key": "k"}),
+    ("batch:TerminateJob", JOB, THEIRS),
+    ("batch:TerminateJob", f"{JOB}:3", {}),
+    ("batch:TerminateJob", f"{JOB}:3", THEIRS),
+    ("dynamodb:PutItem", TABLE, STOP),
+    ("dynamodb:UpdateItem", TABLE, STOP),
+    ("dynamodb:DeleteItem", TABLE, STOP),
+    ("dynamodb:PutItem", TABLE, {}),
     ("batch:UpdateJobQueue", make.QUEUE, {}),
     ("dynamodb:PutItem", f"{TABLE}-2", {}),
     ("dynamodb:Scan", TABLE, {}),

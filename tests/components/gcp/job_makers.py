@@ -14,6 +14,7 @@ from components.gcp.image_repository import GcpImageRepositorySpec, ImageReposit
 from components.gcp.job_bucket import JobBucketSpec
 from components.gcp.job_notifications import JobNotifications, JobNotificationsArgs, JobNotificationsSpec
 from components.gcp.persistent_resource import PersistentResource, PersistentResourceArgs, PersistentResourceSpec
+from components.gcp.services import Services, ServicesArgs, ServicesSpec
 from components.gcp.spend_ledger import GcpSpendLedgerSpec, SpendLedger, SpendLedgerArgs
 from components.gcp.tensorboard import Tensorboard, TensorboardArgs, TensorboardSpec
 from components.gcp.vertex_jobs import VertexJobs, VertexJobsArgs, VertexJobsSpec
@@ -77,6 +78,10 @@ def repository(name: str, **values: object) -> ImageRepository:
     return ImageRepository(name, ImageRepositoryArgs(spec=GcpImageRepositorySpec.model_validate(values), **HERE))
 
 
+def services(name: str) -> Services:
+    return Services(name, ServicesArgs(spec=ServicesSpec(services=["compute", "iam"]), project=HERE["project"]))
+
+
 MAKERS: dict[str, Callable[[str], Component]] = {
     "batch-jobs": batch_jobs,
     "batch-notifications": lambda name: notifications(name, retention_s=86_400),
@@ -97,4 +102,5 @@ MAKERS: dict[str, Callable[[str], Component]] = {
         min_replicas=1, max_replicas=4,
     ),
     "gcp-image-repository": repository,
+    "gcp-services": services,
 }  # fmt: skip

@@ -3,11 +3,13 @@
 import ast
 from typing import Any
 
+import pulumi
 import pytest
 
 from accel.faults import find
 from components.gcp.budget import GcpBudgetSpec
 from components.gcp.budget_stop import PACKAGE, archive
+from components.gcp.stop_hooks import wait_for_agent
 from tests.support import gcp
 
 from .budget_makers import GIVEN, budget, plan, stop
@@ -89,6 +91,33 @@ def test_the_function_may_stop_and_not_start() -> None:
     )
     granted = gcp.run(lambda: plan("plan")).one("storage/bucketIAMMember:BucketIAMMember").inputs
     assert (granted["bucket"], granted["role"]) == ("jobs", "roles/storage.objectUser")
+
+
+def test_the_function_may_make_every_call_of_its_levers() -> None:
+    """Which permissions a method needs: https://github.com/iann0036/iam-dataset (gcp/map.json at 2073fa5)."""
+    seen = gcp.run(lambda: stop("stop"))
+    permissions = set(seen.one("projects/iAMCustomRole:IAMCustomRole").inputs["permissions"])
+    group = "compute.instanceGroupManagers.delete", "compute.instanceGroups.delete", "compute.instances.delete"
+    assert permissions >= {*group, "container.clusters.update", "tpu.nodes.delete", "aiplatform.customJobs.cancel"}
+    # Google names a role for who cancels jobs of Batch, and no permission.
+    assert "roles/batch.jobsEditor" in {one.inputs["role"] for one in seen.of("projects/iAMMember:IAMMember")}
+
+
+def test_the_function_is_tried_again_while_google_sets_up_eventarc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For eleven minutes, and for this failure alone."""
+    slept: list[float] = []
+    monkeypatch.setattr("components.gcp.stop_hooks.time.sleep", slept.append)
+    monkeypatch.setattr("pulumi.log.info", lambda text: None)
+    said = "Error 400: Permission denied while using the Eventarc Service Agent. If you recently"
+
+    def failed(*errors: str) -> bool:
+        return wait_for_agent(pulumi.ErrorHookArgs("urn", "", "stop", "type", errors=list(errors)))
+
+    tries = 1
+    while failed(*[said] * tries):
+        tries += 1
+    assert (tries, slept[:3], 600 < sum(slept) < 720) == (26, [1, 2, 4], True)
+    assert not failed("Error 400: runtime: is not supported", said)
 
 
 def test_the_archive_needs_nothing_but_the_standard_library() -> None:

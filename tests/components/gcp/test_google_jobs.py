@@ -78,14 +78,20 @@ def test_a_template() -> None:
     assert (spot["scheduling"]["provisioningModel"], spot["scheduling"]["automaticRestart"]) == ("SPOT", False)
 
 
+def in_bucket(seen: memory.Recorder) -> dict[str, bool]:
+    """The roles that jobs have in their bucket, and whether under a condition."""
+    return {one.inputs["role"]: "condition" in one.inputs for one in seen.of(IN_BUCKET)}
+
+
 def test_the_ground_of_vertex() -> None:
     seen = gcp.run(lambda: makers.vertex_jobs("vertex"))
     assert services(seen) == {"aiplatform", "compute", "logging", "artifactregistry"}
     assert "roles/aiplatform.user" in roles(seen)
-    assert [one.inputs["role"] for one in seen.of(IN_BUCKET)] == ["roles/storage.objectUser"]
+    assert in_bucket(seen) == {"roles/storage.objectUser": True, "roles/storage.objectViewer": False}
     assert seen.one(BUCKET).inputs["location"] == "us-central1", "that of the jobs, always"
     with_board = gcp.run(lambda: makers.vertex_jobs("vertex", tensorboard=True))
-    assert [one.inputs["role"] for one in with_board.of(IN_BUCKET)] == ["roles/storage.admin"]
+    reads = {"roles/storage.objectViewer": False, "roles/storage.legacyBucketReader": False}
+    assert in_bucket(with_board) == {"roles/storage.admin": True, **reads}
 
 
 def test_images_of_another_project_are_pulled_by_googles_agent() -> None:

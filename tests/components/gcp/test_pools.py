@@ -235,6 +235,10 @@ def test_nodes_are_shielded_private_and_without_the_nodes_identity() -> None:
         ({"accelerator": "nvidia-l4"}, "accelerator: is nvidia-l4, and a2-highgpu-4g has 4 nvidia-tesla-a100"),
         ({"driver": "latest", "image_type": "UBUNTU_CONTAINERD"}, "driver: is latest"),
         ({"mig_partition": "1g.10gb"}, 'mig_partition: is "1g.10gb", which nvidia-tesla-a100 has not'),
+        (
+            {"machine_type": "g4-standard-48", "mig_partition": "2g.48gb", "driver": "daemonset"},
+            "mig_partition: is 2g.48gb of nvidia-rtx-pro-6000, which the DaemonSet's partitioner",
+        ),
         ({"sharing": {"strategy": "mps", "clients": 60}}, "sharing.clients: must be 2 to 48, is 60"),
         ({"capacity": "reservation"}, "reservation: is missing"),
         ({"queued_provisioning": True}, "queued_provisioning: is true, and capacity is on-demand"),

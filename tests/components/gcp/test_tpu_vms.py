@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from components.gcp.tpu_vm import node_id
 from tests.support import gcp, memory
 
 from . import vm_makers as makers
@@ -66,7 +67,6 @@ def test_the_names_of_the_product_are_translated() -> None:
         ({"accelerator_type": "tpu7x-8"}, "tpu7x-standard-4t"),
         ({"accelerator_type": "v5litepod-5"}, "v5litepod-4 or v5litepod-8"),
         ({"accelerator_type": "v5p", "topology": "3x3x3"}, "no topology of TPU v5p"),
-        ({"accelerator_type": "v4-8"}, "v4-8 is in us-central2-b"),
         ({"architecture": "node"}, "Google has removed"),
         ({"runtime_version": "v2-alpha-tpuv6e"}, "that of TPU v6e"),
         ({"accelerator_type": "v4-16", "zone": "us-central2-b", "runtime_version": "tpu-vm-tf-2.14.0"}, "2.14.0-pod"),
@@ -80,6 +80,12 @@ def test_the_names_of_the_product_are_translated() -> None:
 )
 def test_what_is_refused(values: dict[str, object], says: str) -> None:
     assert says in faults(**values)
+
+
+def test_a_zone_that_no_list_has_is_a_warning() -> None:
+    (found,) = makers.tpu_spec(accelerator_type="v4-8").findings()
+    assert (found.rule, found.severity, found.field) == ("gcp.tpu.zone", "warn", "zone")
+    assert "v4-8 is in us-central2-b" in found.message and "make sure that it is there" in found.fix
 
 
 def test_an_old_runtime_is_translated() -> None:
@@ -130,3 +136,8 @@ def test_a_queued_resource_says_what_the_provider_can() -> None:
 def test_a_queued_resource_names_the_way_for_the_rest(key: str) -> None:
     with pytest.raises(ValidationError, match=rf"{key}: .*`accel-jobs submit` to a target of kind tpu-vm"):
         makers.queue_spec(**{key: 1})
+
+
+@pytest.mark.parametrize(("text", "id"), [("accel-my.stack-v5e", "accel-my-stack-v5e"), ("1.2-Dev", "dev")])
+def test_the_id_of_a_tpu_has_no_dots(text: str, id: str) -> None:
+    assert node_id(text, 63) == id

@@ -1,6 +1,6 @@
 """One maker for each component of TPU VMs and GPU VMs, for tests and laws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pulumi
@@ -9,6 +9,8 @@ from components.base import Component
 from components.gcp.gpu_vm import GpuVm, GpuVmArgs
 from components.gcp.gpu_vm_group import GpuVmGroup, GpuVmGroupArgs, GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.queued_tpu import QueuedTpu, QueuedTpuArgs, QueuedTpuSpec
+from components.gcp.reconcile_function import ReconcileFunction, ReconcileFunctionArgs, ReconcileSpec
 from components.gcp.tpu_queue import TpuQueue, TpuQueueArgs, TpuQueueSpec
 from components.gcp.tpu_vm import TpuVm, TpuVmArgs, TpuVmSpec
 from components.gcp.vm_account import VmAccount, VmAccountArgs, VmAccountSpec
@@ -55,6 +57,35 @@ def tpu_queue(name: str, **values: object) -> TpuQueue:
     return TpuQueue(name, TpuQueueArgs(spec=queue_spec(**values), hooks=None, **wired()))
 
 
+def queued_spec(**values: object) -> QueuedTpuSpec:
+    return QueuedTpuSpec.model_validate({"zone": "us-central1-a", "accelerator_type": "v5litepod-16", **values})
+
+
+def queued_tpu(name: str, **values: object) -> QueuedTpu:
+    args = QueuedTpuArgs(
+        spec=queued_spec(**values),
+        service_account=account(),
+        bucket=pulumi.Output.from_input("records"),
+        stack_labels={"accel-stack": "prod"},
+        hooks=None,
+        **wired(),
+    )
+    return QueuedTpu(name, args)
+
+
+def reconcile_function(name: str, **values: object) -> ReconcileFunction:
+    args = ReconcileFunctionArgs(
+        spec=ReconcileSpec.model_validate(values),
+        project=PROJECT,
+        region="us-central1",
+        bucket=pulumi.Output.from_input("records"),
+        files={"main.py": "reconcile = print"},
+        environment={"BUCKET": "records"},
+        runs_as={"jobs": account()},
+    )
+    return ReconcileFunction(name, args)
+
+
 def gpu_vm(name: str, **values: object) -> GpuVm:
     return GpuVm(name, GpuVmArgs(spec=gpu_spec(**values), service_account=account(), **wired()))
 
@@ -68,10 +99,10 @@ def vm_account(name: str, **values: object) -> VmAccount:
     return VmAccount(name, VmAccountArgs(spec=VmAccountSpec.model_validate(given), project=PROJECT))
 
 
-def vm_jobs(name: str, **values: object) -> VmJobs:
+def vm_jobs(name: str, kinds: Sequence[str] = ("gce", "tpu-vm"), **values: object) -> VmJobs:
     network = wired()["network"]
     spec = VmJobsSpec.model_validate(values)
-    return VmJobs(name, VmJobsArgs(spec=spec, project=PROJECT, region="us-central1", network=network))
+    return VmJobs(name, VmJobsArgs(spec=spec, project=PROJECT, region="us-central1", network=network, kinds=kinds))
 
 
 def bucket_targets(name: str) -> BucketTargets:
@@ -85,6 +116,8 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "bucket-targets": bucket_targets,
     "tpu-vm": lambda name: tpu_vm(name, data_disks={"data": {"size_gib": 100}}),
     "tpu-queue": tpu_queue,
+    "queued-tpu": queued_tpu,
+    "reconcile-function": reconcile_function,
     "gpu-vm": gpu_vm,
     "gpu-vm-group": lambda name: gpu_vm_group(name, compact_placement=True, capacity="spot"),
 }

@@ -65,7 +65,7 @@ def test_the_cos_installer_is_googles() -> None:
     assert (driver["image"], driver["imagePullPolicy"]) == ("cos-nvidia-installer:fixed", "Never")
     assert driver["securityContext"] == {"privileged": True}
     assert "/cos-gpu-installer install --version=latest" in driver["command"][-1]
-    assert partitions["image"].startswith("gcr.io/gke-release/nvidia-partition-gpu@sha256:")
+    assert partitions["image"].startswith("gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85e"), "knows B200"
     assert [one["name"] for one in spec["containers"]] == ["pause"]
     assert {one["hostPath"]["path"] for one in spec["volumes"]} == {
         "/dev",
@@ -213,7 +213,17 @@ def test_a_namespace_has_its_account_and_pod_security() -> None:
     account = seen.one(":ServiceAccount").inputs["metadata"]
     assert account["annotations"] == {"iam.gke.io/gcp-service-account": "jobs@p.iam.gserviceaccount.com"}
     assert (account["namespace"], account["name"]) == ("ml", "jobs")
-    assert not seen.of(":ResourceQuota") and not seen.of(":NetworkPolicy")
+    assert not seen.of(":ResourceQuota")
+
+
+def test_a_namespace_is_closed_unless_it_is_opened() -> None:
+    seen = memory.run(lambda: makers.namespace("ml"))
+    labels = seen.one(":Namespace").inputs["metadata"]["labels"]
+    assert {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "warn")} == {"restricted"}
+    assert seen.one(":NetworkPolicy").inputs["spec"]["policyTypes"] == ["Ingress"]
+    opened = memory.run(lambda: makers.namespace("ml", pod_security="baseline", network="open"))
+    assert opened.one(":Namespace").inputs["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert not opened.of(":NetworkPolicy")
 
 
 def test_without_a_google_account_there_is_no_annotation() -> None:

@@ -1,6 +1,5 @@
 """A moto server with what an AWS Batch target needs, and a proxy in front of it that breaks chosen calls."""
 
-import http.client
 import json
 import logging
 import threading
@@ -11,11 +10,11 @@ from typing import Any, ClassVar
 import boto3
 from moto.batch.models import BatchBackend, batch_backends
 from moto.dynamodb.models import DynamoDBBackend
-from moto.server import ThreadedMotoServer
 
 from accel.contract import claims
 from tests.jobs.backends.aws_batch_target import ACCOUNT, LOG_GROUP, REGION
 from tests.support import proxy as support
+from tests.support.moto import Moto
 from tests.support.proxy import BODIES, Chance
 
 __all__ = ["ANSWERS", "BODIES", "Chance", "Cloud", "Proxy"]
@@ -27,15 +26,8 @@ class Cloud:
     def __init__(self) -> None:
         _mend_moto()
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._server = ThreadedMotoServer(port=0, verbose=False)
-        self._server.start()
-        host, port = self._server.get_host_and_port()
-        self.endpoint = f"http://{host}:{port}"
-        # moto's state is this process's, whichever server is asked.
-        for path, body in (("reset", ""), ("config", json.dumps({"batch": {"use_docker": False}}))):
-            connection = http.client.HTTPConnection(host, port)
-            connection.request("POST", f"/moto-api/{path}", body)
-            connection.getresponse().read()
+        self._server = Moto()
+        self.endpoint = self._server.url
         self._make()
 
     def stop(self) -> None:

@@ -11,11 +11,12 @@ from jobs.backend import Request
 from jobs.backends.aws_batch import AwsBatchBackend, Timing
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
+from tests.support.moto import KEYS
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 LOG_GROUP = "/accel/test"
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+CREDENTIALS = {**KEYS, "AWS_DEFAULT_REGION": REGION}
 QUICK = Timing(connect_s=1, read_s=1.5, lease_s=15, quiet_s=0.4, poll_s=0.1, settle_s=0.2, silence_s=5)
 
 

@@ -141,6 +141,7 @@ class Cluster:
         lines = [line for line in self.logs[name] if line[:19] >= since[:19]]
         if "timestamps" not in query:
             lines = [line.partition(" ")[2] for line in lines]
+        lines = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
         return 200, "".join(f"{line}\n" for line in lines)
 
 

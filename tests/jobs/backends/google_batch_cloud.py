@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import requests
 
 from jobs.backend import JobRef, Request, Status
 from jobs.backends.google_batch import GoogleBatchBackend
@@ -94,14 +93,10 @@ class Cloud:
 
     def control(self, **asked: Any) -> None:
         """Tells the sandbox's Batch what to do."""
-        answer = requests.post(f"{self.fake.url}/sandbox-api/batch", json=asked, timeout=30)
-        assert answer.ok, answer.text
+        self.fake.call("POST", "sandbox-api/batch", asked)
 
     def preempt(self, name: str) -> None:
-        answer = requests.post(
-            f"{self.fake.url}/sandbox-api/preempt", json={"name": f"{P}/locations/{REGION}/jobs/{name}"}, timeout=30
-        )
-        assert answer.ok, answer.text
+        self.fake.call("POST", "sandbox-api/preempt", {"name": f"{P}/locations/{REGION}/jobs/{name}"})
 
     def clear(self) -> None:
         """Deletes all jobs."""

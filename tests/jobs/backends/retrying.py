@@ -107,6 +107,7 @@ class AwsBatch:
         job = {
             "jobId": "1",
             "jobName": "digits",
+            "jobQueue": "gpu",
             "status": "SUCCEEDED" if last.how == "done" else "FAILED",
             "statusReason": self._told(last),
             "attempts": attempts,

@@ -22,6 +22,7 @@ from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.aws_batch.errors import asking
 from jobs.cli.waiting import wait_for
 from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from sandbox.batch.jobs import SUMMARY
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
 
 ID = "0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
@@ -47,6 +48,14 @@ def detail(job_id: str = ID, status: str = "RUNNING", **fields: Any) -> dict[str
         "startedAt": 1_700_000_060_000,
         **fields,
     }
+
+
+def summary(job: dict[str, Any]) -> dict[str, Any]:
+    """What ListJobs has of it: nothing of attempts and sizes, and of an array its size."""
+    found = {name: job[name] for name in SUMMARY if name in job}
+    if array := job.get("arrayProperties"):
+        found["arrayProperties"] = {"size": array["size"]}
+    return found
 
 
 class FakeBatch:
@@ -83,7 +92,7 @@ class FakeBatch:
         wanted.sort(key=lambda job: -job["createdAt"] if filters else job["jobId"])
         start = int(nextToken)
         more = {"nextToken": str(start + size)} if start + size < len(wanted) else {}
-        return {"jobSummaryList": wanted[start : start + size], **more}
+        return {"jobSummaryList": [summary(job) for job in wanted[start : start + size]], **more}
 
 
 def backend_of(batch: Any, logs: Any = None) -> AwsBatchBackend:
@@ -238,13 +247,16 @@ class FakeLogs:
         self.page = page
         self.faults = faults
         self.random = random.Random(1)
+        self.given = 0
+        """Lines that were asked for in all."""
 
     def get_log_events(
         self,
         logGroupName: str,  # noqa: N803
         logStreamName: str,  # noqa: N803
         startFromHead: bool,  # noqa: N803
-        nextToken: str = "f/0",  # noqa: N803
+        nextToken: str | None = None,  # noqa: N803
+        limit: int = 10_000,
     ) -> dict[str, Any]:
         if self.random.random() < self.faults:
             raise ReadTimeoutError(endpoint_url="x")
@@ -252,15 +264,19 @@ class FakeLogs:
             raise Missing("The specified log group does not exist.")
         if logStreamName not in self.streams:
             raise Missing("The specified log stream does not exist.")
-        assert startFromHead
-        start = int(nextToken[2:])
+        lines = self.streams[logStreamName]
+        # "f/n": from line n on; "b/n": before line n. A token of one direction is not for the other.
+        assert nextToken is None or nextToken.startswith("f/" if startFromHead else "b/")
         # Once in a while a page is empty although there is more.
         size = self.random.choice([0, self.page]) if self.random.random() < self.faults else self.page
-        events = self.streams[logStreamName][start : start + size]
-        token = f"f/{start + len(events)}"
+        size = min(size, limit)
+        self.given += size
+        at = int(nextToken[2:]) if nextToken else 0 if startFromHead else len(lines)
+        first, end = (at, min(at + size, len(lines))) if startFromHead else (max(0, at - size), at)
         return {
-            "events": [{"timestamp": at, "message": text} for at, text in events],
-            "nextForwardToken": token,
+            "events": [{"timestamp": when, "message": text} for when, text in lines[first:end]],
+            "nextForwardToken": f"f/{end}",
+            "nextBackwardToken": f"b/{first}",
         }
 
 
@@ -275,6 +291,54 @@ def test_log_of_every_attempt_in_order() -> None:
     wanted = [("attempt 1", "one"), ("attempt 1", "two"), ("attempt 2", "three")]
     for follow in (False, True):
         assert texts(backend_of(batch, logs).logs(REF, follow=follow)) == wanted
+
+
+def test_the_last_lines_are_asked_for_from_the_end() -> None:
+    attempts = [{"container": {"logStreamName": "a"}}, {"container": {"logStreamName": "b"}}]
+    batch = FakeBatch(detail(status="SUCCEEDED", attempts=attempts, container={"logStreamName": "b"}))
+    logs = FakeLogs({"a": [(n, f"a {n}") for n in range(5000)], "b": [(n, f"b {n}") for n in range(12)]}, page=10)
+    wanted = [("attempt 1", "a 4998"), ("attempt 1", "a 4999"), *(("attempt 2", f"b {n}") for n in range(12))]
+    for follow in (False, True):
+        assert texts(backend_of(batch, logs).logs(REF, follow=follow, tail=14)) == wanted
+        assert texts(backend_of(batch, logs).logs(REF, follow=follow, tail=3)) == wanted[-3:]
+    assert logs.given < 200
+    assert len(texts(backend_of(batch, logs).logs(REF, tail=10_000))) == 5012
+
+
+def test_the_last_lines_of_all_tasks() -> None:
+    array = {"size": 3, "statusSummary": {"SUCCEEDED": 3}}
+    children = [
+        detail(f"{ID}:{i}", "SUCCEEDED", container={"logStreamName": f"s{i}"}, arrayProperties={"index": i})
+        for i in range(3)
+    ]
+    batch = FakeBatch(detail(status="SUCCEEDED", arrayProperties=array), *children)
+    logs = FakeLogs({f"s{i}": [(i, f"first {i}"), (10 + i, f"last {i}")] for i in range(3)})
+    for follow in (False, True):
+        found = texts(backend_of(batch, logs).logs(REF, follow=follow, tail=4))
+        assert found == [("task 2", "first 2"), ("task 0", "last 0"), ("task 1", "last 1"), ("task 2", "last 2")]
+    assert texts(backend_of(batch, logs).logs(REF, task=1, tail=1)) == [("", "last 1")]
+
+
+@pytest.mark.parametrize("faults", [0.0, 0.3])
+def test_following_from_the_last_lines(faults: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that comes after the last lines is lost or doubled."""
+    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
+    job = detail(status="RUNNING", container={"logStreamName": "s"})
+    batch, logs = FakeBatch(job), FakeLogs({"s": [(i, f"line {i}") for i in range(1000)]}, page=9, faults=faults)
+    looks = Counter[str]()
+
+    def describe_jobs(jobs: list[str]) -> dict[str, Any]:
+        looks["n"] += 1
+        have = len(logs.streams["s"])
+        if looks["n"] > 20:
+            logs.streams["s"] += [(i, f"line {i}") for i in range(have, min(3000, have + 100))]
+        if len(logs.streams["s"]) == 3000:
+            job.update(status="SUCCEEDED")
+        return {"jobs": [dict(job)]}
+
+    monkeypatch.setattr(batch, "describe_jobs", describe_jobs)
+    found = [text for _, text in texts(backend_of(batch, logs).logs(REF, follow=True, tail=25))]
+    assert found == [f"line {i}" for i in range(975, 3000)]
 
 
 def test_log_before_there_is_one() -> None:

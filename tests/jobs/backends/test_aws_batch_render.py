@@ -142,7 +142,7 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
         ({"mounts": [{"source": "nfs://host", "path": "/data"}]}, r'mounts\[0\].source: "nfs://host" is neither'),
         ({"labels": {"aws:x": "y"}}, "begins with aws: or accel:"),
         ({"labels": {"team": "a;b"}}, "labels.team: must be at most 256"),
-        ({"labels": {f"l{i}": "x" for i in range(48)}}, "tags: has 51, of which AWS takes 50"),
+        ({"labels": {f"l{i}": "x" for i in range(48)}}, "tags: has 52, of which AWS takes 50"),
         ({"env": {"LONG": "x" * 9000}}, "characters of overrides"),
         (
             {"env": {f"V{i}": "x" * 8000 for i in range(4)}},
@@ -180,6 +180,7 @@ def test_refused(fields: dict[str, Any], message: str) -> None:
         (TWO_TYPES, {"accelerator": {"type": "a10g"}}, "could place the job without a10g on g6"),
         (TWO_DEFINITIONS, {}, "say which of the target's definitions to use: a, b"),
         ({"definitions": {}}, {}, "image: is missing"),
+        ({"closed": True}, OWN, 'image: is "registry.example/own:2", and the network has endpoints alone'),
     ],
 )
 def test_refused_by_a_target(target: dict[str, Any], fields: dict[str, Any], message: str) -> None:
@@ -300,3 +301,22 @@ def test_a_bucket_that_instances_mount_is_a_folder_of_theirs() -> None:
     container = request.body["register"]["containerProperties"]
     assert container["volumes"] == [{"host": {"sourcePath": "/mnt/s3/data/train"}, "name": "mount-0"}]
     assert container["mountPoints"] == [{"containerPath": "/data", "readOnly": True, "sourceVolume": "mount-0"}]
+
+
+def test_a_definitions_image_on_the_wrong_gpu_is_warned_of() -> None:
+    target = make_target()
+    old = {
+        "gpus": AwsBatchDefinition(
+            arn=f"arn:aws:batch:{REGION}:{ACCOUNT}:job-definition/old",
+            image="nvidia/cuda:11.4.3-runtime-ubuntu20.04",
+            vcpus=4,
+            memory_mib=14000,
+            gpus=1,
+        )
+    }
+    environments = [
+        each.model_copy(update={"instance_types": ["p5.48xlarge"], "max_vcpus": 192}) for each in target.environments
+    ]
+    wrong = target.model_copy(update={"definitions": old, "environments": environments})
+    (warning,) = [each for each in render(wrong).warnings if "CUDA 11.4" in each]
+    assert warning.startswith("image: ") and "11.8" in warning

@@ -95,6 +95,24 @@ def test_what_there_is_comes_in_the_order_of_its_time() -> None:
     assert [each["insertId"] for each in last(google, "p", QUERY, 2)] == ["b", "-"]
 
 
+class Backwards(Logging):
+    """Answers the newest first in every respect: also those of one time."""
+
+    def post(
+        self, api: str, path: str, body: Mapping[str, Any], *, repeat: bool = False, **query: object
+    ) -> dict[str, Any]:
+        answer = super().post(api, path, body, repeat=repeat, **query)
+        if body["orderBy"].endswith("desc"):
+            answer["entries"].sort(key=lambda each: (each["timestamp"], each["insertId"]), reverse=True)
+        return answer
+
+
+@pytest.mark.parametrize("kind", [Logging, Backwards])
+def test_a_traceback_of_one_time_stands_upright(kind: type[Logging]) -> None:
+    google = kind([entry("a", 1), entry("b", 2), entry("c", 2), entry("d", 2)])
+    assert [each["insertId"] for each in last(google, "p", QUERY, 9)] == ["a", "b", "c", "d"]
+
+
 def follow(google: Logging, rounds_to_end: int) -> list[str]:
     """All lines of writers that stop after so many rounds."""
     left = [rounds_to_end]
@@ -208,3 +226,29 @@ def test_random_lateness_and_faults(clock: Callable[[], float], seed: int) -> No
 def test_times(text: str | None, seconds: float | None) -> None:
     found = moment(text)
     assert found == (None if seconds is None else START + timedelta(seconds=seconds))
+
+
+def test_the_last_lines_are_asked_for_from_the_end(clock: Callable[[], float]) -> None:
+    google = Logging([entry(f"{n:03}", n) for n in range(900)], page=50)
+    assert texts(said(tail(google), line, count=3)) == ["897", "898", "899"]
+    assert google.shown == 4, "and what else has the time of the first of them"
+    twins = Logging([entry(name, 1) for name in "cab"])
+    assert texts(said(tail(twins), line, count=9)) == ["a", "b", "c"]
+    assert texts(said(tail(twins), line, count=2)) == ["b", "c"]
+
+
+def test_following_goes_on_from_the_last_lines(clock: Callable[[], float]) -> None:
+    """What was received before and left out stays out, also where it has the time of the first that is shown."""
+    now = [entry(f"{n:02}", n) for n in range(50)]
+    now += [entry("48b", 48), entry("48a", 48)]
+    google = Logging(now, [], [entry("new", 49.5)], [entry("late", 49.2, received=51)])
+    google.failing = [CloudSilent("cut"), None, CloudSilent("cut")]
+    left = [6]
+
+    def stopped() -> datetime | None:
+        left[0] -= 1
+        return datetime.now(UTC) if left[0] <= 0 else None
+
+    found = texts(said(tail(google), line, stopped, 3))
+    assert found[:3] == ["48a", "48b", "49"]
+    assert set(found[3:]) == {"new", "late"}

@@ -1,7 +1,6 @@
 """Several VMs of one job, and jobs by the whole backend, against the sandbox's Google."""
 
 import pytest
-import requests
 
 from jobs.backends.gce import GceBackend, bodies
 from jobs.backends.gce.instances import Instances
@@ -98,7 +97,7 @@ def test_a_job_goes_on_in_the_next_zone_and_after_a_preemption(cloud: Fake) -> N
     cloud.fault(stockout=[])
     name = record().last.name
     key = f"projects/{PROJECT}/zones/us-central1-b/instances/{name}"
-    assert requests.post(f"{cloud.url}/sandbox-api/preempt", json={"name": key}, timeout=30).ok
+    assert cloud.ask("POST", "sandbox-api/preempt", {"name": key}).ok
     until(lambda: record().ended)
     ended = record()
     assert [(each.zone, each.outcome) for each in ended.attempts] == [

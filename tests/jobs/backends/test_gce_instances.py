@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-import requests
 
 from jobs.backends.gce import bodies, states
 from jobs.backends.gce.instances import Instances
@@ -129,7 +128,7 @@ def test_a_machine_that_google_takes_back_is_lost(cloud: Fake, machines: Instanc
     reach(machines, record, "running")
     until(lambda: left(cloud, record, "host-0.json"))
     key = f"projects/{PROJECT}/zones/us-central1-a/instances/{record.name}"
-    assert requests.post(f"{cloud.url}/sandbox-api/preempt", json={"name": key}, timeout=30).ok
+    assert cloud.ask("POST", "sandbox-api/preempt", {"name": key}).ok
     seen = machines.look(record, record.last)
     assert (seen.state, seen.native, seen.reason) == ("lost", "STOPPING", "Google took it back")
     until(lambda: machines.look(record, record.last).state == "absent")

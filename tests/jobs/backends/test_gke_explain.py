@@ -37,8 +37,8 @@ class Job:
         conditions = [{"type": "QuotaReserved", "status": "False", "message": message}] if message else []
         made["status"] = {"conditions": conditions, **status}
 
-    def pod(self, phase: str, **status: Any) -> None:
-        metadata = {"name": f"{self.ref.id}-x", "labels": {marks.OBJECT: self.ref.id}}
+    def pod(self, phase: str, name: str = "x", **status: Any) -> None:
+        metadata = {"name": f"{self.ref.id}-{name}", "labels": {marks.OBJECT: self.ref.id}}
         self.cluster.put(SCOPE.core("pods"), {"metadata": metadata, "spec": {}, "status": {"phase": phase, **status}})
 
     def unschedulable(self, message: str) -> None:
@@ -131,6 +131,27 @@ def test_a_turn_in_the_queue_and_a_queue_that_nobody_serves(cluster: Cluster) ->
     assert job.why().cause == "behind-others"
     cluster.forbidden.add("workloads")
     assert job.why().cause == "queue-silent"
+
+
+def test_an_image_that_runs_as_root(cluster: Cluster) -> None:
+    job = Job(cluster)
+    words = 'container has runAsNonRoot and image will run as root (pod: "p_ml(1)", container: main)'
+    job.waiting("CreateContainerConfigError", words)
+    told = job.why()
+    assert told.cause == "runs-as-root" and words in told.evidence[0]
+    assert "gke: {user: 1000}" in told.next_step and "pod_security: baseline" in told.next_step
+
+
+def test_a_pod_that_its_namespace_does_not_take(cluster: Cluster) -> None:
+    job = Job(cluster)
+    words = (
+        f'Error creating: pods "{job.ref.id}-x" is forbidden: violates PodSecurity "restricted:latest": '
+        "runAsNonRoot != true"
+    )
+    job.event("FailedCreate", words)
+    told = job.why()
+    assert (told.cause, told.evidence) == ("pod-security", (words,))
+    assert "pod_security: baseline" in told.next_step
 
 
 PENDING = {
@@ -258,6 +279,54 @@ def test_how_an_attempt_ended(cluster: Cluster) -> None:
     assert job.why().cause == "spot-reclaim"
     job.body["metadata"]["annotations"][marks.CANCELLED] = "enough"
     assert (job.why().cause, job.why().evidence) == ("stopped", ("reason: enough",))
+
+
+START = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+EXEC = 'unable to start container process: error during container init: exec: "tarin.py"'
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        # https://github.com/vdesabou/kafka-docker-playground/issues/8515
+        (f"{START}{EXEC}: executable file not found in $PATH", "command-not-found"),
+        (f"{START}{EXEC}: stat ./tarin.py: no such file or directory: unknown", "command-not-found"),
+        ("failed to create containerd task: [Errno 2] No such file or directory: 'tarin.py'", "command-not-found"),
+        (f"{START}{EXEC}: permission denied: unknown", "command-not-executable"),
+        # https://github.com/kubernetes/kube-state-metrics/issues/1861
+        (f'{START}container init caused: mounting "cgroup" to rootfs caused: stat ..', "not-started"),
+    ],
+)
+def test_a_command_that_cannot_be_started(cluster: Cluster, message: str, cause: str) -> None:
+    job = Job(cluster)
+    job.failed(128)
+    state = {"terminated": {"exitCode": 128, "reason": "StartError", "message": message}}
+    job.pod("Failed", containerStatuses=[{"name": "main", "state": state}])
+    told = job.why()
+    assert told.cause == cause and message[:60] in told.evidence[0] and "exit code" not in told.reason
+
+
+def test_an_array_that_runs_with_tasks_that_wait(cluster: Cluster) -> None:
+    """What holds those tasks is told, and how many they are."""
+    job = Job(cluster, tasks=4, parallelism=3)
+    job.body["status"] = {"active": 3, "ready": 1}
+    job.pod("Running", "0")
+    job.pod("Pending", "1", conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                                         "message": "0/3 nodes are available: 3 Insufficient cpu."}])  # fmt: skip
+    told = job.why()
+    assert (told.cause, told.evidence[0]) == ("insufficient", "of 4 tasks 1 runs, 3 wait")
+    assert told.reason.startswith("the job runs, and some of its tasks wait: what the nodes have is in use")
+    assert "0/3 nodes are available" in told.evidence[1]
+    job.pod("Pending", "1", containerStatuses=[{"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}}])
+    assert job.why().cause == "image-pull"
+    del cluster.objects[f"{SCOPE.core('pods')}/{job.ref.id}-1"]
+    job.body["status"] = {"active": 3, "ready": 3}
+    turns = job.why()
+    assert (
+        turns.cause == "parallelism" and "3 run, 1 waits" in turns.evidence[0] and "parallelism is 3" in turns.evidence
+    )
+    job.body["status"] = {"active": 1, "ready": 1, "succeeded": 3}
+    assert job.why().cause == "running"
 
 
 def test_words_of_another_platform_are_not_used(cluster: Cluster) -> None:

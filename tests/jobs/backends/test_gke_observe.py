@@ -298,6 +298,25 @@ def test_a_followed_log_has_each_line_once_whatever_breaks(cluster: Cluster) -> 
     assert rest[-1].source == "attempt 2"
 
 
+def test_the_last_lines_of_pods_are_asked_for_from_their_end(cluster: Cluster) -> None:
+    ref = submitted(cluster, tasks=2)
+    pods = [a_pod(cluster, ref, "Running", index=n)["metadata"]["name"] for n in (0, 1)]
+    for n, name in enumerate(pods):
+        cluster.logs[name] = [f"{stamp(number, n)} {n}.{number}" for number in range(50)]
+    assert lines(cluster, ref, tail=3) == [("task 1", "1.48"), ("task 0", "0.49"), ("task 1", "1.49")]
+    assert lines(cluster, ref, tail=2, task=0) == [("", "0.48"), ("", "0.49")]
+    read = logs(cluster.api(), SCOPE, ref, task=None, follow=True, tail=2)
+    texts = [next(read).text for _ in range(2)]
+    cluster.faults["GET pods"] = ["500", "reset"]
+    cluster.logs[pods[0]] += [f"{stamp(50)} 0.50"]
+    texts += [next(read).text]
+    cluster.logs[pods[1]] += [f"{stamp(51)} 1.51"]
+    for name in pods:
+        cluster.objects[f"/api/v1/namespaces/team-a/pods/{name}"]["status"]["phase"] = "Succeeded"
+    has(cluster, ref, conditions=[{"type": "Complete", "status": "True"}])
+    assert [*texts, *(line.text for line in read)] == ["0.49", "1.49", "0.50", "1.51"]
+
+
 def test_a_followed_log_gives_up_when_nothing_is_seen_for_long(cluster: Cluster) -> None:
     ref = submitted(cluster)
     name = a_pod(cluster, ref, "Running")["metadata"]["name"]

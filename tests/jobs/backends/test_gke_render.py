@@ -45,6 +45,10 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nodes_without_jobset": (PLAIN, {"accelerator": {"type": "a100", "count": 4}, "nodes": 2, "spot": True}),
     "tpu_slice_of_four_hosts": ({}, {"accelerator": {"type": "v5e-16"}}),
     "tpu_of_one_host": ({}, {"accelerator": {"type": "v5litepod-4"}}),
+    "no_root": (
+        {**PLAIN, "pod_security": "restricted"},
+        {**CPU, "gke": {"user": 1234}, "mounts": [{"source": "volume://data", "path": "/data"}]},
+    ),
     "gpu_partition": (PLAIN, {"accelerator": {"count": 1}, "gke": {"gpu_partition": "1g.5gb"}}),
 }
 
@@ -92,6 +96,7 @@ QUEUED = make_target(queue=None, pools={"q": gpu_pool("q", "nvidia-l4", 1, queue
         (NO_CPU, CPU, "accelerator: is missing, and every pool has one: nvidia-tesla-a100, nvidia-l4"),
         (QUEUED, {"accelerator": {"count": 1}}, "pools: q: nodes come by ProvisioningRequest only, and the target has"),
         (None, {**CPU, "gke": {"pools": ["cpus"]}}, 'gke.pools[0]: unknown pool "cpus"; did you mean cpu?'),
+        (make_target(pod_security="restricted"), {**CPU, "gke": {"user": 0}}, "gke.user: 0 is root, whom namespace"),
         (None, {**CPU, "gke": {"priority": "urgnt"}}, 'gke.priority: unknown priority "urgnt"; did you mean urgent?'),
         (make_target(priorities=[]), {**CPU, "gke": {"priority": "x"}}, "the target has none"),
         (None, {**CPU, "secrets": {"A": "hf_abcdefghijklmnop"}}, "secrets.A: must be <name>/<key> of a Secret"),

@@ -43,6 +43,13 @@ def test_faults_of_the_create(cluster: Cluster, fault: str, times: int) -> None:
     assert first == ref or isinstance(first, JobsError)
 
 
+def test_whether_the_job_was_there_is_told(cluster: Cluster) -> None:
+    request = make_request(**CPU)
+    assert [submit(request, cluster.api()).there for _ in range(2)] == [False, True]
+    cluster.faults["POST jobs"] = ["accept+reset"]
+    assert not submit(make_request(text="lost", **CPU), cluster.api()).there, "only the answer was lost"
+
+
 @pytest.mark.parametrize("fault", DEFINITE)
 def test_a_refusal_is_final_and_leaves_nothing(cluster: Cluster, fault: str) -> None:
     target = make_target(queue=None, jobset=False)

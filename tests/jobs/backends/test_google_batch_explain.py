@@ -217,6 +217,16 @@ def test_what_a_program_says() -> None:
     assert told(killed, task("FAILED", ran(2), ended(20, 137))).cause == "killed"
 
 
+def test_lines_are_shown_in_the_order_in_which_they_were_written() -> None:
+    lines = ["Traceback (most recent call last):", 'File "t.py", line 3, in <module>', "ValueError: bad"]
+    failed = job("FAILED", *RUN, failed_by(20, 1), counts={"FAILED": 1})
+    seen = task("FAILED", ran(2), ended(20, 1))
+    assert list(told(failed, seen, printed=lines).evidence) == lines
+    silent = job("FAILED", *RUN, failed_by(20, 125), counts={"FAILED": 1})
+    agent = ["starts the container", "the container was not started", "gives up"]
+    assert list(told(silent, task("FAILED", ran(2), ended(20, 125)), agent=agent).evidence) == agent
+
+
 def test_what_may_not_be_read_says_nothing() -> None:
     failed = job("FAILED", *RUN, failed_by(20, 1), counts={"FAILED": 1})
     answer = told(failed, task("FAILED", ended(20, 1)), agent=None, printed=None)

@@ -6,6 +6,7 @@ import pytest
 
 from jobs.backend import Explain, Explanation
 from tests.jobs.backends.google_batch_cloud import Cloud
+from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
@@ -54,6 +55,12 @@ def test_failures_on_the_sandbox(cloud: Cloud) -> None:
         answer = why(cloud, ref)
         assert answer.cause == cause, answer
     assert "oh no" in why(cloud, ill).evidence
+
+
+def test_a_traceback_after_many_lines_on_the_sandbox(cloud: Cloud) -> None:
+    ref = cloud.backend().submit(cloud.request("traceback", **script(TRACEBACK)))
+    cloud.becomes(ref, lambda status: status.phase.ended)
+    assert [line.split(",")[0] for line in why(cloud, ref).evidence[-4:]] == UPRIGHT
 
 
 def test_a_job_that_lost_its_last_machine_on_the_sandbox(cloud: Cloud) -> None:

@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 import pytest
-import requests
 
 from jobs.backend import JobRef, Logs, Phase
 from jobs.backends.google_batch import logs as module
@@ -27,10 +26,12 @@ def script(text: str, **fields: Any) -> dict[str, Any]:
     return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
 
 
-def printed(cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None) -> list[tuple[str, str]]:
+def printed(
+    cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None, tail: int | None = None
+) -> list[tuple[str, str]]:
     backend = cloud.backend()
     assert isinstance(backend, Logs)
-    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task)]
+    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task, tail=tail)]
 
 
 def test_a_followed_job(cloud: Cloud) -> None:
@@ -38,6 +39,7 @@ def test_a_followed_job(cloud: Cloud) -> None:
     assert printed(cloud, ref) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
     assert cloud.backend().status(ref).phase is Phase.FAILED
     assert printed(cloud, ref, follow=False) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
+    assert printed(cloud, ref, follow=False, tail=2) == printed(cloud, ref, tail=2) == [("", "line 2"), ("", "line 3")]
 
 
 def test_tasks_side_by_side_and_one_alone(cloud: Cloud) -> None:
@@ -54,8 +56,7 @@ def test_tasks_side_by_side_and_one_alone(cloud: Cloud) -> None:
 
 def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
     """Each entry can be read at its own time, after entries that were written later."""
-    lag = requests.post(f"{cloud.fake.url}/sandbox-api/faults", json={"log_lag_s": 0.25}, timeout=30)
-    assert lag.ok, lag.text
+    cloud.fake.fault(log_lag_s=0.25)
     count = 2000 if SOAK else 60
     text = f"i=0; while [ $i -lt {count} ]; do echo $BATCH_TASK_INDEX.$i; i=$((i+1)); done"
     ref = cloud.backend().submit(cloud.request("late", **script(text, tasks=3)))

@@ -109,7 +109,7 @@ def test_no_zone_had_a_machine() -> None:
 def test_an_array_is_told_by_its_counts() -> None:
     counts = {"SUCCEEDED": 99_000, "RUNNING": 500, "PENDING": 499, "FAILED": 1}
     found = read(job("RUNNING", *RUN, counts=counts, group={"taskCount": "100000", "parallelism": "500"}))
-    assert found.tasks == counts and found.attempts == 0
+    assert found.tasks == counts and (found.attempts, found.lost) == (None, None)
     assert (found.name, found.target) == ("digits", "gpus")
 
 

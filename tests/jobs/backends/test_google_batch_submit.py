@@ -77,6 +77,15 @@ def test_faults_of_a_create(cloud: Cloud) -> None:
             cloud.clear()
 
 
+def test_whether_the_job_was_there_is_told(cloud: Cloud) -> None:
+    request = cloud.request("there", command=["sleep", "60"])
+    first = cloud.backend().submit(request)
+    cloud.becomes(first, lambda status: status.native != "QUEUED")
+    assert (first.there, cloud.backend().submit(request).there) == (False, True)
+    cloud.proxy.faults["POST create"] = ["accept+reset"]
+    assert not cloud.backend().submit(cloud.request("lost")).there, "only the answer was lost"
+
+
 def test_faults_of_the_look_after_a_create_that_broke(cloud: Cloud) -> None:
     """What cannot be seen is not known, and never another job."""
     cases = [*product(["reset", "accept+reset", "accept+500"], FAULTS)]
@@ -190,7 +199,7 @@ def test_a_hundred_thousand_tasks_are_one_call(cloud: Cloud) -> None:
     assert dict(cloud.proxy.calls) == {"POST create": 1}
     found = cloud.becomes(ref, lambda status: sum(status.tasks.values()) == 100_000)
     assert cloud.proxy.calls["GET tasks"] == 0
-    assert found.attempts == 0
+    assert found.attempts is None, "not known without a call for each task"
 
 
 def test_submits_keep_to_a_rate_and_stop(cloud: Cloud) -> None:

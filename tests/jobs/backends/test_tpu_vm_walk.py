@@ -3,7 +3,6 @@ calls, and with two that do the same at once."""
 
 import itertools
 import random
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,13 +17,15 @@ from jobs.backends.vms.advance import advance
 from jobs.backends.vms.record import Record
 from jobs.backends.vms.records import Records
 from jobs.errors import CloudSilent
-from tests.jobs.backends.tpu_target import make_request
+from tests.jobs.backends.tpu_target import make_request, make_target
+from tests.jobs.backends.tpu_turns import Turns, cloud, killer
 from tests.jobs.backends.tpu_world import STATES, Client, Crash, World
 from tests.jobs.backends.vm_records import make_record
 from tests.support.soak import SOAK
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RECORD = make_record(make_request(accelerator={"type": "v5litepod-8"}, spot=True, retries=9, lost_retries=9))
+TARGETS = {"tpus": make_target().model_dump(mode="json")}
 CALLS = 24
 """More than a client makes in one look."""
 CRASHES = list(itertools.product(range(1, CALLS), (False, True)))
@@ -45,7 +46,8 @@ def look(world: World, gate: Callable[[bool], None] = lambda after: None) -> Rec
     """What a client does that looks once; None where the cloud shows nothing yet, and it is told to try again."""
     found = google(Client(world, gate))
     try:
-        return advance(QueuedResources(found), Records(found, "acme-jobs"), RECORD.name, lambda: NOW, lambda text: None)
+        kept = Records(found, "acme-jobs", known=TARGETS)
+        return advance(QueuedResources(found), kept, RECORD.name, lambda: NOW, lambda text: None)
     except CloudSilent:
         return None
 
@@ -74,19 +76,6 @@ def to_the_end(world: World, *, late: bool = False) -> None:
     assert len(world.ran) <= 1
     assert [attempt.number for attempt in record.attempts] == list(range(1, len(record.attempts) + 1))
     assert all(attempt.state == "gone" for attempt in record.attempts)
-
-
-def killer(crash: int, after: bool) -> Callable[[bool], None]:
-    """Kills the client at its call of that number, before its effect or after it."""
-    count = 0
-
-    def gate(done: bool) -> None:
-        nonlocal count
-        count += not done
-        if (count, done) == (crash, after):
-            raise Crash
-
-    return gate
 
 
 def killed(world: World, crash: int, after: bool) -> bool:
@@ -124,56 +113,6 @@ def test_a_client_makes_fewer_calls_than_it_is_killed_at() -> None:
         assert killed(world, 1, True) and not killed(world, CALLS, False), state
 
 
-class Turns:
-    """Clients in threads of their own, of which one at a time makes its next call."""
-
-    def __init__(self, count: int) -> None:
-        self._changed = threading.Condition()
-        self._waiting: set[int] = set()
-        self._left = set(range(count))
-        self._turn: tuple[int, bool] | None = None
-        self.well: set[int] = set()
-        """Those that came to their end, or were killed."""
-
-    def gate(self, client: int) -> Callable[[bool], None]:
-        def wait(after: bool) -> None:
-            if after:
-                return
-            with self._changed:
-                self._waiting.add(client)
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._turn is not None and self._turn[0] == client)
-                dies = self._turn is not None and self._turn[1]
-                self._turn = None
-                self._waiting.discard(client)
-            if dies:
-                raise Crash
-
-        return wait
-
-    def run(self, client: int, work: Callable[[], object]) -> None:
-        try:
-            work()
-            self.well.add(client)
-        except Crash:
-            self.well.add(client)
-        finally:
-            with self._changed:
-                self._left.discard(client)
-                self._changed.notify_all()
-
-    def next(self, choice: int, dies: bool) -> bool:
-        """Lets one of those that wait make its call. Whether there was one."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._waiting == self._left, 60)
-            if not self._waiting:
-                return False
-            self._turn = sorted(self._waiting)[choice % len(self._waiting)], dies
-            self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._turn is None and self._waiting == self._left, 60)
-            return True
-
-
 EVENTS = st.sampled_from(["", "go on", "go on", "go on", "go on", "take away", "take away", "die"])
 BURSTS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), EVENTS), min_size=8, max_size=50)
 """Which client makes how many calls while the others sleep, and what happens then."""
@@ -197,26 +136,7 @@ def test_clients_that_look_at_the_same_time(bursts: list[tuple[int, int, str]], 
         for _ in range(20):
             look(world, gate)
 
-    threads = [
-        threading.Thread(target=turns.run, args=(i, lambda i=i: client(turns.gate(i))), daemon=True) for i in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for choice, count, event in bursts:
-        for _ in range(count):
-            turns.next(choice, False)
-        if event == "die":
-            turns.next(choice, True)
-        for name in sorted(world.requests)[:1]:
-            if event == "go on":
-                world.go_on(name)
-            elif event == "take away" and world.requests[name]["state"]["state"] != "DELETING":
-                world.move(name, "SUSPENDED")
-    while turns.next(0, False):
-        pass
-    for thread in threads:
-        thread.join(60)
-    assert turns.well == {0, 1, 2}
+    turns.play(client, bursts, lambda event, choice: cloud(world, event))
     to_the_end(world, late=any(event == "die" for *_, event in bursts))
 
 

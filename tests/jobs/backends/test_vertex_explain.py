@@ -12,6 +12,7 @@ from jobs.backends.vertex.explain import CAUSES, explain, words
 from jobs.backends.vertex.explain.__main__ import page
 from jobs.backends.vertex.marks import Scope
 from jobs.errors import CloudRefused
+from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 from tests.jobs.backends.vertex_cloud import Cloud
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
@@ -216,6 +217,12 @@ def test_a_program_that_failed(cloud: Cloud, text: str, cause: str) -> None:
     assert told.next_step == words.OF_VERTEX.get(cause, told.next_step)
 
 
+def test_a_traceback_after_many_lines(cloud: Cloud) -> None:
+    told = ended(cloud, "traceback", **run(TRACEBACK))
+    assert told.cause == "exit-code"
+    assert [line.split(",")[0] for line in told.evidence[-4:]] == UPRIGHT
+
+
 def test_of_several_replicas_the_one_that_the_error_names(cloud: Cloud) -> None:
     text = 'if [ "$RANK" = 1 ]; then echo it was me; exit 5; fi; sleep 60'
     told = ended(cloud, "several", **run(text, nodes=2))
@@ -245,6 +252,28 @@ def test_what_the_sandbox_does_not_show(body: dict[str, Any], cause: str) -> Non
     scope = Scope("acme", "us-central1")
     told = explain(cast(Any, Blind()), scope, scope.ref("17"))
     assert told.cause == cause and told.unread
+
+
+def test_a_traceback_in_one_entry_is_lines() -> None:
+    """As a program's own logging handler writes it."""
+    message = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\nValueError: bad\n'
+
+    class Told:
+        def get(self, *path: str, **query: Any) -> dict[str, Any]:
+            error = {"message": "The replica workerpool0-0 exited with a non-zero status of 1."}
+            name = "projects/1/locations/us-central1/customJobs/17"
+            return {"name": name, "createTime": "2026-01-01T00:00:00Z", "state": "JOB_STATE_FAILED", "error": error}
+
+        def post(self, *path: Any, **query: Any) -> dict[str, Any]:
+            return {"entries": [{"jsonPayload": {"message": message}, "timestamp": "2026-01-01T00:00:01Z"}]}
+
+    scope = Scope("acme", "us-central1")
+    told = explain(cast(Any, Told()), scope, scope.ref("17"))
+    assert told.evidence == (
+        "Traceback (most recent call last):",
+        'File "t.py", line 3, in <module>',
+        "ValueError: bad",
+    )
 
 
 def test_a_job_that_is_not_there(cloud: Cloud) -> None:

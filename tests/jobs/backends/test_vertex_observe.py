@@ -98,7 +98,7 @@ def test_a_job_from_end_to_end(cloud: Cloud) -> None:
     ref = cloud.backend().submit(request)
     assert ref == JobRef("vertex", "accel-sandbox.us-central1", ref.id) and ref.id.isdigit()
     found = cloud.becomes(ref, lambda status: status.phase.ended)
-    assert (found.phase, found.native, found.exit_code, found.attempts) == (Phase.FAILED, "FAILED", 3, 1)
+    assert (found.phase, found.native, found.exit_code, found.attempts) == (Phase.FAILED, "FAILED", 3, None)
     assert (found.name, found.target, found.taken) == ("digits", "trainer", None)
     assert found.reason and "non-zero status of 3" in found.reason
     assert found.created and found.started and found.stopped
@@ -195,16 +195,19 @@ def test_once_more(cloud: Cloud) -> None:
         backend.again(replace(first, id=foreign["name"].rpartition("/")[2]), key)
 
 
-def printed(cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None) -> list[tuple[str, str]]:
+def printed(
+    cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None, tail: int | None = None
+) -> list[tuple[str, str]]:
     backend = cloud.backend()
     assert isinstance(backend, Logs)
-    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task)]
+    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task, tail=tail)]
 
 
 def test_a_followed_job(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("followed", **run("for i in 1 2 3; do echo line $i; done; exit 3")))
     lines = [("", "line 1"), ("", "line 2"), ("", "line 3")]
     assert printed(cloud, ref) == lines == printed(cloud, ref, follow=False) == printed(cloud, ref, task=0)
+    assert printed(cloud, ref, tail=2) == lines[1:] == printed(cloud, ref, follow=False, tail=2)
     with pytest.raises(BadInput, match=r"node: vertex:\S+ has nodes 0 to 0, not 1"):
         printed(cloud, ref, task=1)
 

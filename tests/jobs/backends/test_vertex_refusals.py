@@ -12,6 +12,7 @@ FLEX = {"provisioning": "flex-start"}
     "target, fields, message",
     [
         ({}, {"image": None}, "image: is missing"),
+        ({}, {"env": {"A": "1", "B": ""}}, "env.B: is empty, which Vertex AI does not take; leave it out"),
         ({}, of("rtx-4090"), "accelerator.type: is \"rtx-4090\", which is not offered on AWS or Google Cloud; use nvi"),
         ({}, of("NVIDIA_TESLA_K80"), "accelerator.type: is \"NVIDIA_TESLA_K80\", which is no longer offered"),
         ({}, of("gb300", 4), 'accelerator.type: is "gb300", which Vertex AI does not train on; use one of'),

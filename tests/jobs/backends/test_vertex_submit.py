@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from accel.contract import claims as columns
 from jobs.backend import Concurrent, JobRef
 from jobs.backends.vertex.firestore_claims import FirestoreClaims
 from jobs.bulk import submit_all
 from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
+from jobs.google_api import Google
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
 from tests.support.proxy import BODIES, Chance
 from tests.support.soak import SOAK
@@ -78,6 +80,13 @@ def test_faults_of_a_create(cloud: Cloud, claims: str, part: int) -> None:
             assert cloud.proxy.calls["POST create"] == 1, fault
         if (fault, times) == chosen[-1]:
             cloud.clear()
+
+
+def test_whether_the_job_was_there_is_told(cloud: Cloud) -> None:
+    request = cloud.request("there")
+    assert [cloud.backend().submit(request).there for _ in range(2)] == [False, True]
+    cloud.proxy.faults["POST create"] = ["accept+reset"]
+    assert not cloud.backend().submit(cloud.request("lost")).there, "only the answer was lost"
 
 
 def test_faults_of_the_claim(cloud: Cloud) -> None:
@@ -215,6 +224,7 @@ def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, m
 CHILD = """
 import sys
 from dataclasses import replace
+from jobs.google_api import Google
 from tests.jobs.backends.vertex_cloud import GROUND, QUICK, request_of
 from tests.jobs.backends import vertex_jobs
 from jobs.backends.vertex import VertexBackend
@@ -321,3 +331,15 @@ def test_a_submit_that_is_interrupted(cloud: Cloud, monkeypatch: pytest.MonkeyPa
         backend.submit(request)
     answer = cloud.settled(request)
     assert isinstance(answer, JobRef) and cloud.made(request.name) == [answer.id]
+
+
+@pytest.mark.parametrize("column", [columns.SPEC_HASH, columns.LEASE_UNTIL, columns.OWNER])
+def test_a_damaged_claim_is_named_and_other_keys_go_on(cloud: Cloud, column: str) -> None:
+    request = cloud.request("damaged")
+    assert isinstance(cloud.submit(request), JobRef)
+    document = f"v1/{cloud.claims}/documents/{columns.COLLECTION}/{request.key}"
+    Google().patch("firestore", document, {"fields": {}}, **{"updateMask.fieldPaths": column})
+    answer = cloud.submit(request)
+    assert isinstance(answer, CloudSilent) and f"cannot read claim {request.key}" in answer.message
+    assert len(cloud.made(request.name)) == 1
+    assert isinstance(cloud.submit(cloud.request("beside it")), JobRef)

@@ -85,6 +85,9 @@ class World:
 
         return self._call(effect)
 
+    def check(self, record: Record) -> None:
+        """Its target has everything."""
+
     def results(self, record: Record, attempt: Attempt) -> dict[int, Result]:
         return self._call(lambda: dict(self.told.get(attempt.number, {})))
 
@@ -319,7 +322,7 @@ def test_machines_made_by_a_client_that_slept_are_taken_back() -> None:
     late = World(made_record())
 
     class Sleeper:
-        read, replace, results, look = late.read, late.replace, late.results, late.look
+        read, replace, results, look, check = late.read, late.replace, late.results, late.look, late.check
         remove = staticmethod(world.remove)
 
         def make(self, record: Record, attempt: Attempt) -> None:

@@ -84,6 +84,16 @@ def test_faults_of_each_call(cloud: Cloud, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CALLS)
+def test_whether_the_job_was_there_is_told(cloud: Cloud, kind: str) -> None:
+    request = cloud.request(kind, "there")
+    refs = [cloud.settled(kind, request) for _ in range(2)]
+    assert [isinstance(ref, JobRef) and ref.there for ref in refs] == [False, True]
+    cloud.proxy.faults["claim"] = ["accept+reset"]
+    lost = cloud.settled(kind, cloud.request(kind, "lost"))
+    assert isinstance(lost, JobRef) and not lost.there, "only the answer was lost"
+
+
+@pytest.mark.parametrize("kind", CALLS)
 def test_a_look_that_is_refused_refuses_nothing_that_is_under_way(cloud: Cloud, kind: str) -> None:
     """What was asked for comes later: it must not be taken for refused, nor forgotten."""
     looks = ["GET operations", *(f"GET {each.split()[1]}" for each in CALLS[kind])]

@@ -24,6 +24,7 @@ from sandbox.google.api import Found
 from sandbox.google.world import World
 from tests.support.guests import KEY, TOKEN, machine, processes
 from tests.support.kubernetes import until
+from tests.support.services import enable
 
 QUICK = Timing(connect_s=20, read_s=20, attempts=3, backoff_s=0.01, longest_wait_s=0.02)
 ZONE, NAME = "us-central1-a", "trainer"
@@ -222,7 +223,8 @@ def test_a_connection_that_is_cut_says_so(google: Google, monkeypatch: pytest.Mo
     assert isinstance(relay.why, CloudSilent) and "the connection broke" in relay.why.message
 
 
-def test_a_command_whose_connection_is_cut(google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_whose_connection_is_cut(world: World, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
+    enable(world.url, {"Authorization": f"Bearer {TOKEN}"}, "oslogin")
     cut_after(google, 200_000, monkeypatch)
     login = oslogin.login(google, PROJECT, "us-central1")
     connection = Connection(google, Host(PROJECT, ZONE, NAME, "compute.4711", {}), login)

@@ -76,7 +76,9 @@ class Logging(Google):
             for each in self.rounds.pop(0) if self.rounds else []:
                 self.kept.add({**each, "__ns": nanoseconds(each["timestamp"])}, 0)
         size = min(body["pageSize"], self.page)
-        found, token = self.kept.page(parsed(body["filter"]), False, size, body.get("pageToken", ""))
+        found, token = self.kept.page(
+            parsed(body["filter"]), body["orderBy"].endswith("desc"), size, body.get("pageToken", "")
+        )
         return {"entries": found, **({"nextPageToken": token} if token else {})}
 
 
@@ -286,3 +288,25 @@ def test_the_sandboxs_logging_with_entries_that_come_late(fake: Fake, monkeypatc
     for host in (0, 1):
         assert [text for text in found if text.startswith(f"1.{host}.")] == [f"1.{host}.{n}" for n in range(100)]
     assert len(found) == 200
+
+
+def test_the_last_lines_are_asked_for_from_the_end() -> None:
+    lines_now = [entry(n, host, at=n + host / 10) for host in range(2) for n in range(40)]
+    record = job(hosts=2)
+    found = logs(Logging(lines_now, page=7), REF, lambda: (record, {}, False), host=None, follow=False, tail=3)
+    assert [line.text for line in found] == ["1.1.38", "1.0.39", "1.1.39"]
+    twins = [entry(n, at=1) for n in range(9)]
+    found = logs(Logging(twins), REF, lambda: (job(), {}, False), host=0, follow=False, tail=9)
+    assert [line.text for line in found] == [f"1.0.{n}" for n in range(9)]
+    found = logs(Logging(twins), REF, lambda: (job(), {}, False), host=0, follow=False, tail=2)
+    assert [line.text for line in found] == ["1.0.7", "1.0.8"]
+
+
+def test_following_goes_on_from_the_last_lines(clock: Callable[[float], None]) -> None:
+    """A host that said nothing among the last lines is heard from its next line on, and gaps are waited for."""
+    now = [*(entry(n, 0) for n in range(40)), *(entry(n, 1, at=n / 100) for n in range(7))]
+    google = Logging(now, [], [entry(7, 1, at=41), entry(41, 0, at=42)], [entry(40, 0, at=40)])
+    left = [(job(hosts=2), {}, False)] * 4
+    look: Callable[[], Look] = lambda: left.pop() if left else ended(job(hosts=2), 42, 8)  # noqa: E731
+    found = [line.text for line in logs(google, REF, look, host=None, follow=True, tail=2)]
+    assert found == ["1.0.38", "1.0.39", "1.1.7", "1.0.40", "1.0.41"]

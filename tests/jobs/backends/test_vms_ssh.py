@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import requests
 from click.testing import Result
 
 from jobs.backend import Places, Streams
@@ -211,7 +210,7 @@ def test_a_machine_that_goes_takes_the_command_with_it(entered: Fake) -> None:
     def take() -> None:
         assert up.wait(60)
         name = f"{P}/zones/us-central1-a/instances/{ref.id}"
-        requests.post(f"{entered.url}/sandbox-api/preempt", json={"name": name}, timeout=30)
+        entered.ask("POST", "sandbox-api/preempt", {"name": name})
 
     taker = threading.Thread(target=take)
     taker.start()

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-import requests
 
 from jobs.backend import JobRef, Request, Status
 from jobs.backends.vertex import Timing, VertexBackend
@@ -126,7 +125,7 @@ class Cloud:
     def preempt(self, ref: JobRef) -> bool:
         """Takes the Spot machines of a job away; false where it does not run just now."""
         key = f"{P}/locations/{REGION}/customJobs/{ref.id}"
-        return requests.post(f"{self.fake.url}/sandbox-api/preempt", json={"name": key}, timeout=30).ok
+        return self.fake.ask("POST", "sandbox-api/preempt", {"name": key}).ok
 
     def end(self) -> None:
         """Waits for the end of all jobs, which are cancelled."""

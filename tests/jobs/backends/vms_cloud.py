@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from accel.contract.targets import write
 from jobs.backend import Explanation, JobRef
 from jobs.backends.gce import GceBackend
 from jobs.backends.tpu_vm import TpuVmBackend
@@ -36,6 +37,9 @@ def clouds(tpus: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
         monkeypatch.setenv(name, value)
     made = tpus.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": BUCKET}, project=PROJECT)
     assert made.status_code in (200, 409)
+    for name, target in write(targets()).items():
+        published = {"uploadType": "media", "name": f"accel-targets/{name}.json"}
+        tpus.call("POST", f"storage.googleapis.com/upload/storage/v1/b/{BUCKET}/o", target, **published)
     if tpus.ask("GET", f"{COMPUTE}/global/networks/default").status_code == 404:
         tpus.done("POST", f"{COMPUTE}/global/networks", {"name": "default", "autoCreateSubnetworks": False})
         body = {"name": "default", "network": "global/networks/default", "ipCidrRange": "10.0.0.0/20"}

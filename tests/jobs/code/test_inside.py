@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jobs.code import tree
 from jobs.code.archive import Archive, pack
 from jobs.code.inside import program
-from jobs.code.refused import secret
+from jobs.code.secrets import named
 from tests.jobs.code.projects import here, project, ran
 
 SCHEMES = ("file", "gs", "s3")
@@ -157,7 +157,7 @@ def test_any_name_and_content_comes_out_as_it_went_in(
     for name, data in files.items():
         (root / "sub").mkdir(exist_ok=True)
         (root / "sub" / name).write_bytes(data)
-    if any(secret(name) for name in files):
+    if any(named(name) for name in files):
         return
     archive = pack(tree.read(root, everything=True))
     archive.data.seek(0)

@@ -1,6 +1,7 @@
 """`submit --code` as a user gives it, without a cloud: what is rendered, refused and told."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from accel.contract.targets import AwsBatchTarget, read_one
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.code.inside import program
 from jobs.code.shipping import Shipping
+from jobs.code.store import S3, CloudStorage, of_target
 from jobs.errors import BadInput, BadInputs
 from jobs.job import Job
 from tests.jobs.batch_target import BATCH
@@ -55,7 +57,8 @@ def test_a_dry_run_shows_the_digest_and_sends_nothing(folder: Path, invoke: Invo
     assert command[:3] == ["python3", "-c", program("s3")]
     assert command[3] == f"s3://us-east-1/code/accel-jobs/code/{digest}.tar.gz"
     assert command[6:] == ["-", "python3", "train.py"]
-    assert said.startswith("code: 1 file, 0.0 KiB, ") and f"SHA-256 {digest}; largest: train.py 0.0 KiB" in said
+    assert re.match(r"code: 1 file, 15 B; with accel_runtime \d\d\.\d KiB compressed, SHA-256 ", said)
+    assert f"SHA-256 {digest}; largest: train.py 15 B" in said
 
 
 def test_other_code_is_another_job(folder: Path, invoke: Invoke) -> None:
@@ -102,8 +105,17 @@ def test_code_all_is_for_code(folder: Path, invoke: Invoke) -> None:
 
 def test_a_secret_stays_here(folder: Path, invoke: Invoke) -> None:
     (folder / ".env").write_text("TOKEN=x")
-    result = invoke("submit", "job.yaml", "--to", "gpu", "--code", "code")
-    assert result.exit_code == 2 and "--code: .env: looks like a secret" in result.stderr
+    (folder / "sa.json").write_text(
+        '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----\\n"}'
+    )
+    first, said = dry(invoke, "--key", "k")
+    assert "warning: --code: .env: looks like a secret, and is left out" in said
+    assert "warning: --code: sa.json: holds a private key, and is left out" in said
+    strict = invoke("submit", "job.yaml", "--to", "gpu", "--code", "code", "--dry-run", "--strict")
+    assert strict.exit_code == 2 and "error: --code: .env: looks like a secret" in strict.stderr
+    (folder / ".env").unlink()
+    (folder / "sa.json").unlink()
+    assert dry(invoke, "--key", "k")[0] == first, "the archive is the same without them"
 
 
 def test_pools_of_vertex_with_commands_of_their_own_fetch_it_too(folder: Path) -> None:
@@ -115,6 +127,18 @@ def test_pools_of_vertex_with_commands_of_their_own_fetch_it_too(folder: Path) -
     assert ready.vertex and ready.vertex.workers and ready.vertex.evaluators
     assert ready.vertex.workers.command[-4:] == ["python3", "w.py", "--x", "a b"]
     assert ready.vertex.workers.command[:7] == ready.command[:7] and ready.vertex.evaluators.command == []
+
+
+def test_what_was_sent_is_told_by_its_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipping = Shipping.of(folder)
+    shipping.stores = {name: of_target(name, read_one(TARGETS[name])) for name in ("gpu", "vertex")}
+    for kind in (S3, CloudStorage):
+        monkeypatch.setattr(kind, "put", lambda store, archive: True)
+    digest = shipping.archive.digest
+    assert shipping.send() == [
+        f"code {digest[:12]}: sent to s3://code/accel-jobs/code/{digest}.tar.gz",
+        f"code {digest[:12]}: sent to gs://b/accel-jobs/code/{digest}.tar.gz",
+    ]
 
 
 def test_a_job_with_code_leaves_room_in_its_request(folder: Path) -> None:

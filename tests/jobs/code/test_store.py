@@ -20,7 +20,6 @@ import requests
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from moto.server import ThreadedMotoServer
 
 from accel.contract.targets import read_one
 from jobs import google
@@ -32,9 +31,8 @@ from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import project, ran
 from tests.support.google_fake import Fake
 from tests.support.google_fake import fake as fake
+from tests.support.moto import KEYS, Moto
 from tests.support.serving import QuietServer
-
-KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
 
 
 @pytest.fixture
@@ -44,13 +42,11 @@ def archive(tmp_path: Path) -> Archive:
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
+    server = Moto()
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": server.url}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
-    yield f"http://{host}:{port}"
+    yield server.url
     server.stop()
 
 
@@ -130,6 +126,7 @@ def test_the_role_s_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     for region, host in (
         ("eu-west-1", "b.s3.eu-west-1.amazonaws.com"),
         ("cn-north-1", "b.s3.cn-north-1.amazonaws.com.cn"),
+        ("eusc-de-east-1", "b.s3.eusc-de-east-1.amazonaws.eu"),
     ):
         fetching.opened(f"s3://{region}/b/accel-jobs/code/x.tar.gz")
         request = asked.pop()

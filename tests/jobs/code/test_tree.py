@@ -1,14 +1,31 @@
-"""Which files are sent, which are refused, and how that is told."""
+"""Which files are sent, which are left out or refused, and how that is told."""
 
 import os
+import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
-from jobs.code import refused, tree
+from jobs.code import refused, secrets, tree
 from jobs.code.archive import MOST_MIB, pack
-from jobs.errors import BadInput, BadInputs
+from jobs.code.shipping import Shipping
+from jobs.errors import BadInput
 from tests.jobs.code.projects import git, project
+
+
+def shipped(folder: Path, **options: bool) -> tuple[list[str], list[str]]:
+    """The names of the archive's own files, and what was warned of."""
+    shipping = Shipping.of(folder, **options)
+    shipping.archive.data.seek(0)
+    with tarfile.open(fileobj=shipping.archive.data) as tar:
+        found = [name for name in tar.getnames() if not name.startswith(".accel/")]
+    assert len(found) == shipping.archive.files
+    return found, list(shipping.warnings)
+
+
+def faults(folder: Path) -> list[str]:
+    return refused.faults(folder, tree.read(folder).entries)
 
 
 def names(folder: Path, **options: bool) -> list[str]:
@@ -86,28 +103,100 @@ def test_what_is_neither_file_nor_link_is_told(tmp_path: Path) -> None:
     assert found.entries == () and found.left_out == ("pipe: is neither a file nor a link, and is left out",)
 
 
+NAMES = [".env", ".env.local", "prod.env", "certs/server.PEM", "id_rsa", "credentials", "aws/credentials.json", "a.key",
+         "service-account-x.json", "gcp-credentials.json", ".netrc", "terraform.tfstate", "kubeconfig", ".envrc",
+         ".vault-token", ".docker/config.json", "home/.Docker/config.json", ".kube/config", "x/.kube/config",
+         "prod.tfvars", "prod.auto.tfvars.json", ".s3cfg", ".boto", "id_ed25519_sk", "id_ecdsa_sk", "deploy_ed25519",
+         "vpn.ovpn", ".dockercfg", "sa.keytab", ".bash_history", ".terraformrc", "rclone.conf",
+         ".cache/huggingface/token"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_by_its_name_stays_here(name: str, tmp_path: Path) -> None:
+    root = project(tmp_path, {name: "x", "a.py": ""})
+    packed, notes = shipped(root)
+    assert packed == ["a.py"]
+    assert notes == [f"--code: {name}: looks like a secret, and is left out; give the job a reference in secrets"]
+    git(root, "add", "-f", name)
+    packed, notes = shipped(root)
+    assert packed == sorted([name, "a.py"])
+    assert notes == [f"--code: {name}: looks like a secret, and is sent since Git has it"]
+
+
+KEYS = {
+    "sa.json": '{"type": "service_account", "private_key_id": "0", "private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE'
+    + "a" * 60 + '\\n-----END PRIVATE KEY-----\\n", "client_email": "a@p.iam.gserviceaccount.com"}',
+    "short.json": '{"private_key":"-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----"}',
+    "notes.txt": "mine:\n-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n-----END OPENSSH PRIVATE KEY-----\n",
+    "old": "-----BEGIN RSA PRIVATE KEY-----\r\nProc-Type: 4,ENCRYPTED\r\nDEK-Info: AES-128-CBC,00FF\r\n\r\n"
+    + "QUJD" * 16 + "\r\n-----END RSA PRIVATE KEY-----\r\n",
+    "gpg.txt": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n" + "lQOYBF" * 10 + "\n",
+    "deep.yaml": "key: |\n" + "  # x\n" * 300_000 + "  -----BEGIN EC PRIVATE KEY-----\n  " + "MHcC" * 16 + "\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_private_key_by_its_content_stays_here(name: str, tmp_path: Path) -> None:
+    root = project(tmp_path, {name: KEYS[name], "a.py": ""})
+    packed, notes = shipped(root)
+    assert packed == ["a.py"]
+    assert notes == [f"--code: {name}: holds a private key, and is left out; give the job a reference in secrets"]
+    git(root, "add", "-f", name)
+    packed, notes = shipped(root)
+    assert packed == sorted([name, "a.py"])
+    assert notes == [f"--code: {name}: holds a private key, and is sent since Git has it"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if line == "-----BEGIN PRIVATE KEY-----":\n    raise ValueError("no PRIVATE KEY here")\n',
+        'PEM = f"-----BEGIN PRIVATE KEY-----\\n{body}\\n-----END PRIVATE KEY-----"\n',
+        'RULE = r"-----BEGIN (RSA )?PRIVATE KEY-----"\n',
+        "-----BEGIN CERTIFICATE-----\n" + "MIIE" * 16 + "\n-----END CERTIFICATE-----\n",
+        "-----BEGIN PUBLIC KEY-----\n" + "MIIE" * 16 + "\n-----END PUBLIC KEY-----\n",
+    ],
+)  # fmt: skip
+def test_code_that_speaks_of_private_keys_goes(text: str, tmp_path: Path) -> None:
+    assert shipped(project(tmp_path, {"a.py": text})) == (["a.py"], [])
+
+
+def test_all_of_a_folder_names_its_secrets(tmp_path: Path) -> None:
+    root = project(tmp_path, {".env": "x", "sa.json": KEYS["sa.json"], "a.py": ""}, repository=False)
+    packed, notes = shipped(root, everything=True)
+    assert packed == [".env", "a.py", "sa.json"]
+    assert notes == [
+        "--code: .env: looks like a secret, and is sent since --code-all sends every file",
+        "--code: sa.json: holds a private key, and is sent since --code-all sends every file",
+    ]
+
+
+def test_nothing_but_secrets(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"has no files that Git would add, but for 1 that looks like a secret"):
+        Shipping.of(project(tmp_path, {".env": "x"}))
+
+
+def test_a_link_that_is_named_as_a_secret_stays_here(tmp_path: Path) -> None:
+    root = project(tmp_path, {"a.py": ""})
+    (root / ".env").symlink_to("/etc/hostname")
+    packed, notes = shipped(root)
+    assert packed == ["a.py"] and notes[0].startswith("--code: .env: looks like a secret, and is left out")
+
+
+def test_a_large_file_is_judged_as_fast_as_it_is_packed(tmp_path: Path) -> None:
+    root = project(tmp_path, {"a.bin": (b"-----BEGIN PRIVATE KEY-----\n" + b"no key\x00" * 1000) * 7_000})
+    began = time.perf_counter()
+    assert shipped(root)[0] == ["a.bin"]
+    assert time.perf_counter() - began < 20
+
+
 @pytest.mark.parametrize(
     "name",
-    [".env", ".env.local", "prod.env", "certs/server.PEM", "id_rsa", "credentials", "aws/credentials.json", "a.key",
-     "service-account-x.json", "gcp-credentials.json", ".netrc", "terraform.tfstate", "kubeconfig"],
+    [".env.example", "keys.py", "environment.py", "credentials.py", "id_rsa.pub", "key", "config.json", "kube/config",
+     "docker/config.json", "prod.tfvars.example", ".envrc.sample", "token", "tokenizer.json", "id_ed25519_sk.pub"],
 )  # fmt: skip
-def test_secrets(name: str, tmp_path: Path) -> None:
-    root = project(tmp_path, {name: "x", "a.py": ""})
-    with pytest.raises(BadInputs) as fault:
-        pack(tree.read(root))
-    assert fault.value.messages == [
-        f"--code: {name}: looks like a secret; write it into .gitignore, give the job a reference in secrets, or "
-        "`git add` it"
-    ]
-    git(root, "add", "-f", name)
-    found = tree.read(root)
-    assert refused.warnings(found) == [f"--code: {name}: looks like a secret, and is sent since Git has it"]
-    assert pack(found).files == 2
-
-
-@pytest.mark.parametrize("name", [".env.example", "keys.py", "environment.py", "credentials.py", "id_rsa.pub", "key"])
 def test_no_secrets(name: str) -> None:
-    assert not refused.secret(name)
+    assert not secrets.named(name)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +213,20 @@ def test_links_that_lead_outside(target: str, fault: str, tmp_path: Path) -> Non
     (tmp_path / "out.txt").write_text("")
     (root / "way").symlink_to("..")
     (root / "link").symlink_to(target)
-    assert f"--code: link: {fault}" in refused.faults(tree.read(root))
+    assert f"--code: link: {fault}" in faults(root)
 
 
 def test_links_inside(tmp_path: Path) -> None:
     root = project(tmp_path / "p", {"sub/a": ""})
     (root / "sub" / "up").symlink_to("../b")
     (root / "dir").symlink_to("sub")
-    assert refused.faults(tree.read(root)) == []
+    assert faults(root) == []
 
 
 def test_names_that_others_cannot_have(tmp_path: Path) -> None:
     root = project(tmp_path, {".accel/x.py": ""})
     (root / os.fsdecode(b"\xff\n.py")).write_text("")
-    assert refused.faults(tree.read(root)) == [
+    assert faults(root) == [
         "--code: .accel/x.py: .accel is for what accel adds; rename it",
         "--code: '\\udcff\\n.py': its name is not UTF-8; rename it",
     ]
@@ -146,7 +235,7 @@ def test_names_that_others_cannot_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "a//x", "./x", ""])
 def test_names_that_are_not_below_the_folder(name: str, tmp_path: Path) -> None:
     found = tree.Tree(tmp_path, (tree.Entry(name, 0),))
-    assert refused.faults(found) == [f"--code: {name}: is not a name below the folder"]
+    assert refused.faults(found.folder, found.entries) == [f"--code: {name}: is not a name below the folder"]
 
 
 def test_too_much(tmp_path: Path) -> None:

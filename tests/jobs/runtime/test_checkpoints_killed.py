@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jobs.runtime import Checkpoints
+from sandbox import keys
 from tests.jobs.runtime.relay import Relay
 from tests.jobs.runtime.saver import FOLDER_FILE, content
 from tests.sandbox.conftest import Aws, start
@@ -22,7 +23,6 @@ SAVER = Path(__file__).with_name("saver.py")
 fake = google_fake.fake
 KILLS = 200 if SOAK else 6
 SIZE, STEPS = 40_000, 4
-ON_AWS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,10 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     yield found
     found.process.terminate()
     found.process.wait(120)
+
+
+def on_aws(aws: Aws) -> dict[str, str]:
+    return {**keys.aws(keys.key(aws.home)), "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 def run(
@@ -106,15 +110,15 @@ def test_a_kill_at_any_byte_loses_no_more_than_one_save_on_a_disk(tmp_path: Path
 
 def test_a_kill_at_any_byte_loses_no_more_than_one_save_in_s3(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     relay = Relay(urlsplit(aws.told["url"]).netloc)
-    for name, value in {**ON_AWS, "AWS_ENDPOINT_URL_S3": aws.told["url"]}.items():
+    for name, value in {**on_aws(aws), "AWS_ENDPOINT_URL_S3": aws.told["url"]}.items():
         monkeypatch.setenv(name, value)
-    _hunted("s3://runs", ON_AWS | {"AWS_ENDPOINT_URL_S3": relay.url}, relay, 2)
+    _hunted("s3://runs", on_aws(aws) | {"AWS_ENDPOINT_URL_S3": relay.url}, relay, 2)
 
 
 def test_an_object_that_is_not_what_s3_has_a_checksum_of_is_damaged(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in {**ON_AWS, "AWS_ENDPOINT_URL_S3": aws.told["url"]}.items():
+    for name, value in {**on_aws(aws), "AWS_ENDPOINT_URL_S3": aws.told["url"]}.items():
         monkeypatch.setenv(name, value)
     checkpoints = Checkpoints("s3://runs/damaged", keep=3)
     for step in (1, 2, 3):

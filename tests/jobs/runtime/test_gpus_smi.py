@@ -35,6 +35,7 @@ H100 = {
     "index": 0,
     "mig.mode.current": "Disabled",
     "utilization.gpu": 88,
+    "utilization.memory": 41,
     "memory.used": 1024,
     "memory.total": 81559,
     "power.draw": "300.25",
@@ -66,8 +67,8 @@ def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 def test_one_gpu(smi: Make) -> None:
     assert smi(gpus=[H100]).read() == [{
-        "index": 0, "name": "NVIDIA H100 80GB HBM3", "use": 88, "memory_mib": 1024, "memory_total_mib": 81559,
-        "power_w": 300.25, "temperature_c": 50,
+        "index": 0, "name": "NVIDIA H100 80GB HBM3", "use": 88, "memory_use": 41, "memory_mib": 1024,
+        "memory_total_mib": 81559, "power_w": 300.25, "temperature_c": 50,
     }]  # fmt: skip
 
 
@@ -81,7 +82,8 @@ def test_many_gpus_are_many_lines(smi: Make, count: int) -> None:
     "cell", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[Insufficient Permissions]", "", "ERR!"]
 )
 def test_what_is_not_told_is_absent(smi: Make, cell: str) -> None:
-    row = H100 | {"utilization.gpu": cell, "power.draw": cell, "clocks_event_reasons.active": cell, "memory.used": cell}
+    cells = {"utilization.gpu": cell, "utilization.memory": cell}
+    row = H100 | cells | {"power.draw": cell, "clocks_event_reasons.active": cell, "memory.used": cell}
     assert smi(gpus=[row]).read() == [
         {"index": 0, "name": "NVIDIA H100 80GB HBM3", "memory_total_mib": 81559, "temperature_c": 50}
     ]

@@ -20,6 +20,7 @@ from jobs.errors import CloudSilent, NotFound
 from jobs.spend.hold import MICRO, Hold, Ledger
 from jobs.spend.holding import Wanted
 from jobs.spend.price import Price
+from sandbox import keys
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("file", "dynamodb", "firestore")
@@ -143,9 +144,9 @@ class Unanswered:
         return call
 
 
-def make_table(endpoint: str, name: str) -> dict[str, str]:
+def make_table(name: str) -> dict[str, str]:
     """A table as the component makes it; the contract's words for it."""
-    client: Any = boto3.client("dynamodb", region_name="us-east-1", endpoint_url=endpoint)
+    client: Any = boto3.Session().client("dynamodb", region_name="us-east-1")
     key = {columns.TEAM: "HASH", columns.ENTRY: "RANGE"}
     client.create_table(
         TableName=name,
@@ -157,19 +158,16 @@ def make_table(endpoint: str, name: str) -> dict[str, str]:
 
 
 @contextmanager
-def aws(home: Path) -> Generator[str]:
-    """The sandbox's AWS as a process; its endpoint."""
+def aws(home: Path) -> Generator[dict[str, str]]:
+    """The sandbox's AWS as a process; the variables that lead to it."""
     process = subprocess.Popen([sys.executable, "-m", "sandbox.cloud", "--home", str(home)], cwd=ROOT)
     try:
         until = time.monotonic() + 60
         while not (home / "cloud.json").exists():
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.02)
-        yield json.loads((home / "cloud.json").read_text())["url"]
+        url = json.loads((home / "cloud.json").read_text())["url"]
+        yield {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": "us-east-1", **keys.aws(keys.key(home))}
     finally:
         process.terminate()
         process.wait(20)
-
-
-def credentials() -> dict[str, str]:
-    return {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -16,9 +16,9 @@ from tests.support.google_fake import Fake, P
 
 
 @pytest.fixture(scope="session")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with books.aws(tmp_path_factory.mktemp("aws")) as url:
-        yield url
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with books.aws(tmp_path_factory.mktemp("aws")) as variables:
+        yield variables
 
 
 @pytest.fixture(params=books.KINDS)
@@ -34,10 +34,10 @@ def ledger_of(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     where: dict[str, Any] = {}
     if kind == "dynamodb":
-        url: str = request.getfixturevalue("endpoint")
-        for name, value in {**books.credentials(), "AWS_ENDPOINT_URL": url}.items():
+        variables: dict[str, str] = request.getfixturevalue("aws")
+        for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        where = books.make_table(url, f"ledger-{uuid4().hex[:8]}")
+        where = books.make_table(f"ledger-{uuid4().hex[:8]}")
     if kind == "firestore":
         fake: Fake = request.getfixturevalue("fake")
         monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)

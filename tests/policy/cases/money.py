@@ -2,7 +2,7 @@
 
 from policy.resource import UNSEEN
 
-from .shapes import COMPUTE, EC2, GCE, POOL, QUEUED, TPU, Case, batch, one, pool
+from .shapes import COMPUTE, DECLARED, EC2, GCE, POOL, QUEUED, TPU, Case, batch, one, pool
 
 PERSISTENT = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 L4S = {"config": {"guestAccelerators": [{"type": "nvidia-l4", "count": 1}]}}
@@ -51,6 +51,10 @@ CASES: dict[str, Case] = {
             ),
             (
                 [one(QUEUED, zone="us-central1-a", tpu={"nodeSpecs": [{"node": {"acceleratorType": "v5litepod-32"}}]})],
+                "32",
+            ),
+            (
+                [one(DECLARED, spec={"zone": "us-central1-a", "accelerator_type": "v5litepod-16", "slices": 2})],
                 "32",
             ),
             ([GPU_GROUP, KEPT], "can come to 25"),

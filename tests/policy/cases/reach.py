@@ -2,7 +2,7 @@
 
 from policy.resource import UNSEEN
 
-from .shapes import EC2, GCE, QUEUED, TEMPLATE, TPU, Case, each, one
+from .shapes import DECLARED, EC2, GCE, QUEUED, TEMPLATE, TPU, Case, each, one
 
 FIREWALL = "gcp:compute/firewall:Firewall"
 
@@ -28,6 +28,7 @@ CASES: dict[str, Case] = {
                 one(QUEUED, tpu={"nodeSpecs": [{"node": {"networkConfig": {"enableExternalIps": True}}}]}),
                 "tpu.nodeSpecs[0].node.networkConfig[0].enableExternalIps",
             ),
+            (one(DECLARED, spec={"external_address": True}), "spec.external_address is true"),
         ],
         [
             (one(TEMPLATE, networkInterfaces=UNSEEN), "networkInterfaces"),

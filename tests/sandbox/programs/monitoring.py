@@ -118,6 +118,23 @@ aws.cloudwatch.LogResourcePolicy(
         }
     ),
 )
+aws.cloudwatch.LogResourcePolicy(
+    "of-one",
+    resource_arn=log.arn,
+    policy_document=pulumi.Output.json_dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": ["events.amazonaws.com"]},
+                    "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+                    "Resource": pick(pulumi.Output.concat(log.arn, ":*"), pulumi.Output.concat(log.arn, ":*:*")),
+                }
+            ],
+        }
+    ),
+)
 trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
 role = aws.iam.Role("runs", assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
 function = aws.lambda_.Function(
@@ -128,7 +145,8 @@ function = aws.lambda_.Function(
     code=pulumi.AssetArchive({"index.py": pulumi.StringAsset(pick("one = 1\n", "two = 2\n"))}),
     environment=aws.lambda_.FunctionEnvironmentArgs(variables={"QUEUES": pick("[]", "[1]")}),
     timeout=pick(30, 60),
-    reserved_concurrent_executions=1,
+    # None of the ten executions of the sandbox's account can be reserved.
+    reserved_concurrent_executions=pick(0, -1),
 )
 every = aws.cloudwatch.EventRule("every", schedule_expression=pick("rate(5 minutes)", "rate(10 minutes)"))
 aws.lambda_.Permission(

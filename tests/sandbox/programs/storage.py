@@ -84,6 +84,9 @@ aws.s3.BucketLifecycleConfiguration(
             status="Enabled",
             filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix="tmp/"),
             expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(days=pick(30, 60)),
+            abort_incomplete_multipart_upload=aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
+                days_after_initiation=pick(7, 3)
+            ),
         )
     ],
 )

@@ -13,7 +13,9 @@ from .ground import environment
 from .reader import Absent, Reader
 
 Document = Mapping[str, Any]
-ECR = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([^:@]+)(?::([^@]+))?(?:@(sha256:\w+))?")
+ECR = re.compile(
+    r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.(?:com(?:\.cn)?|eu)/([^:@]+)(?::([^@]+))?(?:@(sha256:\w+))?"
+)
 ASKED_AT_ONCE = 100
 
 

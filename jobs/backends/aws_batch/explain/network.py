@@ -29,13 +29,13 @@ def network(reader: Reader, resources: Document) -> Network | None:
         if str(row.get("State")).lower() == "available" and private:
             services.setdefault(str(row["VpcId"]), set()).add(str(row["ServiceName"]).rpartition(prefix)[2])
     return Network(
-        routes={subnet: _default_route(tables, subnet, vpc) for subnet, vpc in vpcs.items()},
+        routes={subnet: default_route(tables, subnet, vpc) for subnet, vpc in vpcs.items()},
         endpoints={subnet: frozenset(services.get(vpc, ())) for subnet, vpc in vpcs.items()},
         egress_allowed=_egress_allowed(reader, list(resources.get("securityGroupIds") or ())),
     )
 
 
-def _default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
+def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
     """The target of a subnet's default route, "" where it has none that works."""
     own = [each for each in tables if any(row.get("SubnetId") == subnet for row in parts(each, "Associations"))]
     main = [

@@ -2,6 +2,7 @@
 
 import fnmatch
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,7 +10,7 @@ from ..found import part, parts
 from .facts import Role
 from .reader import Absent, Reader
 
-REGISTER = "ecs:registercontainerinstance"
+REGISTER = "ecs:RegisterContainerInstance"
 MANAGED = "/AmazonEC2ContainerServiceforEC2Role"
 
 
@@ -30,18 +31,27 @@ def role(reader: Reader, profile: str) -> Role | None:
     if not roles:
         return Role(name, exists=True)
     held_by = str(roles[0]["RoleName"])
-    trusted = "ec2.amazonaws.com" in json.dumps(_policy(roles[0].get("AssumeRolePolicyDocument")))
     registers = _registers(reader, held_by)
-    return Role(name, True, held_by, trusted, registers is not False)
+    return Role(name, True, held_by, trusts(roles[0], "ec2.amazonaws.com"), registers is not False)
 
 
 def _registers(reader: Reader, role: str) -> bool | None:
     """Whether any policy of the role allows the agent's first call; None where they may not be read."""
+    missing = lacking(reader, role, (REGISTER,), complete=MANAGED)
+    return None if missing is None else not missing
+
+
+def lacking(reader: Reader, role: str, actions: Sequence[str], complete: str = "") -> tuple[str, ...] | None:
+    """The actions that no policy of a role allows, on whatever resource; None where its policies may not be read.
+    Denials, conditions and boundaries are not judged. `complete` is the end of the ARN of a managed policy that has
+    all of the actions, and is not read."""
     attached = reader.pages(
         "iam:ListAttachedRolePolicies", "list_attached_role_policies", "AttachedPolicies", RoleName=role
     )
-    if attached is None or any(str(each["PolicyArn"]).endswith(MANAGED) for each in attached):
-        return None if attached is None else True
+    if attached is None:
+        return None
+    if complete and any(str(each["PolicyArn"]).endswith(complete) for each in attached):
+        return ()
     inline = reader.ask("iam:ListRolePolicies", lambda iam: list(iam.list_role_policies(RoleName=role)["PolicyNames"]))
     if inline is None:
         return None
@@ -53,9 +63,14 @@ def _registers(reader: Reader, role: str) -> bool | None:
         documents.append(found and found["PolicyDocument"])
     for each in attached:
         documents.append(_managed(reader, str(each["PolicyArn"])))
-    if any(_allows(_policy(document)) for document in documents if document):
-        return True
-    return False if all(documents) else None
+    known = [_policy(document) for document in documents if document]
+    missing = tuple(action for action in actions if not any(_allows(document, action) for document in known))
+    return missing if all(documents) or not missing else None
+
+
+def trusts(role: Mapping[str, Any], service: str) -> bool:
+    """Whether the trust policy of a role, as GetRole answers it, names a service."""
+    return service in json.dumps(_policy(role.get("AssumeRolePolicyDocument")))
 
 
 def _managed(reader: Reader, arn: str) -> Any:
@@ -77,11 +92,11 @@ def _policy(document: Any) -> Any:
         return {}
 
 
-def _allows(document: Any) -> bool:
+def _allows(document: Any, action: str) -> bool:
     for each in _listed(document.get("Statement")):
         listed: list[str] = _listed(each.get("Action"))
         if each.get("Effect") == "Allow" and (
-            "NotAction" in each or any(fnmatch.fnmatchcase(REGISTER, action.lower()) for action in listed)
+            "NotAction" in each or any(fnmatch.fnmatchcase(action.lower(), one.lower()) for one in listed)
         ):
             return True
     return False

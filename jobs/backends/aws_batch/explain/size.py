@@ -21,7 +21,7 @@ def too_large(facts: Facts) -> Explanation | None:
         return None
     types = [name for each in usable for name in each.instance_types]
     aws = (f"AWS says: {facts.reason}",) if verdict else ()
-    for finding in aws_fit.fit(size.vcpus, size.memory_mib, size.gpus, types):
+    for finding in aws_fit.fit(size.vcpus, size.memory_mib, size.gpus, types, facts.region):
         tight = finding.rule == aws_fit.TIGHT.id
         if finding.severity != "reject" and not (tight and verdict):
             continue

@@ -168,6 +168,27 @@ def _well(facts: Facts) -> Explanation:
     return _because("running", "the job runs: it neither waits nor has it failed", (), "`accel-jobs logs -f REF`")
 
 
+def _some_wait(facts: Facts) -> Explanation | None:
+    """Of an array that runs: what holds the tasks that do not, or that it is not their turn."""
+    waiting, running = facts.status.tasks.get("Pending", 0), facts.status.tasks.get("Running", 0)
+    if not waiting:
+        return None
+    counts = f"of {facts.job.count} tasks {_verb(running, 'run')}, {_verb(waiting, 'wait')}"
+    if not facts.pod:
+        most = facts.job.job_spec.get("parallelism")
+        step = "`parallelism` in the job file lets more run at once"
+        told = (counts, f"parallelism is {most}")
+        return _because("parallelism", "the job runs, and some of its tasks wait for their turn", told, step)
+    held = next((said for cause in _ORDER[Phase.STARTING] if (said := cause(facts))), None)
+    held = held or _because("new", "they were made a moment ago", (), "wait a few seconds")
+    reason = f"the job runs, and some of its tasks wait: {held.reason}"
+    return replace(held, reason=reason, evidence=(counts, *held.evidence))
+
+
+def _verb(count: int, verb: str) -> str:
+    return f"{count} {verb}{'s' if count == 1 else ''}"
+
+
 def _unknown(facts: Facts) -> Explanation:
     status = facts.status
     told = (f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}",)
@@ -186,7 +207,7 @@ def _cut(text: str) -> str:
 _ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
     Phase.QUEUED: (_by(WAITING, "given-up", "queue", "check"), _in_queue),
     Phase.STARTING: (
-        _by(WAITING, "waiting"),
+        _by(WAITING, "waiting", "refused"),
         nodes.without_driver,
         nodes.mislabelled,
         _on_the_way,
@@ -196,7 +217,7 @@ _ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
         _by(WAITING, "mount"),
         _starting,
     ),
-    Phase.RUNNING: (_well,),
+    Phase.RUNNING: (_some_wait, _well),
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_cancelled, _lost, _by(FAILED), _outcome),
 }

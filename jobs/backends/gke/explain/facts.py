@@ -102,6 +102,17 @@ class Facts:
         ended = part(found.state(self.pod), "terminated")
         return [f"{ended.get('reason')}: {ended.get('message', '')}"] if ended else []
 
+    def refused_text(self) -> list[str]:
+        """Why the job's pods are not made. The event is of the Job, which a JobSet names itself."""
+        if self.job.pods:
+            return []
+        told = self._ask(
+            "list events",
+            lambda: self.api.first(self.scope.core("events"), EVENTS_SEEN, fieldSelector="reason=FailedCreate"),
+        )
+        own = [each for each in told or [] if str(part(each, "involvedObject").get("name")).startswith(self.ref.id)]
+        return [str(each.get("message")) for each in sorted(own, key=_last_seen, reverse=True)]
+
     def told(self, *reasons: str) -> list[str]:
         """The messages of events with one of the reasons."""
         return [str(each.get("message")) for each in self.events if each.get("reason") in reasons]
@@ -161,6 +172,7 @@ _SOURCES: dict[str, Callable[[Facts], list[str]]] = {
     "check": Facts.checks_text,
     "scheduler": Facts.scheduler_text,
     "waiting": Facts.waiting_text,
+    "refused": Facts.refused_text,
     "pod": Facts.pod_text,
     "ended": Facts.ended_text,
     "scaling": lambda facts: facts.told("TriggeredScaleUp"),

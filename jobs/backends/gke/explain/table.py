@@ -9,6 +9,7 @@ PODS = "https://kubernetes.io/docs/concepts/"
 AUTOSCALER = f"{GKE}troubleshooting/cluster-autoscaler-scale-up"
 EXIT_STATUS = "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"
 _FLAVORS = "https://github.com/kubernetes-sigs/kueue/blob/v0.14.0/pkg/scheduler/flavorassigner/flavorassigner.go"
+SECURITY = f"{PODS}security/pod-security-standards/"
 _IMAGES = f"{PODS}containers/images/"
 
 
@@ -58,6 +59,8 @@ CAUSES = {
     "image-unreachable": Cause("The registry cannot be reached", f"{GKE}troubleshooting/image-pulls"),
     "image-platform": Cause("The image is for another kind of CPU", _IMAGES),
     "image-pull": Cause("The image cannot be pulled, with another reason", _IMAGES),
+    "runs-as-root": Cause("The image runs as root, which its namespace does not take", SECURITY),
+    "pod-security": Cause("The namespace does not take such pods", SECURITY),
     "secrets": Cause("A Secret, or a key of one, is not there", f"{PODS}configuration/secret/"),
     "volume": Cause("A volume cannot be mounted", f"{PODS}storage/volumes/"),
     "not-started": Cause("The container was not started, with another reason", f"{PODS}workloads/pods/pod-lifecycle/"),
@@ -66,6 +69,10 @@ CAUSES = {
     ),
     "new": Cause("It was made a moment ago, and nothing stands against it", f"{PODS}workloads/controllers/job/"),
     # It does not wait, and has not failed
+    "parallelism": Cause(
+        "It runs, and some of its tasks wait for their turn",
+        f"{PODS}workloads/controllers/job/#parallel-jobs",
+    ),
     "running": Cause("It runs", f"{PODS}workloads/controllers/job/"),
     "succeeded": Cause("It has succeeded", f"{PODS}workloads/controllers/job/"),
     # It failed

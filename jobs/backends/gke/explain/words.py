@@ -93,6 +93,14 @@ WAITING = (
         "wait; for flex-start that can take hours",
     ),
     _row(
+        "refused",
+        r"violates PodSecurity",
+        "pod-security",
+        "the namespace does not take such pods",
+        "submit it again with this version, whose pods it takes; or have `pod_security: baseline` written for the "
+        "namespace in its environment",
+    ),
+    _row(
         "failed-scale",
         r"quota",
         "quota",
@@ -164,6 +172,14 @@ WAITING = (
     ),
     _row(
         "waiting",
+        r"CreateContainerConfigError.*runAsNonRoot",
+        "runs-as-root",
+        "the image runs as root, or as a user by name, and its namespace takes neither",
+        "write `gke: {user: 1000}` in the job, or USER 1000 in the image; where it must be root, have "
+        "`pod_security: baseline` written for the namespace in its environment",
+    ),
+    _row(
+        "waiting",
         r"CreateContainerConfigError.*(secret|key)",
         "secrets",
         "a Secret that the job names is not there",
@@ -185,7 +201,33 @@ WAITING = (
     ),
 )
 
+_NOT_FOUND = r"executable file not found|no such file or directory"
+_START_ERROR = r"^(StartError|ContainerCannotRun): "
+
 FAILED = (
+    # Reason and words: https://github.com/vdesabou/kafka-docker-playground/issues/8515; the exit code, 128, is the
+    # kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
+    _row(
+        "ended",
+        rf"{_START_ERROR}.*({_NOT_FOUND})",
+        "command-not-found",
+        "its command was not found, so the container was not started",
+        "check the command's name, and that the image has it on its PATH",
+    ),
+    _row(
+        "ended",
+        rf"{_START_ERROR}.*(permission denied|exec format error)",
+        "command-not-executable",
+        "its command cannot be run, so the container was not started",
+        "give it execute permission in the image, or name its interpreter; a binary must be for the node's CPU",
+    ),
+    _row(
+        "ended",
+        _START_ERROR,
+        "not-started",
+        "the container was not started",
+        "the evidence has the node's words",
+    ),
     _row(
         "pod",
         r"^DeadlineExceeded",

@@ -130,7 +130,7 @@ def _own_code(facts: Facts) -> Explanation | None:
         return None
     cause, reason, step = OWN_CODES[code]
     ends = facts.task.failures[-1:] if facts.task else []
-    lost = f"{facts.status.lost} attempts lost their VM" if facts.status.lost > 1 else ""
+    lost = f"{facts.status.lost} attempts lost their VM" if (facts.status.lost or 0) > 1 else ""
     told = (*(event.text for event in ends), *facts.whose, lost)
     return _because(cause, reason, told if any(told) else facts.said[:1], step)
 
@@ -161,7 +161,7 @@ def _not_started(facts: Facts) -> Explanation | None:
     if found is not None or code != DOCKER_FAILED:
         return found
     step = "the lines are docker's own; look at image, entrypoint, docker_options and mounts"
-    shown = outcome.last(facts.lines) or tuple(facts.agent[:3])
+    shown = outcome.last(facts.lines) or tuple(facts.agent[2::-1])
     return _because("container", "docker did not start the container (exit code 125)", (*shown, *facts.whose), step)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ....errors import CloudRefused, CloudSilent, NotFound
 from ....google_api import Google
-from ...cloud_logging import last
+from ...cloud_logging import newest
 from ...limits import Limit
 from .. import quota
 from ..found import Job, listed
@@ -58,8 +58,8 @@ class Facts:
 
     def _tail(self, task: str) -> tuple[str, ...] | None:
         asked = f'{query(self.job, task)} AND timestamp>="{since(self.job):%Y-%m-%dT%H:%M:%SZ}"'
-        found = self._ask("its log", lambda: last(self._google, self._scope.project, asked, TAIL_LINES))
-        return None if found is None else tuple(text_of(entry) for entry in found)
+        found = self._ask("its log", lambda: newest(self._google, self._scope.project, asked, TAIL_LINES))
+        return None if found is None else tuple(line for entry in found for line in text_of(entry).splitlines())
 
     @cached_property
     def needs(self) -> Mapping[str, float]:

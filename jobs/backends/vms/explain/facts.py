@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ....backend import JobRef, Status
 from ....errors import CloudRefused, CloudSilent, NotFound
 from ....google_api import Google, object_path
-from ....kubernetes_answers import parts
+from ...cloud_logging import newest
 from .. import marks
 from ..advance import look
 from ..control import ABSENT, Seen, Write, decide
@@ -143,23 +143,17 @@ class Facts:
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
         """The end of the log of a host of the attempt, the agent's lines among them; None: it could not be read."""
+        project = str(self.record.body["project"])
         query = [
-            f'logName="projects/{self.record.body["project"]}/logs/{marks.LOG}"',
+            f'logName="projects/{project}/logs/{marks.LOG}"',
             f'labels."{marks.JOB}"="{self.record.name}"',
             f'labels."{marks.ATTEMPT}"="{self.last.number}"',
             f'labels."{marks.HOST}"="{self.host}"',
             f'timestamp>="{self.last.planned}"',
         ]
-        body: dict[str, Any] = {
-            "resourceNames": [f"projects/{self.record.body['project']}"],
-            "orderBy": "timestamp desc",
-            "pageSize": TAIL_LINES,
-            "filter": " AND ".join(query),
-        }
-        found = self._ask("its log", lambda: self._google.post("logging", "v2/entries:list", body, repeat=True))
-        entries = parts(found, "entries")
-        if entries:
-            return tuple(str(each.get("textPayload", "")) for each in reversed(entries))
+        found = self._ask("its log", lambda: newest(self._google, project, " AND ".join(query), TAIL_LINES))
+        if found:
+            return tuple(str(each.get("textPayload", "")) for each in found)
         return self._kept or (None if found is None else ())
 
     @property

@@ -19,7 +19,10 @@ RELEASE_S = 300
 """Machines take no longer to go."""
 SHOWN = 5
 
-TEND = "`accel-jobs tend REF` moves it on, as a timer may; so does `accel-jobs wait REF` for as long as it runs"
+TEND = (
+    "`accel-jobs tend REF` moves it on, as a timer may; so does `accel-jobs wait REF` for as long as it runs, "
+    "and a stack with gcp.vms.reconcile"
+)
 
 
 def attempts(facts: Facts) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from . import (
     ai_platform,
     budgets,
     definitions,
+    entry_points,
     environments,
+    existing,
     gce_jobs,
     gcp_budgets,
     gcp_capacity,
@@ -20,6 +22,8 @@ from . import (
     google_batch_tasks,
     image_cuda,
     kubernetes,
+    launchers,
+    limits,
     monitoring,
     others,
     places,
@@ -34,8 +38,11 @@ CASES = (
     + definitions.CASES
     + others.CASES
     + places.CASES
+    + limits.CASES
     + monitoring.CASES
     + shapes.CASES
+    + launchers.CASES
+    + existing.CASES
     + shares.CASES
     + gcp_gpus.CASES
     + gcp_tpus.CASES
@@ -55,6 +62,7 @@ CASES = (
     + google_batch_tasks.CASES
     + ai_platform.CASES
     + image_cuda.CASES
+    + entry_points.CASES
 )
 
 __all__ = ["CASES", "Case"]

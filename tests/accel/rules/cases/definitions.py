@@ -1,6 +1,6 @@
 """Queues, job definitions, sizes and retries."""
 
-from accel.rules import Finding, aws_definitions, aws_fit, aws_queues, aws_retries
+from accel.rules import Finding, aws_definitions, aws_fit, aws_keys, aws_queues, aws_retries, aws_secrets
 
 from .case import Case
 
@@ -30,6 +30,11 @@ QUEUES = [
         "aws.queue.duplicate-order", "environments", ("order 1 2 times",), "order of its own",
         lambda: aws_queues.queue(environments=["a", "b"], orders=[1, 1], priority=1),
         lambda: aws_queues.queue(environments=["a", "b"], orders=[1, 2], priority=1),
+    ),
+    Case(
+        "aws.queue.unnamed-environment", "environments", ("is in no queue (gpu)",), "leave it out",
+        lambda: aws_queues.unnamed("spot", {"gpu": ["steady"]}),
+        lambda: aws_queues.unnamed("spot", {"cpu": [], "gpu": ["steady", "spot"]}),
     ),
     Case(
         "aws.queue.mixed-architecture", "environments", ("x86_64 (a)", "arm64 (b)"), "queue for each",
@@ -171,4 +176,36 @@ DEFINITIONS = [
     ),
 ]  # fmt: skip
 
-CASES = QUEUES + DEFINITIONS
+_SECRET = "arn:aws:secretsmanager:us-east-1:210020003000:secret:wandb-AbCdEf"
+
+SECRETS = [
+    Case(
+        "aws.secrets.reference", "secrets.KEY",
+        ("wandb-AbCdEf:key", "is no :<JSON key>"), ":<JSON key>::",
+        lambda: aws_secrets.references({"secrets.KEY": f"{_SECRET}:key"}),
+        lambda: aws_secrets.references(
+            {"a": _SECRET, "b": f"{_SECRET}:key::", "c": f"{_SECRET}::AWSPREVIOUS:", "d": "/by/name",
+             "e": "arn:aws:ssm:us-east-1:210020003000:parameter/key", "f": "arn:aws:ssm:us-east-1:1:parameter/key:3"}
+        ),
+    ),
+]  # fmt: skip
+
+_KEY = "arn:aws:kms:us-east-1:210020003000:key/1b2c"
+
+KEYS = [
+    Case(
+        "aws.kms.key", "kms_key_arns[1]", ("alias/mine", "not the ARN of a key"), ":key/<id>",
+        lambda: aws_keys.keys("kms_key_arns", [_KEY, "arn:aws:kms:us-east-1:210020003000:alias/mine"]),
+        lambda: aws_keys.keys("kms_key_arns", [_KEY, _KEY.replace("aws:", "aws-eusc:", 1)]),
+    ),
+    Case(
+        "aws.kms.volumes", "kms_key_arn", ("key of your own",), "AWSServiceRoleForAutoScaling",
+        lambda: aws_keys.volumes("kms_key_arn", _KEY), lambda: aws_keys.volumes("kms_key_arn", None),
+    ),
+    Case(
+        "aws.kms.logs", "kms_key_arn", ("key of your own",), "logs.us-east-1.amazonaws.com",
+        lambda: aws_keys.logs("kms_key_arn", _KEY), lambda: aws_keys.logs("kms_key_arn", None),
+    ),
+]  # fmt: skip
+
+CASES = QUEUES + DEFINITIONS + SECRETS + KEYS

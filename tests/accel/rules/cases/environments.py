@@ -70,7 +70,7 @@ ENVIRONMENTS = [
     ),
     Case(
         "aws.strategy.ordered-on-spot", "allocation_strategy", ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT"),
-        "use SPOT_CAPACITY_OPTIMIZED_PRIORITIZED",
+        "use SPOT_PRICE_CAPACITY_OPTIMIZED",
         lambda: aws_environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE_ORDERED"),
         lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE_ORDERED"),
     ),
@@ -93,6 +93,20 @@ ENVIRONMENTS = [
         lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
     ),
     Case(
+        "aws.strategy.order-lost", "allocation_strategy", ("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", "as a set"),
+        "use SPOT_PRICE_CAPACITY_OPTIMIZED, or an environment for each",
+        lambda: aws_environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge", "g6.xlarge"], "SPOT"),
+        lambda: (
+            aws_environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge"], "SPOT")
+            + aws_environments.order("BEST_FIT_PROGRESSIVE", ["g5.xlarge", "g6.xlarge"], "EC2")
+        ),
+    ),
+    Case(
+        "aws.environment.update-wait", "update_timeout_min", ("is 16", "20 minutes"), "write 15 or less",
+        lambda: aws_environments.update_wait(16),
+        lambda: aws_environments.update_wait(15) + aws_environments.update_wait(None),
+    ),
+    Case(
         "aws.spot.bid-on-ec2", "bid_percentage", ("is 50", "EC2"), "kind SPOT",
         lambda: aws_environments.bid("EC2", 50), lambda: aws_environments.bid("EC2", None),
     ),
@@ -112,6 +126,10 @@ ENVIRONMENTS = [
         "aws.types.unknown", "instance_types[1]", ('"g5.xlrge"',), "use g5.xlarge",
         lambda: aws_types.instance_types(["g6", "g5.xlrge"]),
         lambda: aws_types.instance_types(["g6", "g5.xlarge"]),
+    ),
+    Case(
+        "aws.types.newer", "instance_types[0]", ('"g8.xlarge"', "the catalogue of 20"), "`stacks refresh --cloud aws`",
+        lambda: aws_types.instance_types(["g8.xlarge"]), lambda: aws_types.instance_types(["g6.xlarge"]),
     ),
     Case(
         "aws.types.no-gpu", "instance_types[0]", ('"m6i"', "no GPU"), "g5, g6 or p4d",

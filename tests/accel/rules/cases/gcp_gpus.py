@@ -48,6 +48,10 @@ MACHINES = [
         lambda: gcp_machines.machine("g2-standard-5"), lambda: gcp_machines.machine("c3-standard-5"),
     ),
     Case(
+        "gcp.machine.newer", "machine_type", ('"a5-highgpu-8g"', "the catalogue of 20"), "`stacks refresh --cloud gcp`",
+        lambda: gcp_machines.named("a5-highgpu-8g"), lambda: gcp_machines.named("a4-highgpu-8g"),
+    ),
+    Case(
         "gcp.machine.not-attachable", "machine_type", ('"n1-standard-8"', "nvidia-l4"), "g2-standard-4",
         lambda: gcp_machines.machine("n1-standard-8", "nvidia-l4", 1),
         lambda: gcp_machines.machine("g2-standard-8", "nvidia-l4", 1),

@@ -142,6 +142,14 @@ TPUS = [
         gcp_tpu_vms.queue_account, lambda: gcp_tpu_vms.queue_fields(["zone"]),
     ),
     Case(
+        "gcp.tpu.queue-valid", "valid_until", ("2027-01-31T08:00:00", "without a zone"), "2027-01-31T08:00:00Z",
+        lambda: gcp_tpu_vms.valid(None, "2027-01-31T08:00:00"), lambda: gcp_tpu_vms.valid(None, "2027-01-31T08:00:00Z"),
+    ),
+    Case(
+        "gcp.tpu.queue-reservation", "reservation", ("capacity is spot",), "capacity: reserved",
+        lambda: gcp_tpu_vms.queue_reservation("spot", "mine"), lambda: gcp_tpu_vms.queue_reservation("reserved", "m"),
+    ),
+    Case(
         "gcp.tpu.disk", "data_disks.d", ("neither size_gib nor source",), "source for one that is there",
         lambda: disk(size_gib=None), disk,
     ),

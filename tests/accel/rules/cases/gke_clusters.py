@@ -92,6 +92,10 @@ LABELS = [
         lambda: gcp_labels.labels({"cost-centre": "1", "cost_centre": "2"}),
     ),
     Case(
+        "gcp.label.key", "labels", ('no key for "vision"',), "write one",
+        lambda: gcp_labels.labels({"": "vision"}), lambda: gcp_labels.labels({"team": ""}),
+    ),
+    Case(
         "gcp.label.count", "labels", ("are 62", "64"), "leave some out",
         lambda: gcp_labels.labels({f"k{i}": "" for i in range(62)}, own=3),
         lambda: gcp_labels.labels({f"k{i}": "" for i in range(61)}, own=3),
@@ -99,6 +103,11 @@ LABELS = [
 ]  # fmt: skip
 
 ACCOUNTS = [
+    Case(
+        "gcp.bucket.name", "read_buckets[1]", ('is "*"', "no bucket's name"), "the name alone",
+        lambda: gcp_accounts.access(["data", "*"], []),
+        lambda: gcp_accounts.access(["data_1", "a.company.com"], ["x" * 63]),
+    ),
     Case(
         "gcp.account.basic-role", "roles[1]", ("roles/editor", "whole project"), "roles/storage.objectViewer",
         lambda: gcp_accounts.roles(["roles/storage.objectViewer", "roles/editor"]),
@@ -108,6 +117,11 @@ ACCOUNTS = [
         "gcp.account.role", "roles[0]", ('"storage.objectViewer"',), "in full",
         lambda: gcp_accounts.roles(["storage.objectViewer"]),
         lambda: gcp_accounts.roles(["organizations/1234/roles/trainer"]),
+    ),
+    Case(
+        "gcp.account.trusted-stores", "roles[0]", ("roles/storage.objectAdmin", "others trust"), "write_buckets",
+        lambda: gcp_accounts.roles(["roles/storage.objectAdmin"]),
+        lambda: gcp_accounts.roles(["roles/storage.objectViewer", "roles/bigquery.dataViewer"]),
     ),
     Case(
         "gcp.account.administers", "roles[0]", ("roles/iam.serviceAccountTokenCreator",), "one account",
@@ -180,6 +194,11 @@ PLACE = [
     Case(
         "gcp.cluster.no-system-pool", "pools", ("no node",), "kind: cpu",
         lambda: gke_clusters.system_pool(0), lambda: gke_clusters.system_pool(1),
+    ),
+    Case(
+        "gcp.cluster.no-controller", "releases[0].install", ("has no kueue",), "sha256",
+        lambda: gke_clusters.controllers([("kueue", False, None)]),
+        lambda: gke_clusters.controllers([("kueue", True, None), ("jobset", False, "the platform team")]),
     ),
     Case(
         "gcp.cluster.name-length", "key", ("has 33 characters",), "shorten",

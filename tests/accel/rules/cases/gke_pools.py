@@ -200,6 +200,10 @@ NODES = [
         lambda: gke_nodes.initial(2, 5, 3), lambda: gke_nodes.initial(2, 6, 3),
     ),
     Case(
+        "gke.pool.unused", "pools", ("no queue and no target",), "leave it out",
+        lambda: gke_nodes.unused("h100", {"l4"}), lambda: gke_nodes.unused("l4", {"l4"}),
+    ),
+    Case(
         "gke.pool.disk-size", "disk.size_gib", ("at least 15", "is 14"), "write 100",
         lambda: gke_nodes.disk(14, None, G2), lambda: gke_nodes.disk(15, None, G2),
     ),

@@ -52,6 +52,11 @@ DRIVERS = [
         lambda: gke_drivers_daemonset.installer("cos", "latest") + gke_drivers_daemonset.installer("ubuntu", "R580"),
     ),
     Case(
+        "gke.driver-installer.partition", "mig_partition", ("1g.24gb", "nvidia-rtx-pro-6000"), "driver: latest",
+        lambda: gke_drivers_daemonset.partition("1g.24gb", "nvidia-rtx-pro-6000"),
+        lambda: gke_drivers_daemonset.partition("1g.23gb", "nvidia-b200"),
+    ),
+    Case(
         "gke.driver-probe.gpu", "pools.cpu", ("no GPU",), "leave it out",
         lambda: gke_drivers_daemonset.probe("cpu", gpus=0, queued=False, field="pools.cpu"),
         lambda: gke_drivers_daemonset.probe("l4", gpus=1, queued=False, field="pools.l4"),

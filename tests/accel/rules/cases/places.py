@@ -1,6 +1,6 @@
 """Regions of AWS, and what is offered there."""
 
-from accel.rules import aws_places
+from accel.rules import aws_network, aws_places, aws_targets
 
 from .case import Case
 
@@ -21,5 +21,15 @@ CASES = [
         "aws.types.not-offered", "instance_types[1]", ('"p5.48xlarge"', "eu-west-3"), "such as eu-west-2",
         lambda: aws_places.instance_types("eu-west-3", ["g6", "p5.48xlarge"]),
         lambda: aws_places.instance_types("eu-west-2", ["g6", "p5.48xlarge"]),
+    ),
+    Case(
+        "aws.network.closed-image", "image", ('"pytorch/pytorch:2"', "us-east-1 only"), "egress nat",
+        lambda: aws_network.closed_image("pytorch/pytorch:2", "us-east-1"),
+        lambda: aws_network.closed_image("210020003000.dkr.ecr.us-east-1.amazonaws.com/train:1", "us-east-1"),
+    ),
+    Case(
+        "aws.targets.too-large", "definitions.train", ("8,193 characters", "8,192"), "fewer secrets",
+        lambda: aws_targets.sizes({"gpu": 8192}, {"train": 8193}),
+        lambda: aws_targets.sizes({"gpu": 8192}, {"train": 8192}),
     ),
 ]  # fmt: skip

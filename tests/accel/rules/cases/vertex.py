@@ -183,8 +183,12 @@ JOBS = [
     ),
     Case(
         "vertex.env.count", "env", ("101",), "leave 1 out",
-        lambda: vertex_jobs.environment({f"V{i}": "" for i in range(101)}),
-        lambda: vertex_jobs.environment({f"V{i}": "" for i in range(100)}),
+        lambda: vertex_jobs.environment({f"V{i}": "x" for i in range(101)}),
+        lambda: vertex_jobs.environment({f"V{i}": "x" for i in range(100)}),
+    ),
+    Case(
+        "vertex.env.empty", "env.EMPTY", ("is empty",), "leave it out",
+        lambda: vertex_jobs.environment({"EMPTY": "", "FULL": "0"}), lambda: vertex_jobs.environment({"EMPTY": " "}),
     ),
     Case(
         "vertex.env.reserved", "env.AIP_MODEL_DIR", ("set by Vertex AI",), "another name",

@@ -1,0 +1,48 @@
+"""The partitions of AWS: how ARNs begin there, how host names end, and what VPC endpoints are called."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """A group of regions with accounts of its own."""
+
+    name: str
+    """The second part of every ARN."""
+    regions: str
+    """What their names match."""
+    suffix: str
+    """How host names of services end."""
+
+
+# Source: botocore 1.44's data/partitions.json, read on 2026-11-23. Service principals of what is used here are the same
+# in all of them but for that of CloudWatch Logs, logs.<region>.<suffix>. Source:
+# https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/region-info/lib/default.ts
+PARTITIONS = (
+    Partition("aws-cn", r"cn-\w+-\d+", "amazonaws.com.cn"),
+    Partition("aws-us-gov", r"us-gov-\w+-\d+", "amazonaws.com"),
+    Partition("aws-eusc", r"eusc-de-\w+-\d+", "amazonaws.eu"),
+)
+COMMERCIAL = Partition("aws", r"[a-z]{2}-\w+-\d+", "amazonaws.com")
+
+REGION = r"[a-z]{2,4}(?:-[a-z]+)+-\d"
+"""What the name of a region looks like in every partition."""
+
+# Others have the prefix that they have elsewhere. Source, read on 2026-11-23:
+# https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/aws-ec2/lib/vpc-endpoint.ts
+_CHINESE = frozenset(
+    {"batch", "ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "lambda", "monitoring", "sagemaker.api", "sqs", "sts"}
+)
+
+
+def partition_of(region: str) -> Partition:
+    """The partition of a region, by its name: aws for one that looks like none of the others."""
+    return next((each for each in PARTITIONS if re.fullmatch(each.regions, region)), COMMERCIAL)
+
+
+def endpoint_service(region: str, service: str) -> str:
+    """The full name of a service, such as ecr.api, that a VPC has an endpoint for."""
+    chinese = partition_of(region).name == "aws-cn" and service in _CHINESE
+    return f"{'cn.' if chinese else ''}com.amazonaws.{region}.{service}"

@@ -1,0 +1,183 @@
+"""What an environment names and does not make on AWS: subnets, security groups and roles, as the account has them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from accel.rules.finding import GUIDE, Finding, Rule
+
+_ENDPOINTS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html"
+
+MISSING = Rule(
+    "aws.existing.missing",
+    "reject",
+    "What an environment names without making it exists, in the account and region of the credentials",
+    f"{GUIDE}create-compute-environment.html",
+)
+OTHER_VPC = Rule(
+    "aws.existing.vpc",
+    "reject",
+    "Subnets and security groups of an environment lie in one VPC",
+    "https://docs.aws.amazon.com/vpc/latest/userguide/security-group-rules.html",
+)
+NO_WAY_OUT = Rule(
+    "aws.existing.egress",
+    "reject",
+    "Instances reach ECS, ECR, CloudWatch Logs and S3: by a NAT gateway, a public address, or VPC endpoints",
+    _ENDPOINTS,
+)
+CLOSED_GROUP = Rule(
+    "aws.existing.security-group",
+    "reject",
+    "The security groups of instances let out the ports that jobs need: 443, and 2049 for EFS",
+    _ENDPOINTS,
+)
+NO_ADDRESS = Rule(
+    "aws.existing.addresses",
+    "reject",
+    "A subnet has a free address for each instance that is to start there",
+    "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html",
+)
+NOT_OFFERED = Rule(
+    "aws.existing.zone-offer",
+    "reject",
+    "A subnet lies in a zone that offers one of the instance types",
+    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html",
+)
+ROLE_TRUST = Rule(
+    "aws.existing.role-trust",
+    "reject",
+    "A role can be assumed by the service that uses it",
+    "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_terms-and-concepts.html",
+)
+ROLE_ACTIONS = Rule(
+    "aws.existing.role-actions",
+    "reject",
+    "A role allows the calls that are made with it: of the ECS agent, of a pull from ECR, of logs and secrets",
+    f"{GUIDE}execution-IAM-role.html",
+)
+
+RULES = (MISSING, OTHER_VPC, NO_WAY_OUT, CLOSED_GROUP, NO_ADDRESS, NOT_OFFERED, ROLE_TRUST, ROLE_ACTIONS)
+
+HTTPS, NFS = 443, 2049
+
+
+@dataclass(frozen=True, slots=True)
+class SubnetFacts:
+    """A subnet as EC2 describes it. `default_route` is the target of its default route, "" for none; `endpoints` are
+    the services that a VPC endpoint leads to from there, by the end of their names."""
+
+    vpc: str
+    zone: str
+    free_addresses: int
+    public_addresses: bool
+    default_route: str
+    endpoints: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """A security group: its VPC, and the TCP ports that a rule for outgoing traffic lets through, as ranges."""
+
+    vpc: str
+    egress: tuple[range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """An IAM role. `trusted` tells whether the service may assume it, `lacking` which of the needed actions no policy
+    of the role allows; empty also where the policies may not be read."""
+
+    exists: bool
+    trusted: bool = True
+    lacking: tuple[str, ...] = ()
+
+
+def vpc(field: str, wanted: str, known: Collection[str]) -> list[Finding]:
+    """The VPC of a network that exists."""
+    if wanted in known:
+        return []
+    return [MISSING.finding(field, f'is "{wanted}", which is not there', _WHERE)]
+
+
+_WHERE = "check the id, the region, and whose credentials these are"
+
+
+def subnets(
+    fields: Mapping[str, str], known: Mapping[str, SubnetFacts], vpc_id: str | None, services: Sequence[str]
+) -> list[Finding]:
+    """Subnets: the field that names each, by id. `services` are those that instances have to reach (`ecr.api`); None
+    for `vpc_id`: that of the first subnet."""
+    found: list[Finding] = []
+    for subnet, field in fields.items():
+        facts = known.get(subnet)
+        if facts is None:
+            found.append(MISSING.finding(field, f'is "{subnet}", which is not there', _WHERE))
+            continue
+        vpc_id = vpc_id or facts.vpc
+        if facts.vpc != vpc_id:
+            found.append(OTHER_VPC.finding(field, f'is "{subnet}" of {facts.vpc}', f"name subnets of {vpc_id}"))
+        if facts.free_addresses < 1:
+            fix = "use a larger subnet, or delete network interfaces that nothing uses"
+            found.append(NO_ADDRESS.finding(field, f'is "{subnet}", which has no free address', fix))
+        found += _way_out(field, subnet, facts, services)
+    return found
+
+
+def _way_out(field: str, subnet: str, facts: SubnetFacts, services: Sequence[str]) -> list[Finding]:
+    gateway = facts.default_route.startswith("igw-")
+    if facts.default_route and (not gateway or facts.public_addresses):
+        return []
+    missing = [service for service in services if service not in facts.endpoints]
+    if not missing:
+        return []
+    why = (
+        f"whose default route is {facts.default_route}, and instances there get no public address"
+        if gateway
+        else "which has no default route"
+    )
+    message = f'is "{subnet}", {why}; no VPC endpoint leads to {", ".join(missing)}'
+    return [NO_WAY_OUT.finding(field, message, "add a NAT gateway or these endpoints, or use another subnet")]
+
+
+def groups(
+    fields: Mapping[str, str], known: Mapping[str, GroupFacts], vpc_id: str | None, ports: Mapping[int, str]
+) -> list[Finding]:
+    """Security groups: the field that names each, by id. `ports`: the TCP ports that one of them has to let out, each
+    with what for."""
+    found: list[Finding] = []
+    for group, field in fields.items():
+        facts = known.get(group)
+        if facts is None:
+            found.append(MISSING.finding(field, f'is "{group}", which is not there', _WHERE))
+        elif vpc_id and facts.vpc != vpc_id:
+            found.append(OTHER_VPC.finding(field, f'is "{group}" of {facts.vpc}', f"name groups of {vpc_id}"))
+    there = [known[group] for group in fields if group in known]
+    for port, purpose in ports.items() if there else ():
+        if not any(port in opening for facts in there for opening in facts.egress):
+            message = f"is {', '.join(fields)}, and none lets out TCP port {port}, which {purpose} needs"
+            fix = f"allow outgoing TCP {port} in one of the groups"
+            found.append(CLOSED_GROUP.finding(next(iter(fields.values())), message, fix))
+    return found
+
+
+def offers(zones: Collection[str], offered: Collection[str]) -> list[Finding]:
+    """The zones of an environment's subnets, and those that offer any of its instance types."""
+    if set(zones) & set(offered):
+        return []
+    fix = f"use subnets in {', '.join(sorted(offered))}" if offered else "use other instance types, or another region"
+    message = f"are not offered in {', '.join(sorted(zones))}, where the subnets are"
+    return [NOT_OFFERED.finding("instance_types", message, fix)]
+
+
+def role(field: str, name: str, facts: RoleFacts, service: str) -> list[Finding]:
+    """A role, or the role of an instance profile, that `service` assumes."""
+    if not facts.exists:
+        return [MISSING.finding(field, f'is "{name}", which is not there', "check the name and the account")]
+    found: list[Finding] = []
+    if not facts.trusted:
+        message = f'is "{name}", whose trust policy does not name {service}'
+        found.append(ROLE_TRUST.finding(field, message, f"let {service} assume it, or leave it out"))
+    if facts.lacking:
+        message = f'is "{name}", and no policy of it allows {", ".join(facts.lacking)}'
+        found.append(ROLE_ACTIONS.finding(field, message, "attach a policy that does, or leave it out"))
+    return found

@@ -1,0 +1,75 @@
+"""Customer keys of AWS KMS: who needs them beside the stack's own roles."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from accel.catalog.aws_partitions import partition_of
+from accel.rules.finding import Finding, Rule
+
+KEY = Rule(
+    "aws.kms.key",
+    "reject",
+    "A role is allowed a key by the key's ARN: IAM does not look behind an alias",
+    "https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html",
+)
+VOLUMES = Rule(
+    "aws.kms.volumes",
+    "warn",
+    "The key of a volume admits the service-linked role of EC2 Auto Scaling, or no instance starts",
+    "https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html",
+)
+LOGS = Rule(
+    "aws.kms.logs",
+    "warn",
+    "The key of a log group admits CloudWatch Logs of its region, or the group is not made",
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html",
+)
+RULES = (KEY, VOLUMES, LOGS)
+
+AUTO_SCALING = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+_KEY = re.compile(r"arn:[a-z-]+:kms:([a-z0-9-]+):\d{12}:key/\S+")
+
+
+class Scope(NamedTuple):
+    """Keys of one region, and the name under which a service of that region uses them."""
+
+    keys: tuple[str, ...]
+    services: tuple[str, ...]
+
+
+def keys(field: str, arns: Iterable[str]) -> list[Finding]:
+    """Keys that roles are allowed."""
+    fix = "write arn:aws:kms:<region>:<account>:key/<id>"
+    return [
+        KEY.finding(f"{field}[{i}]", f'is "{arn}", not the ARN of a key', fix)
+        for i, arn in enumerate(arns)
+        if not _KEY.fullmatch(arn)
+    ]
+
+
+def via(arns: Iterable[str], *services: str) -> list[Scope]:
+    """Return the keys by region, with the values of kms:ViaService: a key serves what lies in its own region.
+
+    Source: https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html
+    """
+    by_region: dict[str, list[str]] = {}
+    for arn in sorted(set(arns)):
+        by_region.setdefault(arn.split(":")[3], []).append(arn)
+    return [
+        Scope(tuple(each), tuple(f"{service}.{region}.{partition_of(region).suffix}" for service in services))
+        for region, each in by_region.items()
+    ]
+
+
+def volumes(field: str, key: str | None) -> list[Finding]:
+    """The key of the volumes of instances that Batch starts by Auto Scaling groups."""
+    fix = f"let its policy admit {AUTO_SCALING} as docs/keys.md shows"
+    return [] if key is None else [VOLUMES.finding(field, "is a key of your own, which instances start with", fix)]
+
+
+def logs(field: str, key: str | None) -> list[Finding]:
+    """The key of a log group, by its ARN."""
+    region = (key or "").split(":")[3:4] or ["<region>"]
+    fix = f"let its policy admit logs.{region[0]}.{partition_of(region[0]).suffix} as docs/keys.md shows"
+    return [] if key is None else [LOGS.finding(field, "is a key of your own, which CloudWatch Logs uses", fix)]

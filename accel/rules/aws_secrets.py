@@ -1,0 +1,51 @@
+"""What the variables of a container on AWS are read from: secrets of Secrets Manager, parameters of Systems Manager."""
+
+import re
+from collections.abc import Mapping
+
+from accel.rules.finding import Finding, Rule
+
+REFERENCE = Rule(
+    "aws.secrets.reference",
+    "reject",
+    "A variable comes from a secret's ARN, with nothing or :<JSON key>:<stage>:<version> behind it, or a parameter",
+    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/secrets-envvar-secrets-manager.html",
+)
+RULES = (REFERENCE,)
+
+SECRETS, PARAMETERS = "secretsmanager:GetSecretValue", "ssm:GetParameters"
+"""The calls with which the ECS agent reads them.
+Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
+
+_PARTS = {"secretsmanager": (7, 10), "ssm": (6, 7)}
+"""How many parts a reference has: to the whole, and to a part or version of it."""
+_SUFFIX = re.compile(r"-[A-Za-z0-9]{6}")
+ANY_SUFFIX = "-??????"
+"""Stands for the characters that Secrets Manager adds to a name to make the ARN.
+Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_iam-policies.html"""
+
+
+def references(by_field: Mapping[str, str]) -> list[Finding]:
+    """References by their fields. One that is no ARN is the name of a parameter."""
+    found: list[Finding] = []
+    for field, value in by_field.items():
+        if not value.startswith("arn:"):
+            continue
+        parts = value.split(":")
+        if parts[2] not in _PARTS:
+            message, fix = f'is "{value}", which is neither a secret nor a parameter', "write the ARN of one of them"
+            found.append(REFERENCE.finding(field, message, fix))
+        elif len(parts) not in _PARTS[parts[2]]:
+            message = f'is "{value}", whose end is no :<JSON key>:<stage>:<version>'
+            fix = f"write {':'.join(parts[:7])}:<JSON key>::, with all three colons"
+            found.append(REFERENCE.finding(field, message, fix))
+    return found
+
+
+def readable(arn: str) -> tuple[str, str]:
+    """Return the action that reads a reference, and the ARN that IAM holds it against: never a part of a secret."""
+    parts = arn.split(":")
+    if parts[2] != "secretsmanager":
+        return PARAMETERS, ":".join(parts[:6])
+    own = ":".join(parts[:7])
+    return SECRETS, own if _SUFFIX.fullmatch(own[-7:]) else f"{own}{ANY_SUFFIX}"

@@ -1,0 +1,33 @@
+"""What a stack publishes of its queues and definitions, each as an SSM parameter."""
+
+from collections.abc import Mapping
+
+from accel.rules.finding import Finding, Rule
+
+_PAGE = "https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html"
+
+TOO_LARGE = Rule(
+    "aws.targets.too-large",
+    "reject",
+    "What a stack publishes of a queue, and of a definition, fits in an SSM parameter of 8,192 characters",
+    _PAGE,
+)
+
+RULES = (TOO_LARGE,)
+
+MOST = 8192
+"""Characters of a parameter of the advanced tier. Source: the page of the rule."""
+
+
+def sizes(queues: Mapping[str, int], definitions: Mapping[str, int]) -> list[Finding]:
+    """Characters of what is published of each queue without its definitions, and of each definition."""
+    found: list[Finding] = []
+    for field, size in (
+        *((f"queues.{name}", size) for name, size in queues.items()),
+        *((f"definitions.{name}", size) for name, size in definitions.items()),
+    ):
+        if size > MOST:
+            message = f"takes {size:,} characters of the {MOST:,} that an SSM parameter holds, where jobs read it"
+            fix = "write fewer secrets, shares, buckets, instance types or teams with allowances"
+            found.append(TOO_LARGE.finding(field, message, fix))
+    return found

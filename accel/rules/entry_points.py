@@ -1,0 +1,67 @@
+"""What a container runs: the job's command, and what its image names as ENTRYPOINT and CMD."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.rules.finding import Finding, Rule
+
+_TOGETHER = "https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact"
+
+NOTHING = Rule(
+    "container.command.none", "reject", "A container runs a command, or its image's ENTRYPOINT or CMD", _TOGETHER
+)
+TWICE = Rule(
+    "container.entry-point.twice",
+    "warn",
+    "On AWS Batch, on VMs and by Docker a command is handed to the image's ENTRYPOINT as its arguments",
+    _TOGETHER,
+)
+SHELL = Rule(
+    "container.entry-point.shell",
+    "warn",
+    "An interpreter as ENTRYPOINT takes the shell that a sweep puts before the command for a script",
+    _TOGETHER,
+)
+
+RULES = (NOTHING, TWICE, SHELL)
+
+_INTERPRETER = re.compile(r"(?:.*/)?(python|node|java|Rscript|torchrun|accelerate|deepspeed)[\d.]*")
+_PROGRAM = re.compile(r"(?:.*/)?([A-Za-z]+)[\d.]*")
+
+
+@dataclass(frozen=True)
+class Image:
+    """What an image runs by itself."""
+
+    entry_point: Sequence[str] = ()
+    cmd: Sequence[str] = ()
+
+
+def argv(image: Image, command: Sequence[str], *, replaced: bool) -> list[str]:
+    """Return what the container runs. `replaced`: the platform puts a command in the place of ENTRYPOINT."""
+    if command:
+        return [*([] if replaced else image.entry_point), *command]
+    return [*image.entry_point, *image.cmd]
+
+
+def command(
+    image: Image, words: Sequence[str], *, replaced: bool, swept: bool = False, field: str = "command"
+) -> list[Finding]:
+    """Judge a command against the image that it runs in. `swept`: a sweep puts /bin/sh before it."""
+    if not argv(image, words, replaced=replaced):
+        message = "is missing, and the image has neither ENTRYPOINT nor CMD"
+        return [NOTHING.finding(field, message, "write what the container is to run")]
+    if not words or replaced or not image.entry_point:
+        return []
+    shown = " ".join(image.entry_point)
+    if swept and (found := _INTERPRETER.fullmatch(image.entry_point[0])):
+        message = f"is handed to the image's entry point, {shown}, with /bin/sh of the sweep before it"
+        fix = f"write sweep.shell: false, or use an image whose entry point is not {found[1]}"
+        return [SHELL.finding(field, message, fix)]
+    first, last = _PROGRAM.fullmatch(words[0]), _PROGRAM.fullmatch(image.entry_point[0])
+    if first and last and first[1] == last[1]:
+        message = f"begins with {words[0]}, and is handed to the image's entry point, {shown}"
+        fix = f"leave {words[0]} out: it would run `{shown} {' '.join(words)[:80]}`"
+        return [TWICE.finding(field, message, fix)]
+    return []

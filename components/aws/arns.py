@@ -1,0 +1,31 @@
+"""ARNs in the account and partition that a component is deployed to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pulumi
+
+from ..base import Component, joined
+from ..sdk import aws
+
+
+def account_id(self: Component) -> pulumi.Output[str]:
+    """Return the id of the account."""
+    return aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+
+
+def partition(self: Component) -> pulumi.Output[str]:
+    """Return the first part of the account's ARNs: aws, aws-cn, aws-us-gov or aws-eusc."""
+    return aws.get_partition_output(opts=pulumi.InvokeOptions(parent=self)).partition
+
+
+def iam_arn(self: Component, kind: Literal["role", "instance-profile"], given: str | None) -> pulumi.Input[str] | None:
+    """Return the ARN of a role or profile that is given by its ARN or its name, with the path that it has.
+
+    Batch takes names, and pulumi-aws only ARNs. Source:
+    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go
+    """
+    if given is None or given.startswith("arn:"):
+        return given
+    return joined("arn:", partition(self), ":iam::", account_id(self), f":{kind}/", given.removeprefix("/"))

@@ -1,0 +1,136 @@
+"""TPU slices that are asked for until they are there, and again when they are lost: what the stack declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pulumi
+from pydantic import Field
+
+from accel.contract import buckets
+from accel.rules import gcp_labels, gcp_tpu_vms
+from accel.rules.finding import Finding
+
+from ..base import Component, joined
+from ..sdk import gcp
+from .slice_spec import SliceSpec
+from .tpu_vm import node_id
+from .vm_spec import SCOPES, VmArgs, metadata
+
+_NODE_ID_MOST = 58
+"""63 characters, less the number of a slice."""
+
+
+class QueuedTpuSpec(SliceSpec):
+    """Slices by a queued resource that is made again after it was preempted or has failed, with the same node names."""
+
+    slices: int = Field(default=1, ge=1, le=256, description="several slices come and go together")
+    capacity: Literal["on-demand", "spot", "guaranteed", "reserved"] = "on-demand"
+    reservation: str | None = Field(
+        default=None, description="name, with capacity: reserved; absent: any that the project has"
+    )
+    valid_for_s: int | None = Field(
+        default=None, ge=60, description="a request that has waited for so long is given up, and none follows it"
+    )
+    valid_until: str | None = Field(
+        default=None, description="such as 2027-01-31T08:00:00Z: nothing is asked for after that; what runs goes on"
+    )
+    description: str | None = Field(default=None, max_length=512)
+
+    def findings(self) -> list[Finding]:
+        found = self.slice_findings()
+        found += gcp_tpu_vms.valid(self.valid_for_s, self.valid_until)
+        return found + gcp_tpu_vms.queue_reservation(self.capacity, self.reservation) + self.vm_findings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedTpuArgs(VmArgs):
+    """The spec, what VmArgs wire, the bucket of the ground of jobs, the labels of the stack, which no provider adds
+    here, and the hooks that ask for the TPUs with the update and remove them with the deletion."""
+
+    spec: QueuedTpuSpec
+    bucket: pulumi.Input[str]
+    stack_labels: Mapping[str, str]
+    hooks: pulumi.ResourceHookBinding | None
+
+
+class QueuedTpu(Component):
+    """A declaration in the bucket, from which a reconciler makes queued resources.
+
+    The provider's queued resource has no Spot, guarantee, reservation, time limit, slices or account, and stays as it
+    is when Google takes its TPU away. Every change asks anew: the nodes go before the next ones come.
+    """
+
+    TYPE = "accel:gcp:QueuedTpu"
+
+    declaration: pulumi.Output[str]
+    zone: pulumi.Output[str]
+    nodes: pulumi.Output[list[str]]
+    accelerator_type: pulumi.Output[str]
+    worker_count: pulumi.Output[int]
+    """Of each slice."""
+
+    def __init__(self, name: str, args: QueuedTpuArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        spec = args.spec.settled()
+        node = node_id(f"{pulumi.get_project()}-{pulumi.get_stack()}-{name}", _NODE_ID_MOST)
+        wired = pulumi.Output.all(
+            network=args.network, subnetwork=args.subnetwork, service_account=args.service_account
+        )
+        made = gcp.storage.BucketObject(
+            name,
+            bucket=args.bucket,
+            name=f"{buckets.QUEUES}/{name}.json",
+            content=pulumi.Output.json_dumps(wired.apply(lambda known: _body(args, spec, node, known)), sort_keys=True),
+            content_type="application/json",
+            # One object has the name: the new one would go with the old one.
+            opts=self.child(hooks=args.hooks, delete_before_replace=True),
+        )
+        ids = [node] if spec.slices == 1 else [f"{node}-{index}" for index in range(spec.slices)]
+        self.declaration = joined("gs://", args.bucket, "/", made.name)
+        self.zone = pulumi.Output.from_input(spec.zone)
+        self.nodes = pulumi.Output.from_input(ids)
+        self.accelerator_type = pulumi.Output.from_input(spec.slice.name)
+        self.worker_count = pulumi.Output.from_input(spec.slice.hosts)
+        self.finish()
+
+
+def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a record of jobs/backends/vms; `node` is the API's. Source:
+    https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+    own = spec.slice
+    shape: dict[str, Any] = {"acceleratorType": own.api_type}
+    if spec.topology:
+        shape = {"acceleratorConfig": {"type": own.version, "topology": own.topology}}
+    node = {
+        **shape,
+        "runtimeVersion": spec.runtime,
+        "networkConfig": {"network": wired["network"], "enableExternalIps": spec.external_address},
+        "serviceAccount": {"email": wired["service_account"], "scope": SCOPES},
+        "labels": gcp_labels.translated({**args.stack_labels, **spec.labels}),
+        "metadata": metadata(spec.metadata, startup_script=spec.startup_script),
+        **({"description": spec.description} if spec.description else {}),
+        **({"tags": spec.tags} if spec.tags else {}),
+        **({"shieldedInstanceConfig": {"enableSecureBoot": True}} if spec.secure_boot else {}),
+    }
+    reserved = (spec.reservation or "-") if spec.capacity == "reserved" else None
+    return {
+        "standing": {"until": spec.valid_until},
+        "project": args.project,
+        "zones": [spec.zone],
+        "hosts": spec.slices * own.hosts,
+        "chips": spec.slices * own.chips,
+        "spot": spec.capacity == "spot",
+        "lost_retries": None,
+        "machine": {
+            "node": node,
+            "node_id": node_id,
+            "subnetworks": {spec.region: wired["subnetwork"]},
+            "slices": spec.slices,
+            "valid_s": spec.valid_for_s,
+            "reservation": reserved,
+            "guaranteed": spec.capacity == "guaranteed",
+        },
+    }

@@ -1,0 +1,180 @@
+"""A scheduled Cloud Run function that moves on what nobody but clients would: jobs on machines of their own, and
+declared TPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pydantic import Field
+
+from ..base import Component, Spec
+from ..sdk import gcp
+from .budget_plan import writes
+from .cloud_function import FunctionArgs, FunctionSource, function, invoker
+from .service_accounts import custom_role
+from .services import enabled
+
+ENTRY = "reconcile"
+TIMEOUT_S = 300
+"""More than twice as long as a call goes on by itself (jobs/backends/vms/function.py). The scheduler waits as long; it
+takes 15 s to 30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs"""
+
+SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "logging", "run", "storage")
+"""Source: https://docs.cloud.google.com/scheduler/docs/tut-gcf-http"""
+
+SCHEDULE_USD, SCHEDULES_FREE = 0.10, 3
+"""A month for a job of Cloud Scheduler, whatever it runs; how many are free in a billing account. Source:
+https://cloud.google.com/scheduler/pricing, read 2026-11-23"""
+VCPU_S_FREE, VCPU_S_USD = 180_000, 0.000024
+"""Of Cloud Run in a month and billing account, in the dearer of its resources. Source:
+https://cloud.google.com/run/pricing, read 2026-11-23"""
+VCPU = 1 / 6
+"""Of a function with 256 MiB. Source: https://docs.cloud.google.com/functions/docs/configuring/memory"""
+
+PERMISSIONS = (
+    *("tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get"),
+    *("compute.instances.create", "compute.instances.delete", "compute.instances.get"),
+    *("compute.instances.setLabels", "compute.instances.setMetadata", "compute.instances.setServiceAccount"),
+    *("compute.instances.setTags", "compute.disks.create", "compute.disks.setLabels", "compute.images.useReadOnly"),
+    *("compute.subnetworks.use", "compute.subnetworks.useExternalIp", "compute.resourcePolicies.use"),
+    *("compute.instanceTemplates.create", "compute.instanceTemplates.delete", "compute.instanceTemplates.get"),
+    *("compute.instanceTemplates.useReadOnly", "compute.instanceGroupManagers.create"),
+    *("compute.instanceGroupManagers.delete", "compute.instanceGroupManagers.get"),
+    *("compute.instanceGroupManagers.update", "compute.instanceGroups.create", "compute.instanceGroups.delete"),
+    *("compute.globalOperations.get", "compute.zoneOperations.get", "compute.zoneOperations.list"),
+)
+"""Of the function in the project. A queued resource is its nodes' (there is no permission of its own). Sources:
+https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
+https://docs.cloud.google.com/compute/docs/access/iam-permissions"""
+
+
+class ReconcileSpec(Spec):
+    """How often the function looks."""
+
+    every_min: Literal[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30] = Field(
+        default=5,
+        description="minutes between two looks. At most USD 0.10 a month for the schedule, of which a billing account "
+        "has 3 free; looks of ten seconds stay within the free tier of Cloud Run, every minute too",
+    )
+
+    @property
+    def looks(self) -> int:
+        """In a month of 31 days."""
+        return 31 * 24 * 60 // self.every_min
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileFunctionArgs:
+    """The spec, the project and region, the bucket of the records, the function's files by their paths in its archive,
+    its environment, and the accounts that machines run as, by a name for each."""
+
+    spec: ReconcileSpec
+    project: str
+    region: str
+    bucket: pulumi.Input[str]
+    files: Mapping[str, str]
+    environment: Mapping[str, pulumi.Input[str]]
+    runs_as: Mapping[str, pulumi.Input[str]]
+
+
+class ReconcileFunction(Component):
+    """The function, its schedule, and the account of both. Clients may do the same meanwhile."""
+
+    TYPE = "accel:gcp:ReconcileFunction"
+
+    function: pulumi.Output[str]
+    schedule: pulumi.Output[str]
+
+    def __init__(self, name: str, args: ReconcileFunctionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.spec, opts)
+        services = enabled(self, name, args.project, SERVICES)
+        account = gcp.serviceaccount.Account(
+            name, project=args.project, display_name="moves jobs and TPUs on", opts=self.child()
+        )
+        allowed = _allowed(self, name, args, account)
+        made = _function(self, name, args, account, [*services, *allowed])
+        admitted = invoker(self, name, args.project, args.region, made, account.member)
+        scheduled = _schedule(self, name, args, made, account, admitted)
+        # projects/<p>/locations/<l>/functions/<f>
+        self.function = made.id
+        self.schedule = scheduled.id
+        self.finish()
+
+
+def _allowed(
+    self: Component, name: str, args: ReconcileFunctionArgs, account: gcp.serviceaccount.Account
+) -> list[pulumi.Resource]:
+    """What the function may do: make and delete machines, as the accounts that they run as, and keep records."""
+    title = f"accel: moves jobs and TPUs on ({name})"
+    role_id = f"accelReconcile_{pulumi.get_stack()}_{name}"
+    role = custom_role(self, name, args.project, role_id, title, PERMISSIONS)
+    acts = [
+        gcp.serviceaccount.IAMMember(
+            f"{name}-acts-as-{key}",
+            service_account_id=pulumi.Output.concat(f"projects/{args.project}/serviceAccounts/", email),
+            role="roles/iam.serviceAccountUser",
+            member=account.member,
+            opts=self.child(),
+        )
+        for key, email in args.runs_as.items()
+    ]
+    return [
+        gcp.projects.IAMMember(
+            f"{name}-machines", project=args.project, role=role.name, member=account.member, opts=self.child()
+        ),
+        writes(self, f"{name}-records", args.bucket, account.member),
+        *acts,
+    ]
+
+
+def _function(
+    self: Component,
+    name: str,
+    args: ReconcileFunctionArgs,
+    account: gcp.serviceaccount.Account,
+    before: list[pulumi.Resource],
+) -> gcp.cloudfunctionsv2.Function:
+    made = FunctionArgs(
+        project=args.project,
+        region=args.region,
+        description="Moves on jobs on machines of their own, and declared TPUs",
+        source=FunctionSource(files=args.files, bucket=args.bucket, folder="accel-reconcile", entry=ENTRY),
+        builds="builds the reconciling function",
+        account=account,
+        environment=args.environment,
+        timeout_s=TIMEOUT_S,
+    )
+    return function(self, name, made, before)
+
+
+def _schedule(
+    self: Component,
+    name: str,
+    args: ReconcileFunctionArgs,
+    function: gcp.cloudfunctionsv2.Function,
+    account: gcp.serviceaccount.Account,
+    admitted: pulumi.Resource,
+) -> gcp.cloudscheduler.Job:
+    uri = function.service_config.apply(lambda config: (config.uri if config else None) or "")
+    scheduler = gcp.cloudscheduler
+    return scheduler.Job(
+        name,
+        project=args.project,
+        region=args.region,
+        description="Calls the reconciling function",
+        schedule=f"*/{args.spec.every_min} * * * *" if args.spec.every_min > 1 else "* * * * *",
+        time_zone="Etc/UTC",
+        attempt_deadline=f"{TIMEOUT_S}s",
+        # Written out: the provider would take the API's own numbers for a change (resource_cloud_scheduler_job.go of
+        # terraform-provider-google reads them, and the block is not computed).
+        retry_config=scheduler.JobRetryConfigArgs(retry_count=1, min_backoff_duration="30s"),
+        http_target=scheduler.JobHttpTargetArgs(
+            uri=uri,
+            http_method="POST",
+            oidc_token=scheduler.JobHttpTargetOidcTokenArgs(service_account_email=account.email, audience=uri),
+        ),
+        opts=self.child(depends_on=[admitted]),
+    )

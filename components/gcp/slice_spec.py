@@ -1,0 +1,44 @@
+"""Which TPU slice a stack asks for, and what the rules say of it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from accel.catalog.tpu import Slice, tpu
+from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
+from accel.rules.finding import Finding
+
+from .vm_spec import VmSpec
+
+
+class SliceSpec(VmSpec):
+    """The type of a slice, its topology and its software version."""
+
+    accelerator_type: str = Field(description="such as v5litepod-8, or a generation such as v5p beside a topology")
+    topology: str | None = Field(default=None, description="chips by side, such as 2x2x4; absent: the type's own")
+    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
+
+    @property
+    def slice(self) -> Slice:
+        return tpu(self.accelerator_type, self.topology)
+
+    @property
+    def runtime(self) -> str:
+        """runtime_version, or what stands for it."""
+        return self.runtime_version or next(iter(self.slice.runtime_versions))
+
+    def slice_findings(self) -> list[Finding]:
+        return slice_findings(self.accelerator_type, self.topology, self.runtime_version, self.zone)
+
+
+def slice_findings(
+    accelerator_type: str, topology: str | None, runtime_version: str | None, zone: str
+) -> list[Finding]:
+    """What the rules say of a slice, its zone and its software version."""
+    found = gcp_tpu.accelerator_type(accelerator_type, topology)
+    if any(each.severity == "reject" for each in found):
+        return found
+    name = tpu(accelerator_type, topology).name
+    if runtime_version is not None:
+        found += gcp_tpu_runtimes.runtime(runtime_version, name)
+    return found + gcp_tpu_vms.zone(zone, name)

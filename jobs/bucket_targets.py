@@ -1,0 +1,25 @@
+"""Targets that a stack publishes as objects of a bucket: <folder>/<target>.json. Its jobs may not write there."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from accel.contract import buckets
+
+from .errors import BadInput
+from .google_api import Google, object_path
+
+_NAMES = "items(name),nextPageToken"
+
+
+def published(google: Google, bucket: str, folder: str = buckets.TARGETS) -> Iterator[tuple[str, Any]]:
+    """Each target's name, and its JSON value. Raises BadInput for what is not JSON, NotFound without such a bucket."""
+    for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
+        name = str(item.get("name"))
+        if not name.endswith(".json"):
+            continue
+        data, _ = google.read("storage", object_path(bucket, name))
+        try:
+            yield name.removeprefix(f"{folder}/").removesuffix(".json"), json.loads(data)
+        except ValueError:
+            raise BadInput(f"gs://{bucket}/{name}: is not JSON") from None

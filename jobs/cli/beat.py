@@ -1,0 +1,91 @@
+"""What a wait shows while nothing happens: a line after QUIET_S; at a terminal one that is written over, with a bar."""
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from ..watch.words import bar, clip
+from .report import say
+from .screen import live, style_of
+
+QUIET_S = 30.0
+"""Nobody waits for longer without a word."""
+TICK_S = 0.5
+BAR = 24
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """How far what is waited for has come."""
+
+    text: str
+    """A whole line."""
+    short: str
+    """The same for a terminal, where the bar and what was said are above or before it."""
+    fraction: float | None = None
+    """Of what can be counted, how much is over, 0 to 1."""
+
+
+class Beat:
+    """Lines on stderr; `so_far` is asked in a thread, since whoever looks may wait for an answer for minutes. Without
+    `bar` lines at a terminal too: where others write there meanwhile."""
+
+    def __init__(self, quiet_s: float = QUIET_S, *, bar: bool = True) -> None:
+        self.live = bar and live(sys.stderr)
+        self._quiet_s = quiet_s
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._said = time.monotonic()
+        self._drawn = False
+        self._so_far: Callable[[], SoFar] | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def of(self, so_far: Callable[[], SoFar]) -> Self:
+        """With what there is to show."""
+        self._so_far = so_far
+        return self
+
+    def tell(self, text: str) -> None:
+        """Says a line."""
+        with self._lock:
+            self._clear()
+            say(text)
+            self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        with self._lock:
+            self._clear()
+
+    def _run(self) -> None:
+        while not self._over.wait(min(TICK_S, self._quiet_s / 2)):
+            assert self._so_far
+            now = self._so_far()
+            if not self.live and time.monotonic() - self._said >= self._quiet_s - TICK_S:
+                self.tell(now.text)
+            with self._lock:
+                if self.live and not self._over.is_set():
+                    self._draw(now)
+
+    def _draw(self, now: SoFar) -> None:
+        style = style_of(sys.stderr)
+        shown = "" if now.fraction is None else f"{bar(now.fraction, BAR, style)}  "
+        line = clip(style.clean(f"{shown}{now.short}"), shutil.get_terminal_size().columns - 1, style)
+        self._drawn = True
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            self._drawn = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,20 @@
+"""`jobs schema`."""
+
+import click
+
+from .settings import OneOf
+from .verb import Verb
+
+
+@click.command(cls=Verb)
+@click.argument("kind", type=OneOf("job", "targets"), default="job")
+def schema(kind: str) -> None:
+    """Print the JSON Schema of job files, or of targets, for an editor.
+
+    KIND is job or targets; job without one.
+    """
+    from accel.schema import text
+
+    from ..schema import KINDS
+
+    click.echo(text(KINDS[kind]()))

@@ -1,0 +1,50 @@
+"""Where a cluster's API server is; and the places that the user has said credentials may be sent to.
+
+Each is a file of its own in the state folder, so that two commands at once lose nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .folders import state, write_json
+
+
+class Place(NamedTuple):
+    """`ca_pem`: the authority that signed the server's certificate; None for those that the system trusts."""
+
+    endpoint: str
+    ca_pem: str | None
+
+    @property
+    def fingerprint(self) -> str:
+        """Of endpoint and certificate together."""
+        return f"SHA256:{hashlib.sha256(json.dumps(self).encode()).hexdigest()}"
+
+
+def of(cluster: str) -> list[Place]:
+    """What was confirmed for a cluster, the newest first."""
+    newest = sorted(_kept(), key=lambda kept: kept[0], reverse=True)
+    return [place for _, whose, place in newest if whose == cluster]
+
+
+def add(cluster: str, place: Place) -> None:
+    """Keeps it until somebody removes the file. Raises OSError."""
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = hashlib.sha256(f"{cluster}\n{place.fingerprint}".encode()).hexdigest()[:32]
+    write_json(folder / f"{name}.json", {"cluster": cluster, "endpoint": place.endpoint, "ca": place.ca_pem})
+
+
+def _kept() -> Iterator[tuple[float, str, Place]]:
+    for path in _folder().glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # a file that cannot be read confirms nothing
+            kept: Any = json.loads(path.read_text())
+            yield path.stat().st_mtime, str(kept["cluster"]), Place(str(kept["endpoint"]), kept["ca"])
+
+
+def _folder() -> Path:
+    return state() / "confirmed"

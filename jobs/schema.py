@@ -1,0 +1,39 @@
+"""The JSON Schemas of job files and of targets, for editors."""
+
+from typing import Any, cast
+
+from accel.contract.schema import opened
+from accel.contract.targets import Targets
+from accel.schema import document, schema_of
+
+from .document import SPELT
+from .job import Job
+
+
+def job() -> dict[str, Any]:
+    """Of one document of a job file."""
+    made = schema_of(Job)
+    for name in SPELT:
+        made["properties"][name] = _spelt(made["properties"][name], made["$defs"])
+    return document("A job of accel", made)
+
+
+def targets() -> dict[str, Any]:
+    """Of .accel/targets.json, where a newer stack may say more."""
+    return document("Targets of accel", opened(schema_of(Targets)))
+
+
+KINDS = {"job": job, "targets": targets}
+
+
+def _spelt(schema: Any, definitions: dict[str, Any]) -> Any:
+    """Text may be a number there, which the reader of job files keeps as it is spelt."""
+    if isinstance(schema, list):
+        return [_spelt(each, definitions) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    made = cast("dict[str, Any]", schema)
+    if name := made.get("$ref", "").removeprefix("#/$defs/"):
+        definitions[name] = _spelt(definitions[name], definitions)
+    kept = {key: value if key == "propertyNames" else _spelt(value, definitions) for key, value in made.items()}
+    return {**kept, "type": ["string", "number"]} if made.get("type") == "string" and "enum" not in made else kept

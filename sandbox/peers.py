@@ -1,0 +1,40 @@
+"""Whether who connects is the sandbox's own user, for protocols that have no place for a secret: those of Pulumi's
+providers and of metadata servers."""
+
+import os
+import sys
+from pathlib import Path
+
+import psutil
+
+_LOCAL, _ESTABLISHED = "0100007F", "01"
+
+
+def ours(theirs: int, port: int) -> bool:
+    """Whether the other end of a connection of loopback to a port of ours, from the port `theirs`, is this user's."""
+    return _on_linux(theirs, port) if sys.platform == "linux" else _elsewhere(theirs, port)
+
+
+def _on_linux(theirs: int, port: int) -> bool:
+    """By the kernel's table: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt; that of IPv6 has the
+    addresses of IPv4 with a prefix. What is closed already has no owner any more."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            _, local, remote, state, *_, uid, _, _ = line.split()[:10]
+            ends = local.endswith(f"{_LOCAL}:{theirs:04X}") and remote.endswith(f"{_LOCAL}:{port:04X}")
+            if ends and state == _ESTABLISHED:
+                return int(uid) == os.getuid()
+    return False
+
+
+def _elsewhere(theirs: int, port: int) -> bool:
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real == os.getuid() and any(
+                (each.laddr.port, each.raddr and each.raddr.port) == (theirs, port)
+                for each in process.net_connections("tcp")
+            ):
+                return True
+        except psutil.Error:
+            continue
+    return False

@@ -1,0 +1,1 @@
+"""`stacks validate --online`: what an environment names and does not make, read from the clouds before any create."""

@@ -1,0 +1,28 @@
+"""What a look at the clouds gives for one environment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.rules.finding import Finding, under
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Findings with their paths in the environment, what was looked at, and what could not be, with the reason."""
+
+    findings: tuple[Finding, ...] = ()
+    looked_at: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def within(self, path: str) -> "Checked":
+        """The same, with `path` in front of each finding's field."""
+        return Checked(tuple(under(path, self.findings)), self.looked_at, self.unread)
+
+
+def together(parts: Sequence[Checked]) -> Checked:
+    """All parts as one."""
+    return Checked(
+        tuple(finding for part in parts for finding in part.findings),
+        tuple(line for part in parts for line in part.looked_at),
+        tuple(line for part in parts for line in part.unread),
+    )

@@ -1,0 +1,39 @@
+"""The file in which `jobs` looks for targets, and an update that writes it."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+EXPORT = "ACCEL_EXPORT"
+"""Variable: the file to which each `pulumi up` writes its targets, as `stacks export` does when it is asked."""
+
+
+def write(targets: Mapping[str, Any], out: Path) -> None:
+    """Written beside and renamed: a reader never sees half a file. Raises OSError."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=out.parent, prefix=out.name, delete=False) as half:
+        json.dump(targets, half, indent=2, sort_keys=True)
+        half.write("\n")
+    Path(half.name).replace(out)
+
+
+def written(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
+    """The targets, once they lie where EXPORT says. A preview writes nothing, nor does an update that lacks one."""
+    out = os.environ.get(EXPORT)
+    if not out or pulumi.runtime.is_dry_run():
+        return targets
+
+    def put(known: dict[str, Any]) -> dict[str, Any]:
+        if all(known.values()):
+            try:
+                write(known, Path(out))
+            except OSError as error:
+                pulumi.log.warn(f"targets are not written to {out}: {error}; `stacks export` does it")
+        return known
+
+    return pulumi.Output.all(**targets).apply(put)

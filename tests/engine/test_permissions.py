@@ -1,0 +1,154 @@
+"""The policies that `stacks permissions` prints, held against what a deployment calls."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.environment import environment as variables
+from sandbox.keys import DEPLOYER, aws, bearer, key
+from sandbox.processes import start, stop
+from stacks.config import load_environment
+from stacks.permissions.aws import policies
+from tests.support.engine import Sandbox
+from tests.support.iam import Ask, allows
+from tests.support.project import Stack, environment, put
+
+OPEN = {"aws.logs.retain_on_delete": False, "aws.claims.protect": False,
+        "aws.repositories.training.protect": False, "aws.code.protect": False}  # fmt: skip
+"""What is changed of prod so that it can be destroyed."""
+WATCHED: dict[str, Any] = {
+    "aws.monitoring": {"emails": ["ml@company.com"], "gpu_metrics": True},
+    "aws.budgets": {"all": {"amount": 1000, "recipients": {"emails": ["ml@company.com"]}, "stop": {"at": 1.2}}},
+    "aws.queues.gpu.fair_share": {"shares": {"research": 0.5}},
+}
+"""What the shipped environments lack, and makes further types."""
+CLOSED: dict[str, Any] = {
+    "aws.network.egress": "endpoints",
+    "aws.claims": None,
+    "aws.environments.cluster": {
+        "capacity": "on-demand", "instance_types": ["p4d.24xlarge"], "max_vcpus": 192, "placement": "cluster",
+        "efa": True, "zone": "us-east-1a",
+    },
+}  # fmt: skip
+"""One without a way out, and instances side by side."""
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    """An account that was just opened: nobody else's calls have made a service-linked role in it."""
+    home = tmp_path / "sandbox"
+    start(home)
+    yield Sandbox(home, variables(home))
+    stop(home)
+
+
+def changed(name: str, **paths: Any) -> dict[str, Any]:
+    values = environment(name)
+    for path, value in paths.items():
+        values = put(path, value, values)
+    return values
+
+
+def allow(sandbox: Sandbox, documents: list[Any]) -> None:
+    """The deployer may do this and nothing else."""
+    body = {"caller": DEPLOYER, "policies": documents}
+    url = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/permissions"
+    requests.post(url, json=body, headers=bearer(sandbox.home), timeout=10).raise_for_status()
+
+
+def needed(sandbox: Sandbox) -> set[str]:
+    url = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/permissions"
+    answer = requests.get(url, headers=bearer(sandbox.home), timeout=10)
+    return {action for action, _ in answer.json()["needed"].get(DEPLOYER, [])}
+
+
+def deployer(folder: Path, sandbox: Sandbox, values: dict[str, Any], name: str) -> Stack:
+    stack = Stack(folder, sandbox, values, stack=name)
+    stack.variables |= aws(key(sandbox.home), DEPLOYER)
+    return stack
+
+
+def printed(values: dict[str, Any], name: str, purpose: str = "deploy") -> list[Any]:
+    return policies(load_environment(values), "accel", name, purpose)
+
+
+def without(documents: list[Any], action: str) -> list[Any]:
+    text = json.dumps(documents)
+    assert f'"{action}"' in text
+    return json.loads(text.replace(f'"{action}"', '"none:None"'))
+
+
+ENVIRONMENTS = {
+    "sandbox": changed("sandbox"),
+    "dev": changed("dev"),
+    "prod": changed("prod", **OPEN),
+    "watched": changed("sandbox", **WATCHED),
+    "closed": changed("sandbox", **CLOSED),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
+def test_the_printed_policies_are_enough(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
+    values = ENVIRONMENTS[name]
+    documents = printed(values, name)
+    allow(sandbox, documents)
+    stack = deployer(tmp_path / name, sandbox, values, name)
+    try:
+        stack.up()
+        assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
+        stack.write_environment(put("aws.environments.spot.max_vcpus", 32, put("labels.team", "vision", values)))
+        assert "update" in stack.up().ops("same")
+        stack.write_environment(values)
+        stack.up()
+        allow(sandbox, printed(values, name, "preview"))
+        stack.preview("--refresh")
+    finally:
+        allow(sandbox, documents)
+        stack.destroy()
+    assert needed(sandbox)
+
+
+LACKING = (
+    # What can be made side by side is refused side by side, and what depends on it comes with the next update.
+    ("dynamodb:CreateTable", "ec2:CreateVpc", "ecr:CreateRepository", "iam:CreateRole", "logs:CreateLogGroup",
+     "s3:CreateBucket"),
+    ("s3:PutBucketPublicAccessBlock", "iam:PassRole", "ec2:CreateNatGateway"),
+    ("iam:CreateServiceLinkedRole", "batch:RegisterJobDefinition"),
+    ("batch:CreateComputeEnvironment",),
+    ("batch:CreateJobQueue",),
+    ("iam:CreatePolicy", "ssm:PutParameter"),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_permission_that_lacks_is_named_and_the_next_update_goes_on(tmp_path: Path, sandbox: Sandbox) -> None:
+    values = environment("sandbox")
+    documents = printed(values, "lacking")
+    stack = deployer(tmp_path / "lacking", sandbox, values, "lacking")
+    for actions in LACKING:
+        allowed = documents
+        for action in actions:
+            allowed = without(allowed, action)
+        allow(sandbox, allowed)
+        refused = stack.up("--continue-on-error", check=False)
+        assert refused.exit_code != 0
+        for action in actions:
+            assert f"is not authorized to perform: {action} on resource" in refused.text, action
+    allow(sandbox, documents)
+    stack.up()
+    allow(sandbox, without(documents, "batch:DeleteComputeEnvironment"))
+    assert "not authorized to perform: batch:DeleteComputeEnvironment" in stack.destroy(check=False).text
+    allow(sandbox, documents)
+    stack.destroy()
+
+
+def test_the_submit_policy_is_what_whoever_submits_gets(tmp_path: Path) -> None:
+    values = environment("sandbox")
+    submit = Ask("batch:SubmitJob", "arn:aws:batch:us-east-1:*:job-queue/gpu-0a1b2c3")
+    assert allows(printed(values, "sandbox", "submit"), submit)
+    assert not allows(printed(values, "sandbox", "preview"), submit)

@@ -1,0 +1,104 @@
+"""The Google permissions that `stacks permissions` prints, held against what a deployment calls."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.environment import environment as variables
+from sandbox.keys import bearer
+from sandbox.processes import PARTS, start, stop
+from stacks.config import load_environment
+from stacks.permissions.google import document
+from tests.support.engine import Sandbox
+from tests.support.project import Stack, environment, put
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A project in which nothing is enabled."""
+    home = tmp_path_factory.mktemp("google-permissions")
+    start(home, PARTS)
+    yield Sandbox(home, variables(home))
+    stop(home)
+
+
+def section(name: str) -> dict[str, Any]:
+    return put("gcp.project", "accel-sandbox", environment(name, "gcp"))
+
+
+def printed(values: dict[str, Any], purpose: str = "deploy") -> set[str]:
+    grants = document(load_environment(values), "accel", "test", purpose)["grants"]
+    return {permission for grant in grants for permission in grant["permissions"]}
+
+
+def control(sandbox: Sandbox, verb: str, **body: Any) -> Any:
+    root = sandbox.variables["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"].partition("/container.")[0]
+    head = bearer(sandbox.home)
+    answer = requests.request(verb, f"{root}/sandbox-api/permissions", json=body, headers=head, timeout=10)
+    answer.raise_for_status()
+    return answer.json()
+
+
+def allow(sandbox: Sandbox, permissions: set[str]) -> None:
+    """The deployer may do this and nothing else."""
+    control(sandbox, "POST", permissions=sorted(permissions))
+
+
+@pytest.mark.parametrize("name", ["gke-dev", "sandbox"])
+def test_the_printed_permissions_are_enough(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
+    values = section(name)
+    allowed = printed(values)
+    allow(sandbox, allowed)
+    stack = Stack(tmp_path / name, sandbox, values, stack=name)
+    try:
+        stack.up()
+        assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
+        stack.write_environment(put("labels.team", "vision", values))
+        stack.up()
+        needed = set(control(sandbox, "GET")["recorded"])
+        assert needed and needed <= allowed
+        stack.write_environment(put("labels.team", "language", values))
+        allow(sandbox, printed(values, "preview"))
+        stack.preview("--refresh")
+        assert set(control(sandbox, "GET")["recorded"]) <= printed(values, "preview")
+    finally:
+        allow(sandbox, allowed)
+        stack.destroy()
+        control(sandbox, "DELETE")
+
+
+LACKING = (
+    # What can be made side by side is refused side by side, and what depends on it comes with the next update.
+    ("serviceusage.services.enable",),
+    ("compute.networks.create", "iam.serviceAccounts.create", "storage.buckets.create", "pubsub.topics.create",
+     "artifactregistry.repositories.create", "datastore.databases.create", "iam.roles.create"),
+    ("compute.subnetworks.create", "resourcemanager.projects.setIamPolicy", "storage.buckets.setIamPolicy",
+     "datastore.schemas.update"),
+    ("container.clusters.create",),
+    ("container.clusters.update",),
+)  # fmt: skip
+
+
+def test_a_permission_that_lacks_is_named_and_the_next_update_goes_on(tmp_path: Path, sandbox: Sandbox) -> None:
+    values = section("sandbox")
+    allowed = printed(values)
+    fresh = Stack(tmp_path / "lacking", sandbox, values, stack="lacking")
+    try:
+        for lacking in LACKING:
+            assert allowed.issuperset(lacking)
+            allow(sandbox, allowed - set(lacking))
+            refused = fresh.up("--continue-on-error", check=False)
+            assert refused.exit_code != 0
+            for permission in lacking:
+                assert permission in refused.text, refused.text[-6000:]
+        allow(sandbox, allowed)
+        fresh.up()
+    finally:
+        allow(sandbox, allowed)
+        fresh.destroy()
+        control(sandbox, "DELETE")
