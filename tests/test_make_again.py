@@ -4,8 +4,7 @@ import contextlib
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import yaml
 
 from sandbox import processes
 from tests.support.soak import sampled, soak_only
+from tests.support.waiting import until
 
 from .test_makefile import ROOT
 
@@ -23,14 +23,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 LOST = "The sandbox was started again"
 LEFT = "The last make was killed"
 TARGETS = ROOT / ".accel" / "targets.json"
-
-
-def until(check: Callable[[], Any], timeout_s: float = 240) -> Any:
-    end = time.monotonic() + timeout_s
-    while not (found := check()):
-        assert time.monotonic() < end, "nothing came of it"
-        time.sleep(0.05)
-    return found
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class Make:
         for each in chosen:
             with contextlib.suppress(psutil.Error):
                 each.kill()
-        psutil.wait_procs(chosen, timeout=20)
+        psutil.wait_procs(chosen, timeout=120)
 
     def _ours(self, process: psutil.Process) -> bool:
         try:

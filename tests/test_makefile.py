@@ -78,7 +78,7 @@ def test_preview_of_dev_leaves_its_file_as_it_is(home: Path) -> None:
     # A quota that holds nothing ends it before anything is planned.
     cloud = json.loads((home / "cloud.json").read_text())["url"]
     quotas = f"{cloud}/sandbox-api/quotas"
-    requests.post(quotas, json={"L-DB2E81BA": 0}, headers=bearer(home), timeout=30).raise_for_status()
+    requests.post(quotas, json={"L-DB2E81BA": 0}, headers=bearer(home), timeout=120).raise_for_status()
     refused = make("preview", "STACK=dev", SANDBOX_HOME=str(home))
     assert refused.returncode != 0
     assert "Running On-Demand G and VT instances (L-DB2E81BA)" in refused.stderr

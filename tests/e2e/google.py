@@ -12,9 +12,9 @@ import requests
 from sandbox.environment import environment, project
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, put
 from tests.support.project import environment as environment_of
+from tests.support.waiting import until
 
 from .conftest import Shell
 
@@ -62,7 +62,7 @@ def caller(sandbox: Sandbox) -> Call:
     head = {"Authorization": f"Bearer {sandbox.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
 
     def call(method: str, path: str, body: Any = None) -> Any:
-        answer = requests.request(method, f"{told['url']}/{path}", json=body, headers=head, timeout=30)
+        answer = requests.request(method, f"{told['url']}/{path}", json=body, headers=head, timeout=120)
         assert answer.ok, answer.text
         return answer.json()
 
@@ -74,4 +74,4 @@ def status(shell: Shell, ref: str) -> dict[str, Any]:
 
 
 def printed(shell: Shell, ref: str, text: str) -> None:
-    until(lambda: text in shell.jobs("logs", ref), timeout_s=60)
+    until(lambda: text in shell.jobs("logs", ref))

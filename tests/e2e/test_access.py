@@ -39,9 +39,9 @@ def documents(sandbox: Sandbox, deployed: Stack) -> Iterator[list[Any]]:
     ]
     url = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/permissions"
     head = keys.bearer(sandbox.home)
-    requests.post(url, json={"caller": NAME, "policies": found}, headers=head, timeout=10).raise_for_status()
+    requests.post(url, json={"caller": NAME, "policies": found}, headers=head, timeout=120).raise_for_status()
     yield found
-    requests.delete(url, headers=head, timeout=10).raise_for_status()
+    requests.delete(url, headers=head, timeout=120).raise_for_status()
 
 
 @pytest.fixture

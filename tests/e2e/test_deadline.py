@@ -19,9 +19,9 @@ import yaml
 from jobs.keys import drawn
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack
 from tests.support.soak import sampled
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, caller, on_both, shell_on, status
@@ -144,9 +144,9 @@ def test_a_reclaimed_job_is_moved_in_time_and_resumes(
     clients = [shell.start("jobs", *submit, "--wait") for _ in range(2)]
     tending = shell.start("jobs", "tend", first, "--every", "1s")
     try:
-        until(lambda: (tmp_path / "step").exists() and (tmp_path / "step").read_text() == "8", 120)
+        until(lambda: (tmp_path / "step").exists() and (tmp_path / "step").read_text() == "8")
         reclaim(google, first)
-        until(lambda: told(tmp_path)[1:] == ["spot from 8"] and (tmp_path / "step").read_text() == "14", 120)
+        until(lambda: told(tmp_path)[1:] == ["spot from 8"] and (tmp_path / "step").read_text() == "14")
         (tmp_path / "gate").touch()
         answers = [client.communicate(timeout=180) for client in clients]
     finally:
@@ -182,12 +182,12 @@ def test_each_task_of_a_sweep_moves_by_itself(shell: Shell, job: Callable[..., s
     assert len(refs) == 2
     tending = shell.start("jobs", "tend", *refs, "--every", "1s")
     try:
-        until(lambda: told(tmp_path / "stays") and told(tmp_path / "moves"), 120)
+        until(lambda: told(tmp_path / "stays") and told(tmp_path / "moves"))
         (tmp_path / "moves" / "gate").touch()
-        until(lambda: "done" in told(tmp_path / "moves"), 240)
+        until(lambda: "done" in told(tmp_path / "moves"))
         assert told(tmp_path / "stays") == ["spot from 0"] and status(shell, refs[0])["phase"] == "RUNNING"
         (tmp_path / "stays" / "enough").touch()
-        until(lambda: status(shell, refs[0])["phase"] == "SUCCEEDED", 60)
+        until(lambda: status(shell, refs[0])["phase"] == "SUCCEEDED")
     finally:
         end(tending)
     assert told(tmp_path / "moves") == ["spot from 0", "on demand from 8", "done"]
@@ -207,9 +207,9 @@ def test_what_its_user_cancels_stays_so(target: str, shell: Shell, job: Callable
     file = job("stays", **({} if then_to else {"accelerator": {"type": "l4"}}))
     submit = ["submit", file, "--to", target, *then_to, "--no-quota", "-o", "id"]
     ref = shell.jobs(*submit)
-    until(lambda: told(tmp_path), 120)
+    until(lambda: told(tmp_path))
     shell.jobs("cancel", ref, "--yes")
-    until(lambda: status(shell, ref)["phase"] == "FAILED", 60)
+    until(lambda: status(shell, ref)["phase"] == "FAILED")
     tended = status_of_tend(shell, ref)
     assert (tended["ref"], tended["phase"]) == (ref, "FAILED")
     assert told(tmp_path) == ["spot from 0"]

@@ -17,12 +17,12 @@ from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment, put
 from tests.support.soak import soak_only
 from tests.support.sought import sought
 from tests.support.sweeping import sweep
+from tests.support.waiting import until
 
 from .conftest import Shell
 
@@ -103,7 +103,7 @@ def shown(shell: Shell, ref: str) -> dict[str, Any]:
 
 
 def phase(shell: Shell, ref: str, wanted: str) -> dict[str, Any]:
-    return until(lambda: (row := shown(shell, ref))["phase"] == wanted and row, 60)
+    return until(lambda: (row := shown(shell, ref))["phase"] == wanted and row)
 
 
 def pods(cluster: Cluster, ref: str) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from sandbox.google.billing import ACCOUNT
 from sandbox.kubernetes.client import Cluster
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, shell_on

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
 from tests.support.sweeping import sweep
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
@@ -179,13 +179,13 @@ def test_cancelling_ends_it(target: str, submit: Callable[..., str], shell: Shel
     ref = submit("stop", target)
     printed(shell, ref, "runs")
     shell.jobs("cancel", ref, "-y")
-    until(lambda: status(shell, ref)["phase"] == "FAILED", timeout_s=30)
+    until(lambda: status(shell, ref)["phase"] == "FAILED")
 
 
 def test_capacity_that_is_not_there_is_named(submit: Callable[..., str], shell: Shell, google: Call) -> None:
     google("POST", "sandbox-api/faults", {"stockout": ["g2-standard-4"]})
     ref = submit("waits", "batch", accelerator={"type": "l4", "count": 1}, command=["true"])
-    until(lambda: "stock" in shell.jobs("explain", ref) or "capacity" in shell.jobs("explain", ref), timeout_s=30)
+    until(lambda: "stock" in shell.jobs("explain", ref) or "capacity" in shell.jobs("explain", ref))
     google("DELETE", "sandbox-api/faults")
     shell.jobs("wait", ref, "--timeout", "60s")
 

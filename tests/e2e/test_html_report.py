@@ -17,9 +17,9 @@ from sandbox.environment import project
 from tests.support.browser import found, opened
 from tests.support.drifted import control
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.resuming import command
 from tests.support.terminal import Terminal, page, plain
+from tests.support.waiting import until
 
 from .conftest import Shell
 
@@ -76,7 +76,7 @@ def test_both_attempts_and_the_reclaim_are_seen(
     terminal = watch(ref)
     shown(terminal, "RUNNING", f"{HOLD / STEPS:.0%} ", "loss")
     control(sandbox, "faults", {"kind": "reclaim", "job_id": ref.rpartition("/")[2]})
-    until(lambda: terminal.process.poll() is not None, 180)
+    until(lambda: terminal.process.poll() is not None)
     last = shown(terminal, "1 job: 1 succeeded")[-1]
     assert terminal.process.returncode == 0 and "\x1b[34mSUCCEEDED" in last
     assert all(words in plain(last) for words in ("100%", "  gpu ", "loss 0.", "accuracy 0."))

@@ -11,8 +11,8 @@ import yaml
 
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
@@ -77,7 +77,7 @@ def test_preempted_tpus_come_back_by_the_function_alone(stack: Stack, google: Ca
     assert first["spot"] == {} and first["queueingPolicy"] == {"validUntilDuration": "86400s"}
     assert spec["multisliceParams"]["nodeCount"] == 2 and nodes(google) == told["nodes"]
     google("POST", "sandbox-api/preempt", {"name": first["name"]})
-    second = until(lambda: (found := active(google)) and found["name"] != first["name"] and found, timeout_s=90)
+    second = until(lambda: (found := active(google)) and found["name"] != first["name"] and found)
     assert nodes(google) == told["nodes"] and second["name"] == f"{first['name']}-r2"
 
 
@@ -99,7 +99,7 @@ def test_a_preempted_job_is_resumed_by_the_function_alone(shell: Shell, google: 
     name = next(each["name"] for each in found if each["name"].endswith(ref.rpartition("/")[2]))
     google("POST", "sandbox-api/preempt", {"name": f"{here}/{name}"})
     # `get` and `logs` only look.
-    until(lambda: status(shell, ref)["phase"] == "SUCCEEDED", timeout_s=120)
+    until(lambda: status(shell, ref)["phase"] == "SUCCEEDED")
     ended = status(shell, ref)
     assert (ended["attempts"], ended["lost"]) == (2, 1) and "resumes at step 7" in shell.jobs("logs", ref)
 
@@ -112,7 +112,7 @@ def test_a_client_and_the_function_do_each_others_work(shell: Shell, google: Cal
         shell.jobs("tend", "--to", "vm")
         return (found := active(google)) and found["name"] != before["name"]
 
-    until(back, timeout_s=90)
+    until(back)
     assert len(requests_of(google)) == 1
 
 
@@ -137,7 +137,7 @@ def test_drift_and_leaks_know_them(stack: Stack, shell: Shell, google: Call) -> 
     short = before["name"].rpartition("/")[2]
     assert told("leaks", "--older-than", "0")["queued resource", short] == "was taken away and holds its quota"
     google("POST", f"{schedule}:resume")
-    until(lambda: (found := active(google)) and found["name"] != before["name"], timeout_s=90)
+    until(lambda: (found := active(google)) and found["name"] != before["name"])
 
 
 def test_a_change_asks_anew_and_a_second_update_changes_nothing(stack: Stack, google: Call) -> None:
@@ -145,7 +145,7 @@ def test_a_change_asks_anew_and_a_second_update_changes_nothing(stack: Stack, go
     stack.write_environment(section(reconcile={"every_min": 1}, queued_tpus={"trainer": {**QUEUED, "slices": 1}}))
     changed = stack.up()
     assert [(each.op, each.name) for each in changed.steps if each.op not in ("same", "read")][:1], changed.text
-    second = until(lambda: (found := active(google)) and found["name"] != first["name"] and found, timeout_s=90)
+    second = until(lambda: (found := active(google)) and found["name"] != first["name"] and found)
     assert "nodeId" in second["tpu"]["nodeSpec"][0]
     again = stack.up("--refresh")
     assert {each.op for each in again.steps} <= {"same", "refresh", "read"}, again.text
@@ -167,7 +167,7 @@ def test_a_destroy_leaves_nothing(stack: Stack, google: Call) -> None:
     calls = google("GET", "sandbox-api/functions")["calls"]
     assert calls and not [each for each in calls if each["ended"] and each["code"]], calls[-3:]
     stack.destroy()
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
     jobs = google("GET", f"cloudscheduler.googleapis.com/v1/projects/{PROJECT}/locations/us-central1/jobs")
     assert jobs.get("jobs", []) == []
     assert google("GET", f"storage.googleapis.com/storage/v1/b?project={PROJECT}").get("items", []) == []

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from sandbox.keys import bearer
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 from tests.support.soak import SOAK, soak_only
+from tests.support.waiting import until
 
 from .conftest import Shell
 
@@ -70,14 +70,6 @@ def control(sandbox: Sandbox, **body: Any) -> None:
     connection.request("POST", "/sandbox-api/faults", json.dumps(body), bearer(sandbox.home))
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
-
-
-def until(check: Callable[[], Any], timeout_s: float = 60) -> Any:
-    end = time.monotonic() + timeout_s
-    while not (found := check()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.1)
-    return found
 
 
 def detail(sandbox: Sandbox, ref: str) -> dict[str, Any]:

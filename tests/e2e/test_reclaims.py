@@ -12,9 +12,9 @@ import yaml
 from sandbox.kubernetes.client import Cluster
 from tests.support.drifted import control
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack
 from tests.support.resuming import command
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, caller, on_both, shell_on, status
@@ -94,9 +94,9 @@ def watched(shell: Shell, ref: str, reclaim: Callable[[], None]) -> list[str]:
     reading = threading.Thread(target=lambda: said.extend(line.rstrip() for line in lines))
     reading.start()
     try:
-        until(lambda: f"{ref}: RUNNING" in said and any(": 50% done, loss " in line for line in said), 120)
+        until(lambda: f"{ref}: RUNNING" in said and any(": 50% done, loss " in line for line in said))
         reclaim()
-        until(lambda: watch.poll() is not None, 120)
+        until(lambda: watch.poll() is not None)
         assert watch.returncode == 0, (said, watch.stderr.read())
     finally:
         watch.kill()

@@ -10,9 +10,9 @@ import yaml
 
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import shell_on, status
@@ -50,7 +50,7 @@ def submit(shell: Shell, folder: Path, name: str, **fields: Any) -> str:
     document = {"name": name, "image": "local/examples", "cpus": 1, "memory_mib": 1024, "command": lasts, **fields}
     path.write_text(yaml.safe_dump(document))
     ref = shell.jobs("submit", str(path), "--to", "gke", "-o", "id")
-    until(lambda: status(shell, ref)["phase"] == "RUNNING", timeout_s=120)
+    until(lambda: status(shell, ref)["phase"] == "RUNNING")
     return ref
 
 

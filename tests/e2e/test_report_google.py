@@ -15,9 +15,9 @@ from accel.cost import HOURS_A_MONTH
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import shell_on, started, status
@@ -68,7 +68,7 @@ def running(shell: Shell, tmp_path: Path) -> Callable[..., str]:
         document = {"name": f"lasts-on-{target}", "image": "local/examples", "command": LASTS, **fields}
         path.write_text(yaml.safe_dump(document))
         ref = shell.jobs("submit", str(path), "--to", target, "-o", "id")
-        until(lambda: status(shell, ref)["phase"] == "RUNNING", timeout_s=120)
+        until(lambda: status(shell, ref)["phase"] == "RUNNING")
         return ref
 
     return send

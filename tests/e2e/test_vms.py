@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
 from tests.support.soak import sampled
+from tests.support.waiting import until
 
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
@@ -126,7 +126,7 @@ def google(machines: Sandbox) -> Call:
 
 def nothing_left(shell: Shell) -> None:
     """Deletions take a moment."""
-    until(lambda: shell.stacks("leaks", "--project", PROJECT, "-o", "json") == "[]", timeout_s=30)
+    until(lambda: shell.stacks("leaks", "--project", PROJECT, "-o", "json") == "[]")
 
 
 def left(google: Call) -> list[str]:
@@ -159,7 +159,7 @@ def test_each_generation_from_its_queue_to_nothing_left(
     assert (ended["phase"], ended["attempts"], ended["lost"], ended["exit_code"]) == ("SUCCEEDED", 2, 1, 0)
     text = shell.jobs("logs", ref)
     assert "saved at step 7" in text and "resumes at step 7" in text and "[attempt 2]" in text.replace("node 0 ", "")
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
     nothing_left(shell)
 
 
@@ -175,7 +175,7 @@ def test_a_gpu_vm_from_up_to_a_finished_job_with_a_preemption(
     ended = status(shell, ref)
     assert (ended["phase"], ended["attempts"], ended["lost"]) == ("SUCCEEDED", 2, 1)
     assert "resumes at step 7" in shell.jobs("logs", ref)
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
     nothing_left(shell)
 
 
@@ -189,7 +189,7 @@ def test_a_job_can_write_its_own_and_neither_target_nor_record(
     assert status(shell, ref)["phase"] == "SUCCEEDED"
     text = shell.jobs("logs", ref)
     assert "wrote vm.json 403" in text and "wrote record.json 403" in text and "wrote mine.json 200" in text
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
 
 
 def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Call) -> None:
@@ -198,7 +198,7 @@ def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], g
     )
     text = shell.jobs("logs", ref)
     assert "[node 0] met rank 1" in text and "[node 1] heard done" in text
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
 
 
 def test_a_zone_without_capacity_is_left_for_the_next(shell: Shell, submit: Callable[..., str], google: Call) -> None:
@@ -223,14 +223,14 @@ def test_cancelling_leaves_nothing(shell: Shell, submit: Callable[..., str], goo
     ref = submit("stop", accelerator={"type": "v5litepod-4"}, tpu_vm={"zones": ["europe-west4-a"]})
     printed(shell, ref, "runs")
     shell.jobs("cancel", ref, "-y")
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
     assert status(shell, ref)["phase"] == "FAILED"
 
 
 def test_a_client_that_never_comes_back_costs_nothing(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     """The machine gives itself back; what it leaves behind says how it ended."""
     ref = submit("alone", accelerator={"type": "v6e-4"}, tpu_vm={"zones": ["europe-west4-a"]}, command=["true"])
-    until(lambda: left(google) == [], timeout_s=60)
+    until(lambda: left(google) == [])
     assert status(shell, ref)["phase"] == "SUCCEEDED"
 
 
@@ -263,10 +263,10 @@ def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], g
         rows = json.loads(shell.stacks("leaks", "--project", PROJECT, "-o", "json"))
         return [(row["name"], row["why"]) for row in rows]
 
-    until(lambda: found() == [(name, "was taken away and holds its quota")], timeout_s=60)
+    until(lambda: found() == [(name, "was taken away and holds its quota")])
     google("DELETE", "sandbox-api/faults")
     shell.stacks("leaks", "--project", PROJECT, "--yes")
-    until(lambda: left(google) == [], timeout_s=30)
+    until(lambda: left(google) == [])
     started = time.monotonic()
     shell.jobs("cancel", ref, "-y")
     assert status(shell, ref)["phase"] == "FAILED" and time.monotonic() - started < 60

@@ -1,8 +1,7 @@
 """A budget that is crossed, through the real engine: what stops, what was said beforehand, and what takes it back."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 REGION = "eu-west-2"
 
@@ -90,15 +90,6 @@ def stack(tmp_path: Path, sandbox: Sandbox) -> Iterator[Limited]:
     yield made
     if made.export():
         made.destroy(check=False)
-
-
-def until(what: Callable[[], Any]) -> Any:
-    """Its value once it has one."""
-    for _ in range(600):
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not come about")
 
 
 def environments(sandbox: Sandbox) -> list[dict[str, Any]]:

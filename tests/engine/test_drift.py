@@ -26,9 +26,9 @@ from tests.support.drifted import (
     well,
 )
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment, put
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 Run = Callable[..., Any]
 

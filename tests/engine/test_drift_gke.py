@@ -13,9 +13,9 @@ from sandbox.kubernetes.client import Cluster
 from stacks.drift_nodes import GPU
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 DRIVER = "cloud.google.com/gke-gpu-driver-version"
@@ -73,14 +73,14 @@ def asks(cluster: Cluster, name: str) -> None:
 @soak_only
 def test_what_a_cluster_has_lost(stack: Stack, cluster: Cluster, drift: Any) -> None:
     asks(cluster, "first")
-    (node,) = until(lambda: gpu_nodes(cluster), 120)
+    (node,) = until(lambda: gpu_nodes(cluster))
     # A Spot node that is taken away.
     cluster.delete(f"/api/v1/nodes/{node['metadata']['name']}")
     cluster.delete("/api/v1/namespaces/default/pods/first", gracePeriodSeconds=0)
     until(lambda: not gpu_nodes(cluster))
     assert drift("--strict") == {}
     asks(cluster, "second")
-    (node,) = until(lambda: gpu_nodes(cluster), 120)
+    (node,) = until(lambda: gpu_nodes(cluster))
 
     name = node["metadata"]["name"]
     cluster.patch(f"/api/v1/nodes/{name}/status", {"status": {"allocatable": {GPU: "0"}}})

@@ -15,8 +15,8 @@ from accel.contract.published import SOURCE
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P
-from tests.support.kubernetes import until
 from tests.support.project import Stack, environment
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 ZONE = "us-central1-a"
@@ -122,7 +122,7 @@ def test_what_became_unwell(run: Run, fake: Fake, stack: Stack) -> None:
         params={"uploadType": "media", "name": "accel-targets/vm.json"},
         data=wrong,
         headers={"Authorization": f"Bearer {fake.token}", "Content-Type": "application/json"},
-        timeout=30,
+        timeout=120,
     )
     assert sent.ok, sent.text
 

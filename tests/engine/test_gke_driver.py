@@ -10,8 +10,8 @@ import pytest
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Engine, Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake
-from tests.support.kubernetes import until
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 ZONE, CLUSTERS = "us-central1-a", f"{CONTAINER}/us-central1-a/clusters"
 SUBNETS = f"{COMPUTE}/regions/us-central1/subnetworks"

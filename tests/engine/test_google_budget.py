@@ -25,8 +25,8 @@ from stacks.budget_google import part as part_of
 from tests.support.engine import Engine
 from tests.support.google_batch import JOBS, body, create, shell
 from tests.support.google_fake import Fake, P, engine_on
-from tests.support.google_tpus import until
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_batch"]
 pytestmark = pytest.mark.engine

@@ -1,7 +1,6 @@
 """TPU VMs, queued resources, GPU VMs and groups of them through the real engine: made, unchanged, changed, gone."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from tests.support.engine import Engine, Result, Step
 from tests.support.google_fake import COMPUTE, Fake, P, engine_on
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -65,14 +65,6 @@ def program(kind: str, **values: object) -> str:
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
     yield from engine_on(tmp_path, fake, provider, CONFIG, "--run-program")
-
-
-def until(true: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end, "did not come"
-        time.sleep(0.05)
-    return found
 
 
 def still(engine: Engine) -> None:

@@ -57,12 +57,12 @@ def allow(sandbox: Sandbox, documents: list[Any]) -> None:
     """The deployer may do this and nothing else."""
     body = {"caller": DEPLOYER, "policies": documents}
     url = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/permissions"
-    requests.post(url, json=body, headers=bearer(sandbox.home), timeout=10).raise_for_status()
+    requests.post(url, json=body, headers=bearer(sandbox.home), timeout=120).raise_for_status()
 
 
 def needed(sandbox: Sandbox) -> set[str]:
     url = f"{sandbox.variables['AWS_ENDPOINT_URL']}/sandbox-api/permissions"
-    answer = requests.get(url, headers=bearer(sandbox.home), timeout=10)
+    answer = requests.get(url, headers=bearer(sandbox.home), timeout=120)
     return {action for action, _ in answer.json()["needed"].get(DEPLOYER, [])}
 
 

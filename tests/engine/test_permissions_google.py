@@ -39,7 +39,7 @@ def printed(values: dict[str, Any], purpose: str = "deploy") -> set[str]:
 def control(sandbox: Sandbox, verb: str, **body: Any) -> Any:
     root = sandbox.variables["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"].partition("/container.")[0]
     head = bearer(sandbox.home)
-    answer = requests.request(verb, f"{root}/sandbox-api/permissions", json=body, headers=head, timeout=10)
+    answer = requests.request(verb, f"{root}/sandbox-api/permissions", json=body, headers=head, timeout=120)
     answer.raise_for_status()
     return answer.json()
 

@@ -86,7 +86,7 @@ def listing(own: Sandbox) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for member, paths in LISTS.items():
         for path in paths:
-            answer = requests.get(f"{url}/{path}", headers=signed, timeout=30)
+            answer = requests.get(f"{url}/{path}", headers=signed, timeout=120)
             assert answer.ok, answer.text
             found[path] = sorted(each["name"] for each in answer.json().get(member) or ())
     return found

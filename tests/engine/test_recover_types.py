@@ -72,7 +72,7 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     signed = {"Authorization": f"Bearer {made.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
     services.enable(url, signed, *SERVICES)
     for path, body in THERE.items():
-        answer = requests.post(f"{url}/{path}", json=body, headers=signed, timeout=30)
+        answer = requests.post(f"{url}/{path}", json=body, headers=signed, timeout=120)
         assert answer.ok, answer.text
     yield made
     stop(home)

@@ -15,8 +15,8 @@ from click.testing import Result
 from jobs.backend import JobRef
 from jobs.cli.naming import job_name, known_as, shorts
 from tests.jobs.batch_target import BATCH
-from tests.support.kubernetes import until
 from tests.support.terminal import Terminal, plain
+from tests.support.waiting import until
 
 from .conftest import ROOT, command
 
@@ -164,7 +164,7 @@ def test_columns_fit_the_terminal(columns: int, invoke: Invoke, submit: Submit, 
     terminal = Terminal(line, home, os.environ | {"PYTHONPATH": str(ROOT)}, columns, 24)
     try:
         assert terminal.process.wait(60) == 0
-        until(lambda: "SUCC" in terminal.written, 10)
+        until(lambda: "SUCC" in terminal.written)
     finally:
         terminal.end()
     titles, row = plain(terminal.written).splitlines()

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.waiting import until
 
 RUNNER = Path(__file__).resolve().parents[2] / "jobs" / "runner.py"
 
@@ -33,13 +34,6 @@ def finish(runner: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
     assert runner.returncode == 0
     assert sorted(status(folder)) == ["exit_code", "phase", "pid", "reason", "started", "stopped"]
     return status(folder)
-
-
-def until(holds: Callable[[], bool], within_s: float = 10) -> None:
-    end = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def output(folder: Path) -> str:

@@ -16,8 +16,8 @@ import pytest
 from jobs.backend import Backend, JobRef, Phase, Status
 from jobs.cli.waiting import Waiting, described, end, wait_for
 from jobs.errors import CloudSilent, Interrupted, JobFailed, JobsError, NoCredentials, NotFound, WaitedTooLong
-from tests.support.kubernetes import until
 from tests.support.terminal import Terminal, plain
+from tests.support.waiting import until
 
 from .conftest import ROOT, command
 
@@ -199,12 +199,12 @@ def test_a_bar_at_a_terminal(home: Path, tmp_path: Path) -> None:
     line = [sys.executable, "-P", "-m", "jobs", "wait", ref]
     terminal = Terminal(line, home, os.environ | {"PYTHONPATH": str(ROOT)}, 80, 24)
     try:
-        until(lambda: "3 of 4 tasks" in terminal.written, 60)
+        until(lambda: "3 of 4 tasks" in terminal.written)
         bar = next(each for each in terminal.written.split("\r\x1b[K") if "3 of 4 tasks" in each)
         assert re.match(r"█+░+  3 of 4 tasks  RUNNING  \d+s", bar), bar
         gate.touch()
         assert terminal.process.wait(60) == 0
-        until(lambda: "SUCCEEDED" in terminal.written, 10)
+        until(lambda: "SUCCEEDED" in terminal.written)
     finally:
         terminal.end()
     assert terminal.written.endswith(f"{ref}: SUCCEEDED\r\n")

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from jobs.backend import Explanation, JobRef
 from jobs.backends.aws_batch.clients import Clients, Timing
 from jobs.backends.aws_batch.explain import CAUSES, explain
 from sandbox import keys
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
@@ -144,8 +144,8 @@ class Aws:
     def reaches(self, job_id: str, status: str) -> dict[str, Any]:
         return until(lambda: (job := self.job(job_id))["status"] == status and job)
 
-    def until(self, check: Callable[[], Any], timeout_s: float = 90) -> Any:
-        return until(check, timeout_s)
+    def until(self, check: Callable[[], Any]) -> Any:
+        return until(check)
 
     def refusal(self, call: Any, **request: Any) -> str:
         """The text of the ClientException that the call ends in."""
@@ -159,15 +159,6 @@ class Aws:
         return [event["message"] for event in answer["events"]]
 
 
-def until(check: Callable[[], Any], timeout_s: float = 90) -> Any:
-    """What `check` answers once that is true."""
-    end = time.monotonic() + timeout_s
-    while not (found := check()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
-    return found
-
-
 def start(home: Path, root: Path, **environment: str) -> Aws:
     """A server that answers."""
     (home / "cloud.json").unlink(missing_ok=True)
@@ -176,7 +167,7 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
         [sys.executable, "-m", "sandbox.cloud", *where], cwd=ROOT,
         env={**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment},
     )  # fmt: skip
-    until(lambda: (home / "cloud.json").exists() or process.poll() is not None, 60)
+    until(lambda: (home / "cloud.json").exists() or process.poll() is not None)
     found = Aws(home, process, root)
     # A session makes more than AWS lets one account have.
     codes = [quota.code for quota in quotas() if quota.service == "ec2"]
@@ -209,7 +200,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     found.prepare()
     yield found
     found.process.terminate()
-    found.process.wait(20)
+    found.process.wait(120)
 
 
 @pytest.fixture(scope="session")

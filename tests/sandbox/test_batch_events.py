@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import Aws, until
+from tests.sandbox.conftest import Aws
+from tests.support.waiting import until
 
 
 @pytest.fixture

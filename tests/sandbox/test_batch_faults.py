@@ -299,7 +299,7 @@ def test_no_process_outlives_the_server(start_aws: Callable[..., Any], by: str) 
         own.reaches(job, "RUNNING")
     assert len(_job_processes(own)) >= 5
     getattr(own.process, by)()
-    own.process.wait(10)
+    own.process.wait(60)
     own.until(lambda: not _job_processes(own))
     again = start_aws()
     assert again.batch.describe_job_queues()["jobQueues"] == []

@@ -41,7 +41,7 @@ class Caller:
         return self._permissions(requests.get)["needed"][NAME]
 
     def _permissions(self, ask: Any, **body: Any) -> Any:
-        answer = ask(f"{self.url}/sandbox-api/permissions", timeout=10, headers=keys.bearer(self.home), **body)
+        answer = ask(f"{self.url}/sandbox-api/permissions", timeout=120, headers=keys.bearer(self.home), **body)
         answer.raise_for_status()
         return answer.json()
 

@@ -17,7 +17,8 @@ from sandbox.kubernetes import bootstrap
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.wipe import wipe
 from sandbox.toolchain.control_plane import version
-from tests.support.kubernetes import kubernetes, machine, until
+from tests.support.kubernetes import kubernetes, machine
+from tests.support.waiting import until
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
@@ -168,7 +169,7 @@ def test_a_watch_tells_changes(cluster: Cluster) -> None:
     watching.start()
     cluster.create(spaces, {"metadata": {"name": "watched"}})
     cluster.apply(f"{spaces}/watched", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"labels": {"a": "b"}}})
-    watching.join(20)
+    watching.join(120)
     assert seen == [("ADDED", "watched"), ("MODIFIED", "watched")]
 
 
@@ -230,7 +231,7 @@ def test_nothing_outlives_a_kill_and_the_next_start_begins_anew(cluster: Cluster
     (first,) = cluster.list("/api/v1/namespaces", fieldSelector="metadata.name=default")
     psutil.Process(told(home)["pid"]).kill()
     if sys.platform == "linux":
-        assert psutil.wait_procs(started, timeout=10)[1] == []
+        assert psutil.wait_procs(started, timeout=120)[1] == []
     for each in started:
         with contextlib.suppress(psutil.Error):
             each.kill()

@@ -12,7 +12,7 @@ from accel.contract.targets import write
 from tests.jobs.backends.vms_cloud import targets, variables
 from tests.support import commands
 from tests.support.google_fake import Fake
-from tests.support.google_tpus import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.vms_cloud"]
 

@@ -34,10 +34,10 @@ def test_nobody_is_let_in_without_the_token(fake: Fake, bearer: str, said: str) 
 
 def test_the_token_endpoint_gives_out_the_token_for_a_proof_alone(fake: Fake) -> None:
     url = f"{fake.url}/oauth2.googleapis.com/token"
-    answer = requests.post(url, data={"grant_type": "x"}, timeout=10)
+    answer = requests.post(url, data={"grant_type": "x"}, timeout=120)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
     given = {"grant_type": "refresh_token", "refresh_token": fake.token}
-    answer = requests.post(url, data=given, timeout=10)
+    answer = requests.post(url, data=given, timeout=120)
     assert answer.json() == {"access_token": fake.token, "expires_in": 3599, "token_type": "Bearer"}
 
 
@@ -210,7 +210,7 @@ def test_objects_of_a_bucket(fake: Fake) -> None:
     def put(name: str, data: bytes, **query: str) -> requests.Response:
         where = f"{fake.url}/storage.googleapis.com/upload/storage/v1/b/some-data/o"
         asked = {"uploadType": "media", "name": name, **query}
-        return requests.post(where, params=asked, data=data, headers=headers, timeout=10)
+        return requests.post(where, params=asked, data=data, headers=headers, timeout=120)
 
     made = put("a/b c", b"one").json()
     assert (made["size"], made["name"], made["md5Hash"]) == (

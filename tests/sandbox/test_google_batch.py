@@ -26,7 +26,7 @@ from tests.support.google_batch import (
 )
 from tests.support.google_fake import Fake, P
 from tests.support.google_tpus import said as refusal
-from tests.support.google_tpus import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_batch"]
 NUMBERED = PLACE.replace("accel-sandbox", "210020003000")

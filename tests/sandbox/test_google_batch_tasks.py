@@ -26,8 +26,9 @@ from tests.support.google_batch import (
     tasks,
 )
 from tests.support.google_fake import Fake, P
-from tests.support.google_tpus import preempt, until
+from tests.support.google_tpus import preempt
 from tests.support.google_tpus import said as refusal
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_batch"]
 BARRIER = {"barrier": {"name": "all"}}

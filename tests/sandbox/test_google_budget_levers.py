@@ -25,7 +25,8 @@ from components.gcp.queue_hooks import GIVEN
 from components.gcp.stop_hooks import reason
 from tests.sandbox.test_google_container import CLUSTERS, cluster, network, pool
 from tests.support.google_fake import Fake, P
-from tests.support.google_tpus import TPU, ZONE, queued, reach, request, state, until
+from tests.support.google_tpus import TPU, ZONE, queued, reach, request, state
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
 __all__ = ["network"]
@@ -67,7 +68,7 @@ def test_a_clusters_api_server_learns_the_functions_email(cloud: Cloud, fake: Fa
     """RBAC allows it by that; a token without the scope has a number in its place."""
     assert cloud.token == fake.token
     told = f"{fake.url}/computeMetadata/v1/instance/service-accounts/default/token"
-    bare = requests.get(told, headers={"Metadata-Flavor": "Google"}, timeout=10).json()["access_token"]
+    bare = requests.get(told, headers={"Metadata-Flavor": "Google"}, timeout=120).json()["access_token"]
     assert bare != fake.token
 
 

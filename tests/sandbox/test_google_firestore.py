@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
-from tests.support.google_vertex import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 API = "firestore.googleapis.com/v1"
@@ -121,7 +121,7 @@ def test_fields_of_a_mask_are_changed(store: Fake) -> None:
     create(store, a="1", b="2", c="3")
     url = f"{store.url}/{API}/{ONE}?updateMask.fieldPaths=a&updateMask.fieldPaths=b"
     headers = {"Authorization": f"Bearer {store.token}"}
-    changed = requests.patch(url, json=fields(a="x", c="y"), headers=headers, timeout=30).json()
+    changed = requests.patch(url, json=fields(a="x", c="y"), headers=headers, timeout=120).json()
     assert plain(changed) == {"a": "x", "c": "3"}, "b is in the mask, and not in the body"
     assert changed["updateTime"] > changed["createTime"]
     assert plain(store.call("PATCH", f"{API}/{ONE}", fields(d="4"))) == {"d": "4"}, "without a mask, all of it"

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import COMPUTE, Fake, P
-from tests.support.google_vms import LINK, PLACE, VMS, ZONE, gpu, message, preempt, status, until
+from tests.support.google_vms import LINK, PLACE, VMS, ZONE, gpu, message, preempt, status
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 TEMPLATES = f"{COMPUTE}/global/instanceTemplates"

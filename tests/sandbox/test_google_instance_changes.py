@@ -4,20 +4,8 @@ import itertools
 from typing import Any
 
 from tests.support.google_fake import COMPUTE, Fake
-from tests.support.google_vms import (
-    LINK,
-    NO_MIGRATION,
-    PLACE,
-    VMS,
-    ZONE,
-    gpu,
-    message,
-    preempt,
-    spot,
-    status,
-    until,
-    vm,
-)
+from tests.support.google_vms import LINK, NO_MIGRATION, PLACE, VMS, ZONE, gpu, message, preempt, spot, status, vm
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 _IDS = itertools.count()

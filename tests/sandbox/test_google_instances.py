@@ -17,9 +17,9 @@ from tests.support.google_vms import (
     preempt,
     spot,
     status,
-    until,
     vm,
 )
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 

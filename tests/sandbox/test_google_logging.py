@@ -1,7 +1,6 @@
 """Cloud Logging in the sandbox's Google."""
 
 import re
-import time
 from itertools import count
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.google_fake import Fake, P
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 WRITE, LIST = "logging.googleapis.com/v2/entries:write", "logging.googleapis.com/v2/entries:list"
@@ -200,10 +200,7 @@ def test_entries_can_be_read_late_and_out_of_order(fake: Fake, log: str) -> None
     write(fake, log, [entry(1)])
     write(fake, log, [entry(2)])
     assert texts(fake, log) == ["line 2"], "what was written first can be read later"
-    until = time.monotonic() + 20
-    while texts(fake, log) != ["line 1", "line 2"]:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: texts(fake, log) == ["line 1", "line 2"])
 
 
 def test_too_many_reads_are_a_fault_that_is_planned(fake: Fake, log: str) -> None:

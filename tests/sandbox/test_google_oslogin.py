@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import Fake, P
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 USERS = "oslogin.googleapis.com/v1/users"
@@ -53,10 +54,7 @@ def test_a_key_expires(fake: Fake) -> None:
     at = f"{USERS}/soon@example.com"
     body = {"key": key("soon"), "expirationTimeUsec": str(int((time.time() + 1) * 1e6))}
     fake.call("POST", f"{at}:importSshPublicKey", body)
-    until = time.monotonic() + 20
-    while keys(fake.call("GET", f"{at}/loginProfile")):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: not keys(fake.call("GET", f"{at}/loginProfile")))
     past = fake.ask("POST", f"{at}:importSshPublicKey", {**body, "expirationTimeUsec": "1"})
     assert past.status_code == 400 and "in the past" in past.text
 

@@ -10,7 +10,8 @@ from jobs.google_quotas import limit_of
 from stacks.quota_google import judge_google
 from tests.jobs.backends.vms_cloud import variables
 from tests.support.google_fake import COMPUTE, Fake, P
-from tests.support.google_vms import gpu, until
+from tests.support.google_vms import gpu
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 

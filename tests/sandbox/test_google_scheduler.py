@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 
@@ -41,7 +41,7 @@ def ground(fake: Fake) -> None:
     query = {"uploadType": "media", "name": "f.zip"}
     head = {"Authorization": f"Bearer {fake.token}"}
     url = f"{fake.url}/storage.googleapis.com/upload/storage/v1/b/code/o"
-    assert requests.post(url, params=query, data=held.getvalue(), headers=head, timeout=30).ok
+    assert requests.post(url, params=query, data=held.getvalue(), headers=head, timeout=120).ok
     source = {"storageSource": {"bucket": "code", "object": "f.zip"}}
     body = {"buildConfig": {"runtime": "python313", "entryPoint": "run", "source": source}, "serviceConfig": {}}
     fake.call("POST", f"cloudfunctions.googleapis.com/v2/{AT}/functions", body, functionId="tick")

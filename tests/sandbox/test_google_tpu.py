@@ -7,7 +7,8 @@ import pytest
 from accel.catalog.tpu import tpu
 from sandbox.google.tpu_nodes import bounds
 from tests.support.google_fake import COMPUTE, Fake, P
-from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, request, said, until
+from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, request, said
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
 

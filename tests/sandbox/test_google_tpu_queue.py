@@ -8,21 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import Fake, P
-from tests.support.google_tpus import (
-    LITE,
-    TPU,
-    ZONE,
-    ask,
-    finished,
-    node,
-    preempt,
-    queued,
-    reach,
-    request,
-    said,
-    state,
-    until,
-)
+from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, preempt, queued, reach, request, said, state
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
 

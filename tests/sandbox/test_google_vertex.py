@@ -6,21 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import Fake, P
-from tests.support.google_vertex import (
-    API,
-    JOBS,
-    N1,
-    get,
-    job,
-    key,
-    listed,
-    logs,
-    pool,
-    preempt,
-    reach,
-    slow,
-    until,
-)
+from tests.support.google_vertex import API, JOBS, N1, get, job, key, listed, logs, pool, preempt, reach, slow
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 T4 = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}

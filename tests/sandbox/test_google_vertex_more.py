@@ -6,21 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import Fake, P
-from tests.support.google_vertex import (
-    API,
-    JOBS,
-    N1,
-    REGION,
-    get,
-    job,
-    listed,
-    local,
-    pool,
-    printed,
-    reach,
-    slow,
-    until,
-)
+from tests.support.google_vertex import API, JOBS, N1, REGION, get, job, listed, local, pool, printed, reach, slow
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 TUNING = f"{API}/{REGION}/hyperparameterTuningJobs"

@@ -14,21 +14,8 @@ import pytest
 
 from sandbox.environment import project
 from tests.support.google_fake import Fake
-from tests.support.google_vertex import (
-    API,
-    JOBS,
-    get,
-    job,
-    key,
-    local,
-    logs,
-    pool,
-    preempt,
-    printed,
-    reach,
-    slow,
-    until,
-)
+from tests.support.google_vertex import API, JOBS, get, job, key, local, logs, pool, preempt, printed, reach, slow
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -68,12 +55,15 @@ def test_a_replica_runs_and_logs(vertex: Fake) -> None:
     assert ended["startTime"] <= last["timestamp"]
 
 
-def test_pools_find_each_other(vertex: Fake) -> None:
+def test_pools_find_each_other(vertex: Fake, tmp_path: Path) -> None:
     """The workers speak with the first; the job ends with it, and they with the job."""
-    head = """if True:
-        import os, socket
+    seen = tmp_path / "seen"
+    head = f"""if True:
+        import os, socket, time
         server = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
         print(sorted(server.accept()[0].makefile().readline().strip() for _ in range(2)))
+        while not os.path.exists({str(seen)!r}):
+            time.sleep(0.05)
     """
     worker = """if True:
         import os, socket, time, json
@@ -88,6 +78,8 @@ def test_pools_find_each_other(vertex: Fake) -> None:
         time.sleep(600)
     """
     made = run(vertex, local(head), local(worker, replicas=2), {}, local(SHOW))
+    evaluator = variables(vertex, made, "workerpool3-0")
+    seen.touch()  # the job's end would be the end of an evaluator that has not printed yet
     reach(vertex, made, "SUCCEEDED")
     assert printed(vertex, made) == ["['1 of 3', '2 of 3']"]
     second = variables(vertex, made, "workerpool1-1")
@@ -99,7 +91,6 @@ def test_pools_find_each_other(vertex: Fake) -> None:
     assert config["cluster"].keys() == {"chief", "worker"} and config["task"]["type"] == "worker"
     addresses = [address for rows in spec["cluster"].values() for address in rows]
     assert len(set(addresses)) == 4 and all(address.startswith("127.0.0.1:") for address in addresses)
-    evaluator = variables(vertex, made, "workerpool3-0")
     assert json.loads(evaluator["TF_CONFIG"])["task"]["type"] == "evaluator" and "RANK" not in evaluator
 
 
@@ -246,7 +237,7 @@ def test_processes_end_with_the_sandbox(tmp_path: Path, number: signal.Signals) 
     made = run(own, local(f"import os; print(os.getpid()); {SLEEP}"))
     pid = int(until(lambda: printed(own, made))[0])
     server.send_signal(number)
-    server.wait(20)
+    server.wait(120)
     until(lambda: not psutil.pid_exists(pid))
 
 

@@ -15,8 +15,8 @@ from sandbox.environment import project
 from sandbox.google.guests import Guests
 from sandbox.processes import stop
 from tests.support.guests import KEY, TOKEN, address, machine, processes, runs, said
-from tests.support.kubernetes import until
 from tests.support.nobody import as_nobody, as_root
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.guests"]
 

@@ -21,7 +21,7 @@ from sandbox.google.__main__ import Server, handler
 from sandbox.google.api import Found
 from sandbox.google.world import World
 from tests.support.guests import KEY, TOKEN, machine, processes
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 USER = "ada_example_com"
 QUERY = "project=accel-sandbox&zone=us-central1-a&instance=trainer&interface=nic0&port=22"

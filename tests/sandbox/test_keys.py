@@ -120,7 +120,7 @@ def test_a_date_that_is_to_come_is_told_so(aws: Any, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_aws_refuses_what_is_not_signed(aws: Any, path: str, headers: dict[str, str], status: int, said: str) -> None:
-    answer = requests.post(f"{aws.told['url']}{path}", headers=headers, timeout=10)
+    answer = requests.post(f"{aws.told['url']}{path}", headers=headers, timeout=120)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text
 
 
@@ -129,8 +129,8 @@ def test_a_body_that_was_changed_on_the_way_is_refused(aws: Any) -> None:
     request = AWSRequest("POST", f"{aws.told['url']}/v1/describejobqueues", data=b"{}")
     SigV4Auth(Credentials(*who.values()), "batch", "us-east-1").add_auth(request)
     headers = dict(request.headers)
-    assert requests.post(request.url, b"{}", headers=headers, timeout=10).status_code == 200
-    changed = requests.post(request.url, b'{"maxResults": 1}', headers=headers, timeout=10)
+    assert requests.post(request.url, b"{}", headers=headers, timeout=120).status_code == 200
+    changed = requests.post(request.url, b'{"maxResults": 1}', headers=headers, timeout=120)
     assert (changed.status_code, "InvalidSignatureException" in changed.text) == (403, True)
 
 
@@ -161,11 +161,11 @@ def test_a_presigned_url_is_good_until_it_has_expired(aws: Any, monkeypatch: pyt
         return s3.generate_presigned_url("get_object", {"Bucket": "presigned", "Key": "a b"}, ExpiresIn=60)
 
     good = url()
-    assert requests.get(good, timeout=10).content == b"whole"
-    forged = requests.get(good.replace("a%20b", "another"), timeout=10)
+    assert requests.get(good, timeout=120).content == b"whole"
+    forged = requests.get(good.replace("a%20b", "another"), timeout=120)
     assert (forged.status_code, "SignatureDoesNotMatch" in forged.text) == (403, True)
     old(monkeypatch, timedelta(minutes=2))
-    late = requests.get(url(), timeout=10)
+    late = requests.get(url(), timeout=120)
     assert (late.status_code, "Request has expired" in late.text) == (403, True)
 
 
@@ -193,9 +193,9 @@ def root(request: pytest.FixtureRequest) -> tuple[str, Path]:
 def test_the_control_api_wants_the_key(root: tuple[str, Path]) -> None:
     url, home = root
     for headers in ({}, {"Authorization": "Bearer sandbox"}):
-        refused = requests.delete(f"{url}/sandbox-api/faults", headers=headers, timeout=10)
+        refused = requests.delete(f"{url}/sandbox-api/faults", headers=headers, timeout=120)
         assert refused.status_code == 401, refused.text
-    allowed = requests.delete(f"{url}/sandbox-api/faults", headers=keys.bearer(home), timeout=10)
+    allowed = requests.delete(f"{url}/sandbox-api/faults", headers=keys.bearer(home), timeout=120)
     assert allowed.status_code == 200, allowed.text
 
 
@@ -215,10 +215,10 @@ def test_another_host_or_origin_is_refused(root: tuple[str, Path], foreign: dict
     url, home = root
     port = str(urlsplit(url).port)
     headers = {name: value.format(port=port) for name, value in foreign.items()} | keys.bearer(home)
-    answer = requests.get(f"{url}/sandbox-api/faults", headers=headers, timeout=10)
+    answer = requests.get(f"{url}/sandbox-api/faults", headers=headers, timeout=120)
     assert (answer.status_code, "sandbox" in answer.text) == (403, True)
     own = {"Origin": url, "Host": f"localhost:{port}"} | keys.bearer(home)
-    assert requests.get(f"{url}/sandbox-api/faults", headers=own, timeout=10).status_code == 200
+    assert requests.get(f"{url}/sandbox-api/faults", headers=own, timeout=120).status_code == 200
 
 
 def metadata(url: str, path: str, **headers: str) -> Callable[[], tuple[int, str]]:

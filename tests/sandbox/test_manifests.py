@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.support import memory
 from tests.support.kubernetes import kubernetes
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
 
@@ -47,14 +47,6 @@ def _served(cluster: Cluster) -> bool:
         return bool(cluster.path("monitoring.googleapis.com/v1", "PodMonitoring"))
     except Refusal:
         return False
-
-
-def until(check: Callable[[], Any], timeout_s: float = 60) -> Any:
-    end = time.monotonic() + timeout_s
-    while not (found := check()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.2)
-    return found
 
 
 def whole(value: Any) -> Any:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import requests
 import websocket
 
 from sandbox.kubernetes.client import Cluster, Refusal
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PODS, NODES = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
@@ -167,14 +168,6 @@ def _phase(pod: Mapping[str, Any]) -> str:
     return pod["status"].get("phase", "")
 
 
-def until(check: Callable[[], Any], timeout_s: float = 30) -> Any:
-    give_up = time.monotonic() + timeout_s
-    while not (found := check()):
-        assert time.monotonic() < give_up, "nothing came of it"
-        time.sleep(0.05)
-    return found
-
-
 def state(pod: Mapping[str, Any]) -> Any:
     return pod["status"]["containerStatuses"][0]["state"]
 
@@ -187,7 +180,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         command = [sys.executable, "-m", "sandbox.kubernetes", "--home", str(home)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
     try:
-        until(lambda: (home / "kubernetes.json").exists() or process.poll() is not None, 120)
+        until(lambda: (home / "kubernetes.json").exists() or process.poll() is not None)
         assert process.poll() is None, (home / "log").read_text()
         made = Sandbox(home, google)
         made.settings()
@@ -197,7 +190,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         assert process.poll() is None, (home / "log").read_text()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
         google.shutdown()
 
 
@@ -476,7 +469,7 @@ def test_a_kubelet_answers_the_api_server_alone(sandbox: Sandbox) -> None:
     port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     url, authority = f"https://127.0.0.1:{port}/containerLogs/default/a/b", sandbox.home / "kubernetes/ca.crt"
     with pytest.raises(requests.ConnectionError):
-        requests.get(url, verify=str(authority), timeout=10)
+        requests.get(url, verify=str(authority), timeout=120)
 
 
 def test_kueue_waits_for_queued_machines(sandbox: Sandbox) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.engine import Engine
 from tests.support.google_fake import Fake, P, engine_on
-from tests.support.google_tpus import TPU, ZONE, reach, until
+from tests.support.google_tpus import TPU, ZONE, reach
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
 pytestmark = pytest.mark.engine

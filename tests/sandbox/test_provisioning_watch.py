@@ -16,8 +16,9 @@ from components.kubernetes.provisioning_watch import ASKED_AGAIN, ASKING_AGAIN, 
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.sandbox.test_manifests import manifests
-from tests.support.kubernetes import kubernetes, until
+from tests.support.kubernetes import kubernetes
 from tests.support.soak import soak_only
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
 
@@ -255,7 +256,7 @@ def test_the_program_is_what_the_pod_runs(watched: Watched, tmp_path: Path) -> N
         until(lambda: GIVEN_UP in watched.annotations("program") and not watched.requests("program"))
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
     name = watched.workload("program")["metadata"]["name"]
     line = f"{makers.NAMESPACE}/{name}: given up: pool two is gone; nodes were asked for anew 0 times before"
     assert line in (tmp_path / "log").read_text().splitlines()

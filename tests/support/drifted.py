@@ -6,9 +6,9 @@ from typing import Any
 
 from accel.contract.published import SOURCE
 from sandbox.keys import bearer
+from tests.support.waiting import until
 
 from .engine import Sandbox
-from .kubernetes import until
 from .project import Stack
 
 REGION = "us-west-2"

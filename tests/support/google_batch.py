@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
-from tests.support.google_tpus import until
+from tests.support.waiting import until
 
 PLACE = f"{P}/locations/us-central1"
 BATCH = f"batch.googleapis.com/v1/{PLACE}"

@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from sandbox.environment import environment, project
+from tests.support.waiting import PATIENCE_S, until
 
 from .engine import Engine, Sandbox
 
@@ -36,7 +37,7 @@ class Fake:
     ) -> requests.Response:
         bearer = self.token if token is None else token
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        return requests.request(http, f"{self.url}/{path}", json=body, params=query, headers=headers, timeout=30)
+        return requests.request(http, f"{self.url}/{path}", json=body, params=query, headers=headers, timeout=120)
 
     def call(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
         answer = self.ask(http, path, body, **query)
@@ -50,9 +51,9 @@ class Fake:
     def end(self, operation: Any) -> Any:
         link = operation.get("selfLink", "")
         host = "compute.googleapis.com/compute/v1" if "/compute/" in link else "container.googleapis.com/v1"
-        until = time.monotonic() + 20
+        give_up = time.monotonic() + PATIENCE_S
         while operation["status"] != "DONE":
-            assert time.monotonic() < until, operation
+            assert time.monotonic() < give_up, operation
             time.sleep(0.02)
             operation = self.call("GET", f"{host}/{link.partition('/v1/')[2]}")
         return operation
@@ -79,17 +80,14 @@ def serving(home: Path, *options: str) -> Generator[Fake]:
         [sys.executable, "-m", "sandbox.google", "--home", str(home), *options],
         cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": "0.05"},
     )  # fmt: skip
-    until = time.monotonic() + 30
-    while not (home / "google.json").exists():
-        assert process.poll() is None and time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: (home / "google.json").exists() or process.poll() is not None)
     told = json.loads((home / "google.json").read_text())
     assert told["pid"] == process.pid
     try:
         yield Fake(home, told["url"], (home / "key").read_text())
     finally:
         process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert not (home / "google.json").exists()
 
 

@@ -1,6 +1,5 @@
 """Cloud TPU of the sandbox's Google: nodes and queued resources, and how their states come."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
+from tests.support.waiting import until
 
 ZONE = f"{P}/locations/us-central1-a"
 TPU = f"tpu.googleapis.com/v2/{ZONE}"
@@ -26,15 +26,6 @@ def tpus(fake: Fake) -> Iterator[Fake]:
     for item in fake.call("GET", f"{everywhere}/nodes")["nodes"]:
         finished(fake, fake.call("DELETE", f"tpu.googleapis.com/v2/{item['name']}"))
     assert fake.call("GET", f"{everywhere}/nodes")["nodes"] == []
-
-
-def until(holds: Any) -> Any:
-    """Waits until it holds; what it answered."""
-    give_up = time.monotonic() + 20
-    while not (found := holds()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-    return found
 
 
 def finished(fake: Fake, operation: Any) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
+from tests.support.waiting import until
 
 REGION = f"{P}/locations/us-central1"
 API = "aiplatform.googleapis.com/v1"
@@ -45,15 +46,6 @@ def slow(fake: Fake, http: str, path: str, body: Any = None, **query: Any) -> An
 
 def listed(fake: Fake, kind: str = "customJobs", **query: Any) -> list[Any]:
     return fake.call("GET", f"{API}/{P}/locations/-/{kind}", **query).get(kind, [])
-
-
-def until(holds: Any) -> Any:
-    """Waits until it holds; what it answered."""
-    give_up = time.monotonic() + 30
-    while not (found := holds()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-    return found
 
 
 def pool(*command: str, image: str = "busybox", replicas: int = 1, **more: Any) -> dict[str, Any]:

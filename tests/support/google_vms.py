@@ -1,8 +1,7 @@
 """Compute Engine's virtual machines in the sandbox's Google: bodies, a network for them, and what a test waits for."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,15 +53,6 @@ def gpu(name: str = "vm", **more: Any) -> dict[str, Any]:
 
 def spot(name: str = "vm", action: str = "STOP") -> dict[str, Any]:
     return vm(name, scheduling={"provisioningModel": "SPOT", "instanceTerminationAction": action})
-
-
-def until(check: Callable[[], Any]) -> Any:
-    """What `check` answers when it is something."""
-    end = time.monotonic() + 20
-    while not (found := check()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found
 
 
 def status(fake: Fake, name: str = "vm") -> str:

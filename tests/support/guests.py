@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from sandbox.google.guests import Guests, Machine
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 TOKEN = "the-token-of-the-sandbox"
 KEY = "compute/projects/accel-sandbox/zones/us-central1-a/instances/trainer"

@@ -4,31 +4,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
 
 START_S = 180
-
-
-def until(what: Callable[[], Any], timeout_s: float = 60) -> Any:
-    """The first answer that is true; the last refusal, or an assertion, where there is none in time."""
-    give_up = time.monotonic() + timeout_s
-    while True:
-        try:
-            answer = what()
-        except Refusal:
-            if time.monotonic() > give_up:
-                raise
-            answer = None
-        if answer:
-            return answer
-        assert time.monotonic() < give_up, f"not within {timeout_s} s"
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -46,7 +29,7 @@ def kubernetes(home: Path) -> Generator[Cluster]:
         yield Cluster.of(home)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @contextmanager

@@ -27,6 +27,6 @@ def as_nobody(ask: Callable[[], Any]) -> Any:
     ours, theirs = context.Pipe()
     process = context.Process(target=run, args=(theirs,))
     process.start()
-    assert ours.poll(30)
-    process.join(10)
+    assert ours.poll(120)
+    process.join(60)
     return ours.recv()

@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from components.gcp.vm_scripts import AUTHORS_SCRIPT, READY, checkpoint_script, shutdown_script, startup_script
 from tests.support.serving import QuietServer
+from tests.support.waiting import until
 
 SMI = '#!/bin/sh\nfor n in {numbers}; do echo "GPU $n: NVIDIA L4 (UUID: GPU-$n)"; done\n'
 SAVES = """
@@ -77,13 +77,6 @@ def metadata() -> Iterator[Metadata]:
     yield made
     made.server.shutdown()
     made.server.server_close()
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end, "did not come"
-        time.sleep(0.02)
 
 
 def run(script: str, metadata: Metadata, home: Path, gpus: int | None = None) -> subprocess.CompletedProcess[str]:

@@ -171,6 +171,6 @@ def test_it_runs_alone(tmp_path: Path) -> None:
     alone = tmp_path / "cordon.py"
     alone.write_text(SCRIPT.read_text())
     done = subprocess.run(
-        [sys.executable, "-I", str(alone)], cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True, timeout=30
+        [sys.executable, "-I", str(alone)], cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True, timeout=120
     )
     assert done.stderr.splitlines()[-1] == "KeyError: 'KUBERNETES_SERVICE_HOST'"

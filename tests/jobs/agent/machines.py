@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -243,14 +242,6 @@ class Cloud:
         machine.address = self._stack.enter_context(serving(machine.ask))
         self._stack.callback(machine.kill)
         return machine
-
-
-def until(true: Callable[[], Any]) -> None:
-    """Waits for a condition."""
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def python(text: str) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 
 from jobs import agent
 from jobs.agent.program.lines import GOES_ON
-from tests.jobs.agent.machines import FOLDER, Cloud, on_stop, one, python, until
+from tests.jobs.agent.machines import FOLDER, Cloud, on_stop, one, python
+from tests.support.waiting import until
 
 PROGRAM = Path(agent.__file__).parent / "program"
 

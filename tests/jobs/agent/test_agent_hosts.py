@@ -8,7 +8,8 @@ import pytest
 
 from jobs import agent
 from jobs.agent.program.lines import GOES_ON, LINE_MAX, Splitter
-from tests.jobs.agent.machines import Cloud, one, python, tools, until
+from tests.jobs.agent.machines import Cloud, one, python, tools
+from tests.support.waiting import until
 
 PROGRAM = Path(agent.__file__).parent / "program"
 

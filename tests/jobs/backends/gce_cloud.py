@@ -13,7 +13,7 @@ from jobs.timing import Timing
 from tests.jobs.backends.gce_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import COMPUTE, Fake
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 

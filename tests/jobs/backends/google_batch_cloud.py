@@ -14,8 +14,8 @@ from jobs.timing import Timing
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_target import REGION
 from tests.support.google_fake import Fake, P
-from tests.support.kubernetes import until
 from tests.support.proxy import GoogleProxy
+from tests.support.waiting import PATIENCE_S, until
 
 JOBS = f"batch.googleapis.com/v1/{P}/locations/{REGION}/jobs"
 APIS = {"batch": "", "logging": "", "compute": "compute/v1/"}
@@ -85,7 +85,7 @@ class Cloud:
 
     def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
         """The status once it is so."""
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE_S
         while not wanted(found := self.backend().status(ref)):
             assert time.monotonic() < give_up, found
             time.sleep(0.02)
@@ -102,7 +102,7 @@ class Cloud:
         """Deletes all jobs."""
         for name in self.left():
             self.fake.ask("DELETE", f"{JOBS}/{name}")
-        until(lambda: not self.left(), 30)
+        until(lambda: not self.left())
 
 
 @pytest.fixture

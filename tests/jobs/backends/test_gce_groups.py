@@ -13,7 +13,7 @@ from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import COMPUTE, GROUND, PROJECT, QUICK, ZONE, instances, left, made, reach, wanted
 from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud"]
 

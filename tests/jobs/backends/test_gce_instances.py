@@ -23,7 +23,7 @@ from tests.jobs.backends.gce_cloud import (
     wanted,
 )
 from tests.support.google_fake import Fake
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud"]
 

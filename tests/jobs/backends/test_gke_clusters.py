@@ -178,7 +178,7 @@ class Sockets:
         self._thread.start()
 
     def done(self) -> None:
-        self._thread.join(5)
+        self._thread.join(60)
         self._listener.close()
 
     def _serve(self) -> None:

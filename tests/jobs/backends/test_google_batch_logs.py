@@ -1,7 +1,6 @@
 """Logs of tasks on Google Batch: merged, of one task, late, followed to their end."""
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from jobs.errors import BadInput, NotFound
 from tests.jobs.backends.google_batch_cloud import REGION, Cloud
 from tests.support.google_fake import P
 from tests.support.soak import SOAK
+from tests.support.waiting import PATIENCE_S, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
@@ -76,12 +76,9 @@ def test_a_job_that_is_cancelled_while_it_is_followed(cloud: Cloud) -> None:
     seen: list[str] = []
     reader = threading.Thread(target=lambda: seen.extend(line.text for line in backend.logs(ref, follow=True)))
     reader.start()
-    give_up = time.monotonic() + 30
-    while not seen:
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+    until(lambda: seen)
     cloud.backend().cancel(ref, "enough")
-    reader.join(30)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive() and seen == ["begun"]
 
 

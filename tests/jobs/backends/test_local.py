@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from jobs.backends.local import LocalBackend
 from jobs.errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
 from jobs.folders import state
 from jobs.job import Job
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -42,13 +42,6 @@ def request(backend: LocalBackend, key: str | None = None, **fields: Any) -> Req
 def ended(backend: LocalBackend, ref: JobRef, within_s: float = 20) -> Status:
     until(lambda: backend.status(ref).phase.ended, within_s)
     return backend.status(ref)
-
-
-def until(holds: Callable[[], bool], within_s: float = 20) -> None:
-    end = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def texts(backend: LocalBackend, ref: JobRef, **how: Any) -> list[str]:

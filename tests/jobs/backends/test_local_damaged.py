@@ -19,8 +19,9 @@ from jobs.backends.local import LocalBackend
 from jobs.cli import history
 from jobs.errors import CloudSilent
 from jobs.folders import state
-from tests.jobs.backends.test_local import ended, request, until
+from tests.jobs.backends.test_local import ended, request
 from tests.support.soak import SOAK
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")
 

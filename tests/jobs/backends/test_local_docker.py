@@ -20,7 +20,8 @@ from jobs.backend import JobRef, Phase, Status
 from jobs.backends.local import LocalBackend
 from jobs.errors import BadInputs, NoRuntime
 from jobs.folders import state
-from tests.jobs.backends.test_local import ended, request, texts, until
+from tests.jobs.backends.test_local import ended, request, texts
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")
 

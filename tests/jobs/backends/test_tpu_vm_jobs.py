@@ -16,7 +16,8 @@ from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_target
 from tests.support.google_fake import Fake
-from tests.support.google_tpus import preempt, until
+from tests.support.google_tpus import preempt
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
 

@@ -14,7 +14,8 @@ from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import Fake
-from tests.support.google_tpus import finished, preempt, until
+from tests.support.google_tpus import finished, preempt
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
 

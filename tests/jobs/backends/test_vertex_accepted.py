@@ -8,8 +8,9 @@ import pytest
 from tests.jobs.backends.test_vertex_render import JOBS as GOLDEN
 from tests.jobs.backends.vertex_jobs import make_request, make_target
 from tests.support.google_fake import Fake
-from tests.support.google_vertex import JOBS, printed, reach, slow, until
+from tests.support.google_vertex import JOBS, printed, reach, slow
 from tests.support.meeting import MEETING
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 RUNNER = "runner@elsewhere.iam.gserviceaccount.com"

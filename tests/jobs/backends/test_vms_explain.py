@@ -11,7 +11,8 @@ from jobs.backends.vms.explain.facts import Facts
 from jobs.backends.vms.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake
-from tests.support.google_tpus import preempt, until
+from tests.support.google_tpus import preempt
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.vms_cloud"]
 

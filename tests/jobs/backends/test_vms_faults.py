@@ -11,9 +11,9 @@ from jobs.backends.vms.backend import AGAIN
 from jobs.backends.vms.record import Attempt, Record
 from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from tests.jobs.backends.vm_faults import FIELDS, MADE, Cloud
-from tests.support.kubernetes import until
 from tests.support.proxy import BODIES, Chance, GoogleProxy
 from tests.support.soak import SOAK
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("bare")

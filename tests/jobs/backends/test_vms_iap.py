@@ -23,8 +23,8 @@ from sandbox.google.__main__ import Server, handler
 from sandbox.google.api import Found
 from sandbox.google.world import World
 from tests.support.guests import KEY, TOKEN, machine, processes
-from tests.support.kubernetes import until
 from tests.support.services import enable
+from tests.support.waiting import until
 
 QUICK = Timing(connect_s=20, read_s=20, attempts=3, backoff_s=0.01, longest_wait_s=0.02)
 ZONE, NAME = "us-central1-a", "trainer"

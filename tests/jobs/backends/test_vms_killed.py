@@ -19,8 +19,9 @@ from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vm_faults import FIELDS, GROUNDS, MADE, Cloud
 from tests.jobs.conftest import start
 from tests.support.google_fake import P
-from tests.support.google_tpus import preempt, until
+from tests.support.google_tpus import preempt
 from tests.support.soak import SOAK
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
 pytestmark = pytest.mark.usefixtures("home")

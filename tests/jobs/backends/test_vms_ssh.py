@@ -22,7 +22,7 @@ from tests.jobs.backends import tpu_cloud, tpu_target
 from tests.jobs.backends.gce_cloud import QUICK, ZONE
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit
 from tests.support.google_fake import Fake, P
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.jobs.backends.gce_cloud", "tests.jobs.backends.vm_shell"]
 

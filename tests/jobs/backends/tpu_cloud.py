@@ -11,7 +11,7 @@ from jobs.timing import Timing
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import Fake
-from tests.support.google_tpus import until
+from tests.support.waiting import until
 
 QUICK = Timing(connect_s=5, read_s=20, attempts=4, backoff_s=0.02, longest_wait_s=0.1)
 GROUND = {

@@ -13,9 +13,9 @@ from jobs.errors import CloudSilent, JobsError
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_jobs import REGION
 from tests.support.google_fake import Fake, P
-from tests.support.kubernetes import until
 from tests.support.proxy import GoogleProxy, Headers
 from tests.support.soak import SOAK
+from tests.support.waiting import PATIENCE_S, until
 
 HOST = f"{REGION}-aiplatform.googleapis.com/v1/{P}/locations/{REGION}"
 JOBS = f"{HOST}/customJobs"
@@ -116,7 +116,7 @@ class Cloud:
 
     def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
         """The status once it is so."""
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE_S
         while not wanted(found := self.backend().status(ref)):
             assert time.monotonic() < give_up, found
             time.sleep(0.02)

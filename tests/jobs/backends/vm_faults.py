@@ -17,9 +17,9 @@ from jobs.timing import Timing
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.gce_cloud import network
 from tests.support.google_fake import COMPUTE, Fake, P
-from tests.support.kubernetes import until
 from tests.support.proxy import GoogleProxy
 from tests.support.soak import SOAK
+from tests.support.waiting import PATIENCE_S, until
 
 GROUND: dict[str, Any] = {"service_account": "runner@elsewhere.iam.gserviceaccount.com", "zones": ["us-central1-a"]}
 GROUNDS: dict[str, dict[str, Any]] = {
@@ -105,7 +105,7 @@ class Cloud:
 
     def becomes(self, name: str, wanted: list[str], title: str = "") -> None:
         """Waits for what there is of a job: what was asked for takes its time to come and to go."""
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + PATIENCE_S
         while (found := self.left(name)) != wanted:
             assert time.monotonic() < give_up, (title, found)
             time.sleep(0.02)

@@ -14,7 +14,7 @@ from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import GROUND, QUICK
 from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake
-from tests.support.kubernetes import until
+from tests.support.waiting import until
 
 USER = "somebody_example_com"
 PROFILE = "oslogin.googleapis.com/v1/users/somebody@example.com"

@@ -16,7 +16,7 @@ from jobs.backends.vms.record import Record
 from jobs.timing import Timing
 from tests.jobs.backends import gce_cloud, gce_target, tpu_cloud, tpu_target
 from tests.support.google_fake import COMPUTE, Fake
-from tests.support.google_tpus import until
+from tests.support.waiting import until
 
 PROJECT, BUCKET = gce_target.PROJECT, "acme-jobs"
 QUICK = Timing(connect_s=5, read_s=20, attempts=3, backoff_s=0.02, longest_wait_s=0.1, poll_s=0.02)

@@ -179,7 +179,7 @@ def test_the_metadata_server_speaks_for_the_account(fake: Fake, archive: Archive
     fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "other"}, project="accel-sandbox")
     url = f"{root}upload/storage/v1/b/other/o?uploadType=media&name={archive.name}"
     head = {"Authorization": f"Bearer {fake.token}"}
-    assert requests.post(url, data=store._whole(archive), headers=head, timeout=30).ok
+    assert requests.post(url, data=store._whole(archive), headers=head, timeout=120).ok
     host = f"127.0.0.1:{server.server_address[1]}"
     env = {"ACCEL_STORAGE_ROOT": root, "GCE_METADATA_HOST": host, "http_proxy": "http://127.0.0.1:9"}
     env["no_proxy"] = "127.0.0.1"

@@ -7,6 +7,8 @@ import socket
 import threading
 from contextlib import suppress
 
+from tests.support.waiting import PATIENCE_S
+
 
 class Relay:
     """Forwards connections to `server` ("host:port") until `close`; `sent` counts the bytes of the client."""
@@ -20,7 +22,8 @@ class Relay:
         self.kill_at: int | None = None
         self.victim: int | None = None
         self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
+        self._accepted = threading.Condition()
+        self._threads: dict[tuple[str, int], threading.Thread] = {}
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
@@ -29,26 +32,39 @@ class Relay:
         self.sent, self.kill_at, self.victim = 0, kill_at, None
 
     def quiet(self) -> None:
-        """Until all connections have ended, so that the server has seen whatever the dead had sent."""
-        for thread in self._threads:
-            thread.join(30)
-            assert not thread.is_alive()
-        self._threads.clear()
+        """Until all connections have ended, so that the server has seen whatever the dead had sent.
+
+        Connections are accepted in their order: one of our own, once accepted, has all earlier ones before it.
+        """
+        with socket.create_connection(self._listening.getsockname()) as last:
+            address = last.getsockname()
+        with self._accepted:
+            assert self._accepted.wait_for(lambda: address in self._threads, PATIENCE_S)
+        self._join()
 
     def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread
         self._listening.close()
-        self.quiet()
+        self._accepting.join(PATIENCE_S)
+        self._join()
+
+    def _join(self) -> None:
+        for thread in self._threads.values():
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        self._threads.clear()
 
     def _accept(self) -> None:
         while True:
             try:
-                client, _ = self._listening.accept()
+                client, address = self._listening.accept()
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
-            self._threads.append(thread)
             thread.start()
+            with self._accepted:
+                self._threads[address] = thread
+                self._accepted.notify_all()
 
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._to) as server, suppress(OSError):

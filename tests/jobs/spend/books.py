@@ -170,4 +170,4 @@ def aws(home: Path) -> Generator[dict[str, str]]:
         yield {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": "us-east-1", **keys.aws(keys.key(home))}
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)

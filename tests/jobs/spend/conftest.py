@@ -1,6 +1,5 @@
 """The three ledgers, empty for each test."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from jobs.spend.hold import Ledger
 from jobs.spend.ledgers import address, ledger_at
 from tests.jobs.spend import books
 from tests.support.google_fake import Fake, P
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +45,7 @@ def ledger_of(
         database = f"ledger-{uuid4().hex[:6]}x"
         path = f"firestore.googleapis.com/v1/{P}/databases"
         fake.call("POST", path, {"locationId": "us-central1", "type": "FIRESTORE_NATIVE"}, databaseId=database)
-        until = time.monotonic() + 20
-        while fake.ask("GET", f"{path}/{database}").status_code == 404:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lambda: fake.ask("GET", f"{path}/{database}").status_code != 404)
         where = {"kind": "firestore", "database": f"{P}/databases/{database}"}
 
     def make(usd: float) -> tuple[Allowances, Ledger]:
