@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,7 +124,7 @@ def on_google(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def begun(program: str, to: str, shell: Shell) -> "subprocess.Popen[str]":
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", HEAD + program, to]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=shell.folder, env=shell.variables, text=True, **pipes)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -60,11 +61,11 @@ def invoke() -> Callable[..., Result]:
     return call
 
 
-def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """The command in a process of its own, in the working folder of the test."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-P", "-m", "jobs", *arguments]
-    defaults: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, env=environment, **(defaults | options))
 
 

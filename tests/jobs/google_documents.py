@@ -32,7 +32,7 @@ GPU = (*POLICY, "accelerators", 0)
 ZONES = ("allocationPolicy", "location", "allowedLocations")
 
 
-def batch(what: str, path: tuple[str | int, ...], value: Any, *says: str, rule: str = "", code: int = 2) -> Document:
+def batch(what: str, path: tuple[Any, ...], value: Any, *says: str, rule: str = "", code: int = 2) -> Document:
     """The sweep's document with another value at a path."""
     made = copy.deepcopy(SWEEP)
     inside: Any = made

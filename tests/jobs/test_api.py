@@ -209,8 +209,9 @@ def test_errors_are_those_of_the_command(
     (targets / "j.yaml").write_text(yaml.safe_dump(SMALL))
     to = [] if "to" in options else ["--to", "gpu"]
     told = invoke("submit", "j.yaml", *to, "--dry-run", *words)
+    given: dict[str, Any] = {"to": "gpu"} | options
     with pytest.raises(errors.JobsError) as refused:
-        submit("j.yaml", **{"to": "gpu"} | options)
+        submit("j.yaml", **given)
     assert (f"error: {refused.value.message}", refused.value.exit_code) == (told.stderr.splitlines()[0], told.exit_code)
 
 

@@ -50,7 +50,7 @@ def run(module: str, *arguments: str, cwd: Path, env: Mapping[str, str]) -> subp
 def _server() -> subprocess.Popen[str]:
     """Ends with this process, at the end of its stdin."""
     command = [sys.executable, "-m", __name__]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     return subprocess.Popen(command, cwd=project(), text=True, start_new_session=True, **pipes)
 
 

@@ -39,8 +39,8 @@ def request(backend: LocalBackend, key: str | None = None, **fields: Any) -> Req
     return backend.render(job, keys.platform_name(job.name, made), made)
 
 
-def ended(backend: LocalBackend, ref: JobRef, within_s: float = 20) -> Status:
-    until(lambda: backend.status(ref).phase.ended, within_s)
+def ended(backend: LocalBackend, ref: JobRef) -> Status:
+    until(lambda: backend.status(ref).phase.ended)
     return backend.status(ref)
 
 

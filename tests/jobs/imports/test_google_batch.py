@@ -24,7 +24,7 @@ def of(document: Json, **options: Any) -> Found:
     return imported("job.json", json.dumps(document).encode(), Options(**options))
 
 
-def changed(*path: str | int, value: Any) -> Json:
+def changed(*path: Any, value: Any) -> Json:
     """The document with another value at a path."""
     made = copy.deepcopy(DOCUMENT)
     inside: Any = made
