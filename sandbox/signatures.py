@@ -27,8 +27,9 @@ from .answers import QUERY, Answer, error
 
 _SKEW_M = {"s3": 15, "ec2": 15}
 """How many minutes a date may be away, where it is not 5. Sources:
-https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html (15 before RequestExpired; S3's is taken to be the
-same), https://devopsaitoolkit.com/blog/aws-error-signature-does-not-match/ (5 where a signature is said to expire)."""
+https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html (15 before RequestExpired),
+https://github.com/aws/aws-sdk-php/issues/612 (S3: at most 900,000 ms, status 403),
+https://hashnode-hub.vercel.app/posts/664de5a91e584186cd68a61c (EKS: 5, status 403)."""
 _CREDENTIAL = re.compile(r"Credential=([^/,]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNHASHED = ("UNSIGNED-PAYLOAD", "STREAMING-")
 _REST = re.compile(r"/(v1|20\d\d-\d\d-\d\d)/")

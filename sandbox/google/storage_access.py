@@ -26,7 +26,8 @@ Need = tuple[str, str, str]
 
 def needs(call: Call) -> Iterator[Need]:
     """What a call needs before it is carried out. An upload is judged when its object's name is known, and so is the
-    object that a copy makes. Source: https://cloud.google.com/storage/docs/access-control/iam-json"""
+    object that a copy makes; a list, whatever its prefix, as the bucket. Sources:
+    https://cloud.google.com/storage/docs/access-control/iam-json, https://github.com/lanes-sh/link/pull/100 (list)"""
     path, bucket = call.path, call.path.get("bucket", "")
     match call.method.id:
         case "storage.objects.compose":
@@ -42,8 +43,8 @@ def needs(call: Call) -> Iterator[Need]:
 
 
 def require(call: Call, permission: str, bucket: str, name: str) -> None:
-    """Raises Refused for what the caller's account lacks. Words, there of a bucket that is made:
-    https://github.com/data-integrations/google-cloud/pull/1503"""
+    """Raises Refused for what the caller's account lacks. Words: https://github.com/apache/pinot/pull/11655 (bucket),
+    https://github.com/spaceml-org/STARCOP/issues/6 (object)"""
     if not call.account or granted(call.world, call.account, permission, bucket, name):
         return
     what = "object" if name else "bucket"
