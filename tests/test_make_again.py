@@ -15,7 +15,7 @@ import yaml
 
 from sandbox import processes
 from tests.support.soak import sampled, soak_only
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 from .test_makefile import ROOT
 
@@ -27,15 +27,17 @@ TARGETS = ROOT / ".accel" / "targets.json"
 
 @dataclass(frozen=True)
 class Make:
-    """make and the commands on a sandbox of their own, with a state folder of their own."""
+    """make and the commands on a sandbox of their own, with a state folder of their own. `cloud`: "", where there are
+    both."""
 
     folder: Path
     home: Path
+    cloud: str = "aws"
 
     @property
     def variables(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "AWS_", "PULUMI_"))}
-        own = {"SANDBOX_HOME": str(self.home), "ACCEL_SANDBOX_ONLY": "aws", "XDG_STATE_HOME": str(self.folder)}
+        own = {"SANDBOX_HOME": str(self.home), "ACCEL_SANDBOX_ONLY": self.cloud, "XDG_STATE_HOME": str(self.folder)}
         return kept | own | {"XDG_CACHE_HOME": str(self.folder / "cache"), "ACCEL_PULUMI_BIN": _engine()}
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -45,18 +47,18 @@ class Make:
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
         """What was printed on stdout and on stderr."""
         process = self.start(*words)
-        out, err = process.communicate(timeout=400)
+        out, err = process.communicate(timeout=PATIENCE_S * 4)
         assert process.returncode == code, out + err
         return out.strip(), err.strip()
 
     def begin(self) -> subprocess.Popen[str]:
-        """`make up` of one cloud with a job of a moment."""
-        return self.start("make", "--no-print-directory", "up", "CLOUD=aws", f"JOB={self.job('true')}")
+        """`make up` with a job of a moment."""
+        return self.start("make", "--no-print-directory", "up", f"CLOUD={self.cloud}", f"JOB={self.job('true')}")
 
     def up(self) -> str:
         """What it says beside its results."""
         process = self.begin()
-        out, err = process.communicate(timeout=400)
+        out, err = process.communicate(timeout=PATIENCE_S * 4)
         assert process.returncode == 0, out + err
         return err
 
@@ -119,14 +121,23 @@ def _engine() -> str:
     return str(toolchain.engine())
 
 
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def _made(folder: Path, cloud: str) -> Iterator[Make]:
     before = TARGETS.read_bytes() if TARGETS.exists() else None
-    made = Make(tmp_path, tmp_path / "sandbox")
+    made = Make(folder, folder / "sandbox", cloud)
     yield made
     made.kill("everything")
     if before is not None:
         TARGETS.write_bytes(before)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    yield from _made(tmp_path, "aws")
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Make]:
+    yield from _made(tmp_path, "")
 
 
 def test_what_was_stopped_is_made_again(make: Make) -> None:
@@ -168,3 +179,31 @@ def test_what_was_killed_while_jobs_ran_is_made_again(make: Make, tasks: int | N
     make.kill(killed)
     assert LOST in make.up()
     make.forgot(ref)
+
+
+@soak_only
+@pytest.mark.parametrize(("part", "cloud", "target"), [("cloud", "AWS", "gpu"), ("google", "Google", "gke")])
+def test_what_one_of_two_clouds_forgot_is_made_again(both: Make, part: str, cloud: str, target: str) -> None:
+    both.up()
+    job = both.job("true", name="first")
+    first, other = (both.jobs(f"submit {job} --to {to} --wait -o id")[0] for to in (target, "local"))
+    processes.running(both.home)[part].process.kill()
+    told = both.up()
+    assert f"The sandbox's {cloud} was started again" in told and LOST not in told
+    assert "was started again" not in both.up(), "it stands"
+    assert both.jobs(f"submit {job} --to {target} --wait -o id")[0] != first
+    assert other in both.jobs("ls --all -o id")[0]
+
+
+@soak_only
+@pytest.mark.parametrize("killed", KILLED)
+def test_both_clouds_are_made_again(both: Make, killed: str) -> None:
+    running = both.begin()
+    until(lambda: len(both.state().get("resources") or []) > 80 or running.poll() is not None)
+    assert running.poll() is None
+    both.kill(killed)
+    running.wait(240)
+    told = both.up()
+    assert (LOST in told, LEFT in told) == (killed != "engine", killed == "engine")
+    again = both.up()
+    assert LOST not in again and LEFT not in again
