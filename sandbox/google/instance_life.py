@@ -60,11 +60,14 @@ def _tick(world: World) -> None:
 
 
 def staged(call: Call, item: Json) -> None:
+    """Half way through the operation that makes it."""
+
     def stage() -> None:
         if item["status"] == "PROVISIONING":
             item["status"] = "STAGING"
 
-    call.world.pending.append(Pending("", time.monotonic() + call.world.settle_s / 2, stage))
+    whole_s = call.world.settle_s + (call.plan.delay_s if call.plan else 0)
+    call.world.pending.append(Pending("", time.monotonic() + whole_s / 2, stage))
 
 
 def refused(call: Call, key: str, item: Json) -> Failure | None:

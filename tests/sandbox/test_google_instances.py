@@ -25,7 +25,7 @@ pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 
 
 def test_a_machine_from_its_creation_to_its_end(compute: Fake) -> None:
-    compute.fault(method="compute.instances.insert", delay_s=0.5)
+    compute.fault(method="compute.instances.insert", delay_s=6)
     operation = compute.call("POST", VMS, gpu(labels={"accel-owner": "jobs"}))
     assert (operation["operationType"], operation["status"]) == ("insert", "RUNNING")
     assert status(compute) == "PROVISIONING"
