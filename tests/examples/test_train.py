@@ -174,9 +174,10 @@ def killed(folder: Path, after_s: float) -> bool:
 def test_kills_at_any_moment_leave_the_bytes_of_an_unbroken_run(unbroken: tuple[Path, str], tmp_path: Path) -> None:
     chance, kills = random.Random(11), 0
     while kills < KILLS:
-        folder = tmp_path / str(kills)
-        while killed(folder, chance.uniform(0, 2)):  # its 44 steps take more than 1.3 s
+        folder, longest_s = tmp_path / str(kills), 2.0  # its 44 steps take more than 1.3 s
+        while killed(folder, chance.uniform(0, longest_s)):
             kills += 1
+            longest_s *= 1.5  # on a busy machine the first checkpoint comes later than any of the kills
         ours, theirs = (place(each, EPOCHS * PER_EPOCH) / "arrays.npz" for each in (folder, unbroken[0]))
         assert ours.read_bytes() == theirs.read_bytes()
 
