@@ -50,8 +50,12 @@ class Health(NamedTuple):
     @property
     def said(self) -> str:
         """All of it in one line."""
-        words = [found.words for found in self.faults] or [f"{self.gpus} GPUs, driver {self.driver or 'unknown'}: fit"]
+        words = [found.words for found in self.faults] or [f"{self._count}, driver {self.driver or 'unknown'}: fit"]
         return "; ".join([*words, *self.notes])[:_SAID_MAX]
+
+    @property
+    def _count(self) -> str:
+        return "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
 
 
 CHECKS = {

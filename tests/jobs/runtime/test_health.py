@@ -73,6 +73,7 @@ def test_a_sound_machine_and_what_is_only_noted(look: Look) -> None:
     sound = look("", log=[])
     assert (sound.faults, sound.notes, sound.said) == ([], [], "4 GPUs, driver 580.95.05: fit")
     assert look("", gpus=2, log=[]).faults == [], "more than were asked for"
+    assert look("gpus=1", gpus=1, log=[]).said == "1 GPU, driver 580.95.05: fit"
     # https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
     noted = look("0.pending=1;1.ecc=3", log=None)
     assert noted.faults == []
