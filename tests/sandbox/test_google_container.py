@@ -37,7 +37,7 @@ def pool(name: str = "gpus", kind: str = "g2-standard-4", **more: Any) -> dict[s
 
 
 def test_a_cluster_from_its_creation_to_its_end(network: Fake) -> None:
-    operation = network.call(
+    operation = network.slow(
         "POST", CLUSTERS, cluster(workloadIdentityConfig={"workloadPool": "accel-sandbox.svc.id.goog"})
     )
     assert (operation["operationType"], operation["status"]) == ("CREATE_CLUSTER", "RUNNING")
@@ -64,7 +64,7 @@ def test_a_cluster_from_its_creation_to_its_end(network: Fake) -> None:
         f"The subnetwork resource '{P}/regions/us-central1/subnetworks/gke' is already being used by "
         f"'{P}/locations/us-central1-a/clusters/ml'"
     )
-    operation = network.call("DELETE", f"{CLUSTERS}/ml")
+    operation = network.slow("DELETE", f"{CLUSTERS}/ml")
     assert network.call("GET", f"{CLUSTERS}/ml")["status"] == "STOPPING"
     network.end(operation)
     gone = network.ask("GET", f"{CLUSTERS}/ml").json()["error"]

@@ -25,8 +25,7 @@ pytest_plugins = ["tests.support.google_fake", "tests.support.google_vms"]
 
 
 def test_a_machine_from_its_creation_to_its_end(compute: Fake) -> None:
-    compute.fault(method="compute.instances.insert", delay_s=6)
-    operation = compute.call("POST", VMS, gpu(labels={"accel-owner": "jobs"}))
+    operation = compute.slow("POST", VMS, gpu(labels={"accel-owner": "jobs"}))
     assert (operation["operationType"], operation["status"]) == ("insert", "RUNNING")
     assert status(compute) == "PROVISIONING"
     until(lambda: status(compute) == "STAGING")
@@ -51,14 +50,14 @@ def test_a_machine_from_its_creation_to_its_end(compute: Fake) -> None:
     used = compute.ask("DELETE", f"{ZONE}/disks/vm")
     assert used.json()["error"]["errors"][0]["reason"] == "resourceInUseByAnotherResource"
 
-    operation = compute.call("POST", f"{VMS}/vm/stop")
+    operation = compute.slow("POST", f"{VMS}/vm/stop")
     assert status(compute) == "STOPPING"
     compute.end(operation)
     assert status(compute) == "TERMINATED"
     assert compute.done("POST", f"{VMS}/vm/start")["operationType"] == "start" and status(compute) == "RUNNING"
     compute.done("POST", f"{VMS}/vm/reset")
     assert status(compute) == "RUNNING"
-    operation = compute.call("DELETE", f"{VMS}/vm")
+    operation = compute.slow("DELETE", f"{VMS}/vm")
     assert status(compute) == "STOPPING"
     compute.end(operation)
     gone = compute.ask("GET", f"{VMS}/vm")

@@ -34,7 +34,7 @@ def test_what_there_is_to_be_had(fake: Fake) -> None:
 
 def test_a_node_from_its_creation_to_its_end(tpus: Fake) -> None:
     metadata = {"startup-script": "exit 0", "a": "b"}
-    operation = tpus.call("POST", f"{TPU}/nodes", {**LITE, "metadata": metadata, "tags": ["t"]}, nodeId="one")
+    operation = tpus.slow("POST", f"{TPU}/nodes", {**LITE, "metadata": metadata, "tags": ["t"]}, nodeId="one")
     assert not operation["done"] and operation["metadata"]["target"] == f"{ZONE}/nodes/one"
     assert tpus.call("GET", f"{TPU}/nodes/one")["state"] == "CREATING"
     assert finished(tpus, operation)["response"]["name"] == f"{ZONE}/nodes/one"
@@ -55,7 +55,7 @@ def test_a_node_from_its_creation_to_its_end(tpus: Fake) -> None:
     assert said(wrong)[1].endswith('The field "update_mask" cannot be "runtimeVersion".')
     assert tpus.ask("PATCH", f"{TPU}/nodes/one", {"labels": {}}).status_code == 400
 
-    operation = tpus.call("DELETE", f"{TPU}/nodes/one")
+    operation = tpus.slow("DELETE", f"{TPU}/nodes/one")
     assert tpus.call("GET", f"{TPU}/nodes/one")["state"] == "DELETING"
     assert finished(tpus, operation)["response"]["@type"].endswith("Empty")
     assert tpus.ask("GET", f"{TPU}/nodes/one").status_code == 404
@@ -102,7 +102,7 @@ sleep 600
 
 def test_a_node_of_one_host_stops_and_starts(tpus: Fake) -> None:
     node(tpus, "small", acceleratorType="v5litepod-4")
-    operation = tpus.call("POST", f"{TPU}/nodes/small:stop", {})
+    operation = tpus.slow("POST", f"{TPU}/nodes/small:stop", {})
     assert tpus.call("GET", f"{TPU}/nodes/small")["state"] == "STOPPING"
     finished(tpus, operation)
     assert tpus.call("GET", f"{TPU}/nodes/small")["state"] == "STOPPED"

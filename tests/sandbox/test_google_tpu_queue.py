@@ -12,6 +12,7 @@ from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, pree
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
+SETTLE_S = 0.5
 
 
 def test_a_request_from_its_creation_to_its_end(tpus: Fake) -> None:

@@ -87,6 +87,7 @@ def done(fake: Fake, operation: Any) -> Any:
 
 def test_a_persistent_resource_takes_jobs(vertex: Fake) -> None:
     body = {"resourcePools": [{"machineSpec": N1, "replicaCount": 1}], "labels": {"team": "a"}}
+    vertex.fault(method="*", delay_s=4)
     operation = slow(vertex, "POST", KEPT, body, persistentResourceId="kept")
     assert vertex.call("GET", f"{KEPT}/kept")["state"] == "PROVISIONING"
     early = vertex.ask("POST", JOBS, job(persistentResourceId="kept"))

@@ -44,6 +44,11 @@ class Fake:
         assert answer.ok, answer.text
         return answer.json()
 
+    def slow(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
+        """A call whose operation takes so long that what is so meanwhile is seen on a busy machine too."""
+        self.fault(method="*", delay_s=4)
+        return self.call(http, path, body, **query)
+
     def done(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
         """A call and the end of its operation."""
         return self.end(self.call(http, path, body, **query))
@@ -66,19 +71,22 @@ class Fake:
 
 
 @pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
-    """A server of the module's own: what one leaves is not there for another. Every API of its project is enabled."""
-    with serving(tmp_path_factory.mktemp("google"), "--all-services") as made:
+def fake(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Fake]:
+    """A server of the module's own: what one leaves is not there for another. Every API of its project is enabled.
+
+    A module that looks for each of several states in a row has a SETTLE_S of its own."""
+    settle_s = getattr(request.module, "SETTLE_S", 0.05)
+    with serving(tmp_path_factory.mktemp("google"), "--all-services", settle_s=settle_s) as made:
         yield made
 
 
 @contextmanager
-def serving(home: Path, *options: str) -> Generator[Fake]:
+def serving(home: Path, *options: str, settle_s: float = 0.05) -> Generator[Fake]:
     """A server with these options."""
     home.mkdir(exist_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "sandbox.google", "--home", str(home), *options],
-        cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": "0.05"},
+        cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": str(settle_s)},
     )  # fmt: skip
     until(lambda: (home / "google.json").exists() or process.poll() is not None)
     told = json.loads((home / "google.json").read_text())
