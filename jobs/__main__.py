@@ -12,7 +12,7 @@ def main() -> None:
     # A start makes many objects and drops few: looking through them again and again takes a twentieth of it.
     gc.set_threshold(50_000)
     try:
-        from .cli.group import jobs
+        from .cli.main import jobs
 
         jobs.main()
     except KeyboardInterrupt:  # during the imports; later ones are handled inside

@@ -4,16 +4,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from accel import words
-
-from .fields import Part
 
 Path = tuple[str | int, ...]
 
 
-def refused(model: type[Part], error: ValidationError, unread: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
+def refused(
+    model: type[BaseModel], error: ValidationError, unread: Collection[Path] = ()
+) -> Iterator[tuple[Path, str]]:
     """Place and line of each fault, but for places that are `unread`: of those it was said already what is wrong."""
     for fault in error.errors(include_url=False):
         path = tuple(part for part in fault["loc"] if part != "[key]")
@@ -71,7 +71,7 @@ def place_name(path: Path) -> str:
 
 def inside(annotation: Any) -> Any:
     """The model within an annotation; dict and list for those; None for a plain value."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     origin: Any = get_origin(annotation)
     if origin is dict:
@@ -82,6 +82,6 @@ def inside(annotation: Any) -> Any:
 
 def _fields(model: Any, path: Path) -> Sequence[str]:
     for part in path:
-        if isinstance(model, type) and issubclass(model, Part) and part in model.model_fields:
+        if isinstance(model, type) and issubclass(model, BaseModel) and part in model.model_fields:
             model = inside(model.model_fields[str(part)].annotation)
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, Part) else []
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

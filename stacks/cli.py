@@ -1,11 +1,13 @@
 """`stacks`: looks after environments, beside Pulumi's own verbs."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from jobs.cli.completing import complete
 from jobs.cli.group import Verbs, common
 from jobs.cli.settings import OneOf, Settings
 from jobs.cli.verb import Verb
@@ -29,6 +31,13 @@ VERBS = {
     "completion": ("completion", "Print a shell's completion script."),
 }
 """Verb: its module, and its line in the help."""
+
+
+@complete("STACK")
+def stack_files_here(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
+    """Those with a file in this folder."""
+    for path in sorted(Path().glob("Pulumi.*.yaml")):
+        yield path.name.removeprefix("Pulumi.").removesuffix(".yaml"), ""
 
 
 class StackVerb(Verb):

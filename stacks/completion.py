@@ -2,7 +2,7 @@
 
 import click
 
-from jobs.cli.completion import SHELLS, script
+from jobs.cli.completing import SHELLS, script
 from jobs.cli.settings import OneOf
 
 from .cli import StackVerb

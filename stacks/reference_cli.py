@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from jobs.cli.settings import options
 from jobs.cli.verb import Verb
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from .choosing import Choice, choosing
-from .output import STATUS_COLUMNS, STATUS_WIDE, details, show, status_row
+from .output import details, show
 from .progress import Opens, Progress
 from .report import say
 from .settings import Settings, program
 from .spending import settle_ended
+from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 from .verb import Verb
 
 if TYPE_CHECKING:

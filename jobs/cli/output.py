@@ -3,27 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from ..backend import Status
-
 Row = Mapping[str, Any]
-
-STATUS_COLUMNS = ("ref", "target", "phase", "tasks", "age")
-STATUS_WIDE = (
-    *STATUS_COLUMNS[:3],
-    "native",
-    "tasks",
-    "attempts",
-    "exit_code",
-    "created",
-    "started",
-    "stopped",
-    "reason",
-)
 
 
 def show(rows: Iterable[Row], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
@@ -59,13 +43,6 @@ def details(row: Row) -> None:
     width = max(map(len, shown))
     for field, cell in shown.items():
         click.echo(f"{field.ljust(width)}  {cell}")
-
-
-def status_row(status: "Status") -> dict[str, Any]:
-    """A status as JSON values, and its age in words."""
-    row = dict(vars(status))  # asdict copies what is in it too, which takes seconds for 10,000 jobs
-    times = {field: row[field].isoformat() for field in ("created", "started", "stopped") if row[field]}
-    return row | times | {"ref": str(status.ref), "phase": str(status.phase), "age": age(status.created)}
 
 
 def age(since: datetime | None) -> str:

@@ -12,8 +12,9 @@ from ..watch.columns import line, widths
 from ..watch.draw import COLOURS, NAME_MAX, dollars
 from ..watch.state import Watched
 from .naming import job_name, shorts
-from .output import show, status_row, table
+from .output import show, table
 from .screen import Screen, live, style_of
+from .status_rows import status_row
 
 if TYPE_CHECKING:
     from ..backend import Status

@@ -23,8 +23,9 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
 
     from ..errors import BadInput, Interrupted
     from .finding import targets
-    from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .output import show
     from .prefer import Followers
+    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .tending import round_of
 
     if bool(jobs) == bool(to):

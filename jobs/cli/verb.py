@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from .complete import completed
+from .completing import with_completion
 from .settings import COMMON, options
 
 
@@ -15,5 +15,5 @@ class Verb(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [*map(completed, self.params), *options(self.COMMON)]
+        self.params = [*map(with_completion, self.params), *options(self.COMMON)]
         self.context_settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -16,7 +16,8 @@ def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None
     Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
     """
     from .finding import job
-    from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .output import show
+    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .waiting import end, wait_for
 
     statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)

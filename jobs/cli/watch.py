@@ -39,10 +39,11 @@ def watch(
     """
     from . import so_far
     from .finding import job
-    from .output import STATUS_COLUMNS, STATUS_WIDE, show, status_row
+    from .output import show
     from .report import say
     from .screen import Screen, live, style_of
     from .spending import settle_ended
+    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .waiting import end
     from .watching import Watching
 

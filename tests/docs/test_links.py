@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli.group import VERBS
+from jobs.cli.main import VERBS
 from tests.support.pages import FENCE, ROOT, pages
 
 WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "UPGRADING.md"]

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from stacks.cli import stacks
 from stacks.config import load_environment
 from stacks.environment import deploy

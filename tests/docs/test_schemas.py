@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from accel.contract.targets import write
 from jobs import document
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from jobs.errors import BadInputs
 from jobs.job import Job
 from stacks.cli import stacks

@@ -9,7 +9,7 @@ import requests
 from botocore.client import BaseClient
 from click.testing import CliRunner
 
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from sandbox import keys
 from tests.support.engine import Sandbox
 from tests.support.iam import Ask, allows, asked

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from tests.jobs.backends.gke_cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]

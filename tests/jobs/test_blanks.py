@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import blanks, yaml_tree
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 from jobs.errors import JobWarning
 from jobs.job import Job
 from stacks.cli import stacks

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from jobs.cli import history, version
-from jobs.cli.group import VERBS
+from jobs.cli.main import VERBS
 from tests.jobs.batch_target import BATCH
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from accel.words import did_you_mean
-from jobs.cli.group import VERBS, jobs
+from jobs.cli.main import VERBS, jobs
 from jobs.job import Job
 
 TARGETS = ["gpu", "gpu-spot", "h100-reserved", "a10g-ondemand", "cpu", "tpu-v5e", "local", "nightly-batch"]

@@ -12,7 +12,7 @@ import yaml
 from click.testing import Result
 
 from jobs import api
-from jobs.cli.group import VERBS
+from jobs.cli.main import VERBS
 from jobs.errors import JobsError
 from jobs.job import Job
 from tests.jobs.batch_target import BATCH

@@ -221,7 +221,7 @@ def _refused(name: str, arguments: list[str]) -> str | None:
 
 
 def _groups() -> dict[str, click.Group]:
-    from jobs.cli.group import jobs
+    from jobs.cli.main import jobs
     from policy.commands import policy
     from stacks.cli import stacks
 

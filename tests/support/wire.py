@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from requests import Response
 from requests.adapters import HTTPAdapter
 
-from jobs.cli.group import jobs
+from jobs.cli.main import jobs
 
 from .every_target import CA
 

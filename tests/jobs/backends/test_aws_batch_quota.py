@@ -260,7 +260,7 @@ def test_submit_refuses_with_strict_before_anything_is_made(folder: Path, asks: 
 
 def test_dry_run_asks_nothing(folder: Path) -> None:
     code = (
-        "import sys; from jobs.cli.group import jobs\n"
+        "import sys; from jobs.cli.main import jobs\n"
         "try: jobs.main(['submit', 'j.yaml', '--to', 'gpu', '--targets', 'targets.json', '--dry-run'])\n"
         "except SystemExit as done: assert done.code == 0\n"
         "assert not {'boto3', 'botocore'} & set(sys.modules)"

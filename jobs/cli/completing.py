@@ -1,0 +1,62 @@
+"""What a shell completes where a value is known by its placeholder in the help: a verb has nothing to say of it."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+from click.types import StringParamType
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, str], Iterator[tuple[str, str]]]
+"""From what was typed so far to values, each with a word about it."""
+SHELLS = ("bash", "zsh", "fish")
+_COMPLETED: dict[str, Complete | str] = {"FILE": "file", "FOLDER": "dir"}
+
+
+def complete(placeholder: str) -> Callable[[Complete], Complete]:
+    """Register what completes a placeholder, for the verbs of this process."""
+
+    def register(function: Complete) -> Complete:
+        _COMPLETED[placeholder] = function
+        return function
+
+    return register
+
+
+class CompletedText(StringParamType):
+    """A text of which a shell knows what it may be."""
+
+    def __init__(self, values: Complete | str) -> None:
+        self.values = values
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        if isinstance(self.values, str):
+            return [CompletionItem(incomplete, type=self.values)]
+        try:
+            values = list(self.values(ctx, incomplete))
+        except Exception:  # noqa: BLE001 - a shell shows nothing of what is wrong
+            return []
+        return [CompletionItem(value, help=about or None) for value, about in values if value.startswith(incomplete)]
+
+
+def with_completion(param: click.Parameter) -> click.Parameter:
+    """The parameter, whose texts a shell completes where its placeholder is registered."""
+    placeholder = re.search(r"[A-Z]+", param.metavar or "")
+    if placeholder and type(param.type) is StringParamType and (values := _COMPLETED.get(placeholder[0])):
+        param.type = CompletedText(values)
+    return param
+
+
+def script(shell: str, name: str) -> str:
+    """Return the completion script of the command of this name, which is the one that runs."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    root = click.get_current_context().find_root().command
+    return kind(root, {}, name, f"_{name.replace('-', '_').upper()}_COMPLETE").source()
