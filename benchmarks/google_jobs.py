@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import requests
 
+from accel.clouds.google.api import Google
 from accel.contract.google_jobs import VertexTarget
 from jobs.backends.vertex import VertexBackend
 from jobs.backends.vertex.pace import Timing
-from jobs.google_api import Google
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 

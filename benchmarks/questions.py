@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.catalog import Machine, NoMachine, accelerators, hosts, machines_for, prices_for, regions
-from jobs.errors import BadInput
+from accel.diagnostics.errors import BadInput
 from jobs.market import listed
 
 SEED = 20261121

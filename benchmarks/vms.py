@@ -17,6 +17,7 @@ from textwrap import indent
 from typing import Any
 from unittest.mock import patch
 
+from accel.clouds.google.api import Google
 from accel.contract.google_vms import TpuVmTarget
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.tpu_vm.queued import queued_resource
@@ -24,7 +25,6 @@ from jobs.backends.vms import marks
 from jobs.backends.vms.backend import new_record
 from jobs.backends.vms.record import GONE, MADE, SUCCEEDED, Record
 from jobs.backends.vms.records import folder
-from jobs.google_api import Google
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from accel.console.screen import Screen
+from accel.console.terminal_text import Style
 from jobs.backend import Backend, JobRef, LogLine, Phase, Status
-from jobs.cli.screen import Screen
 from jobs.cli.watching import Watching
 from jobs.runtime.lines import written
-from jobs.watch.words import Style
 
 from .measure import Failed, Line
 

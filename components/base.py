@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 import pulumi
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from accel.faults import parsed, replaced, several
-from accel.rules.finding import Finding, apply
+from accel.diagnostics.faults import parsed, replaced, several
+from accel.diagnostics.findings import Finding, apply
 
 T = TypeVar("T")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]

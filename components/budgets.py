@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import budgets as rules
-from accel.rules.finding import Finding
 
 from .base import Spec
 

@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import aio, errors
+    from accel.diagnostics import errors
+
+    from . import aio
     from .api import get, list_targets, ls, submit, submit_many, wait
     from .backend import Explanation, JobRef, LogLine, Phase, Status
     from .fields import Accelerator, Mount
@@ -50,8 +52,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 if not TYPE_CHECKING:  # which would take every name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name in ("aio", "errors"):
-            return import_module(f".{name}", __name__)
+        if name == "aio":
+            return import_module(".aio", __name__)
+        if name == "errors":
+            return import_module("accel.diagnostics.errors")
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)

@@ -5,13 +5,14 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from accel.diagnostics.errors import BadInput
+
 from .backend import JobRef, Status
 from .bulk import Item, submit_all
 from .cli import finding, preparing, sending
 from .cli.preparing import Asked, Prepared
 from .cli.spending import Sender
 from .document import Document, read
-from .errors import BadInput
 from .handle import AnyJob, Kept, Run, reference, wait_for
 from .job import Job, Written
 from .targets import Targets
@@ -127,8 +128,9 @@ def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
     """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
+    from accel.console.progress import untold
+
     from .cli.look import listed
-    from .cli.progress import untold
 
     return listed(to, ended, limit, Kept(targets, strict), untold)
 

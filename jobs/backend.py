@@ -6,7 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from .errors import BadInput
+from accel.diagnostics.errors import BadInput
+
 from .job import Job
 
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from accel.diagnostics.errors import Interrupted, JobsError, NotSent
+
 from .backend import Backend, Concurrent, JobRef, Request
-from .errors import Interrupted, JobsError, NotSent
 
 Item = tuple[Backend, Request]
 Answer = tuple[int, JobRef | BaseException]

@@ -11,8 +11,8 @@ from accel.contract.gke import GkePool, GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import BadInputs
 
-from .errors import BadInputs
 from .job import Job
 from .priced import Environment, JobCost, Rate, rate_of, unpriced
 

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from accel.clouds.google.rest import mapping
 from accel.contract.published import SOURCE
 from accel.contract.targets import read_one
+from accel.diagnostics.errors import JobsError
 
 from . import published
-from .errors import JobsError
-from .google import mapping
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from .targets import Target, Targets
-    from .voice import Voice
 
 GUARDS = ("allowances", "stop", "budget_stops")
 """What keeps money in: here the stack's word of today holds, whatever the file says."""

@@ -14,15 +14,15 @@ from typing import Any, cast
 import yaml
 from pydantic import ValidationError
 
-from accel import words
-from accel.redaction import SECRET_NAME
+from accel.diagnostics import messages as words
+from accel.diagnostics import yaml_positions
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
+from accel.diagnostics.no_break_spaces import BLANKS
+from accel.diagnostics.redaction import SECRET_NAME
+from accel.diagnostics.validation import did_you_mean, inside, path_of, place_name, refused
 
-from . import yaml_tree
-from .blanks import BLANKS
-from .errors import BadInput, BadInputs, NotFound
 from .fields import Part
 from .job import Job
-from .refusals import did_you_mean, inside, path_of, place_name, refused
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
@@ -37,11 +37,13 @@ Values = dict[str, Any]
 class Document:
     """The values of a job file, each with its place, before they are checked."""
 
-    def __init__(self, name: str, tree: yaml_tree.Tree, above: int = 0) -> None:
+    def __init__(self, name: str, tree: yaml_positions.Tree, above: int = 0) -> None:
         """`above`: how many lines of the file are above the document."""
         self.name = name
         self.values: Any = tree.value
-        self.places: dict[yaml_tree.Path, str] = {path: f"{name}:{above + line}" for path, line in tree.lines.items()}
+        self.places: dict[yaml_positions.Path, str] = {
+            path: f"{name}:{above + line}" for path, line in tree.lines.items()
+        }
         self._unread = {fault.path for fault in tree.faults if fault.path is not None}
         self.faults = [f"{name}:{above + fault.line}: {fault.words}" for fault in tree.faults]
         self.notes = [f"{name}:{note}" for note in tree.notes]
@@ -60,8 +62,10 @@ class Document:
             return
         as_it_is = path[0] in AS_WRITTEN and len(path) > 1
         try:
-            tree = yaml_tree.Tree(raw) if as_it_is else yaml_tree.read(raw.encode(errors="replace"), SPELT, path)
-        except yaml_tree.Fault as error:
+            tree = (
+                yaml_positions.Tree(raw) if as_it_is else yaml_positions.read(raw.encode(errors="replace"), SPELT, path)
+            )
+        except yaml_positions.Fault as error:
             self.faults.append(f"{place}: {dotted}: {error.words}")
             return
         self.faults += [f"{place}: {fault.words}" for fault in tree.faults]
@@ -87,7 +91,7 @@ class Document:
     def of(cls, job: Job | Values) -> "Document":
         """Of a job that was written in Python; a copy."""
         values = job.model_dump(exclude_unset=True) if isinstance(job, Job) else deepcopy(job)
-        return cls("Job", yaml_tree.Tree(values))
+        return cls("Job", yaml_positions.Tree(values))
 
     def job(self) -> Job:
         """Raises BadInputs with every fault of the file and of what was set over it."""
@@ -119,7 +123,7 @@ class Document:
         if self.values is None:
             self.values = {}
         inside: Any = self.values
-        known: yaml_tree.Path = ()
+        known: yaml_positions.Path = ()
         for part, after in pairwise(path):
             if isinstance(inside, dict):
                 fields = cast(Values, inside)
@@ -143,7 +147,7 @@ class Document:
         self.places = {other: at for other, at in self.places.items() if other[: len(known)] != known}
         self.places[known] = place
 
-    def _place(self, path: yaml_tree.Path) -> str:
+    def _place(self, path: yaml_positions.Path) -> str:
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, self.name)
@@ -163,8 +167,8 @@ class Document:
 def parse(data: bytes, name: str, above: int = 0) -> Document:
     """Raises BadInputs where the text is no YAML at all. `above`: how many lines of the file are above the text."""
     try:
-        return Document(name, yaml_tree.read(data, SPELT), above)
-    except yaml_tree.Fault as fault:
+        return Document(name, yaml_positions.read(data, SPELT), above)
+    except yaml_positions.Fault as fault:
         raise BadInputs([f"{name}:{above + fault.line}: {fault.words}"]) from None
 
 
@@ -177,11 +181,11 @@ def read(path: str) -> Document:
 def read_all(path: str) -> list[Document]:
     """As read, of a file with several documents one for each. Raises BadInputs with the faults of all."""
     name, data = _bytes(path)
-    if len(data) > yaml_tree.BYTES_MAX:
+    if len(data) > yaml_positions.BYTES_MAX:
         return [parse(data, name)]  # which says so
     found: list[Document] = []
     faults: list[str] = []
-    for above, text in yaml_tree.documents(data):
+    for above, text in yaml_positions.documents(data):
         try:
             found.append(parse(text, name, above))
         except BadInputs as error:
@@ -207,10 +211,10 @@ def jobs_of(documents: Sequence[Document]) -> list[Job]:
 
 def _bytes(path: str) -> tuple[str, bytes]:
     if path == "-":
-        return "stdin", sys.stdin.buffer.read(yaml_tree.BYTES_MAX + 1)
+        return "stdin", sys.stdin.buffer.read(yaml_positions.BYTES_MAX + 1)
     try:
         with Path(path).open("rb") as file:
-            return path, file.read(yaml_tree.BYTES_MAX + 1)
+            return path, file.read(yaml_positions.BYTES_MAX + 1)
     except FileNotFoundError:
         raise NotFound(f"{words.name_shown(path)}: no such file") from None
     except (OSError, ValueError) as error:

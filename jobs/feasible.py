@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from accel.diagnostics.errors import BadInput, BadInputs, JobsError
+
 from .backend import Request
-from .errors import BadInput, BadInputs, JobsError
 
 if TYPE_CHECKING:
     from .bulk import Item

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from accel.contract.variables import RESERVED_PREFIXES
-
-from .duration import PATTERN, WRITTEN, seconds
-from .errors import BadInputs
+from accel.diagnostics.errors import BadInputs
+from accel.duration import PATTERN, WRITTEN, seconds
 
 INT_MAX = 2**31 - 1
 """The services' integers have 32 bits."""
@@ -91,7 +90,7 @@ class Part(BaseModel):
 
         def __init__(self, /, **fields: Any) -> None:
             """Raises BadInputs with a line for each fault."""
-            from .refusals import refused
+            from accel.diagnostics.validation import refused
 
             try:
                 super().__init__(**fields)

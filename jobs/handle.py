@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from accel.diagnostics.errors import BadInput, JobWarning
+
 from . import keys
 from .backend import Backend, Explanation, JobRef, LogLine, Status
 from .cli import finding
 from .cli.waiting import Waiting, end
-from .errors import BadInput, JobWarning
 from .registry import of_ref
 from .sweep_results import Row
 
@@ -113,7 +114,8 @@ class Run:
 
     def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
         """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
-        from .cli.progress import untold
+        from accel.console.progress import untold
+
         from .cli.results import ranking
 
         return ranking([self.ref], by, best, Kept(), untold)[0]

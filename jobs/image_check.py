@@ -14,16 +14,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from accel.diagnostics.errors import BadInputs, JobsError
+from accel.folders import cache, write_json
 from accel.rules import Finding, entry_points, google_batch_runnables
 from accel.rules.containers import LOCAL
 
-from .errors import BadInputs, JobsError
-from .folders import cache, write_json
-
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from .bulk import Item
     from .job import Job
-    from .voice import Voice
 
 SWITCH = "ACCEL_IMAGE_CHECK"
 """`off` where no registry is to be asked, on a network that reaches none."""
@@ -89,7 +89,7 @@ def _asks(job: "Job", kind: str, body: dict[str, object]) -> bool:
 
 def look(name: str) -> entry_points.Image | None:
     """Return what an image runs by itself; None where its registry does not tell."""
-    from .image_registry import Registry, parse
+    from accel.clouds.image_registry import Registry, parse
 
     path = cache() / f"entry-point-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):

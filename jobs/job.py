@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from accel.diagnostics.errors import JobWarning
+
 from . import sweep, sweep_tasks
 from .blocks import AwsBatch, Gce, Gke, TpuVm
 from .blocks_google import GoogleBatch, Vertex
 from .deadline.policy import CHANGEOVER_S, needed_s
-from .errors import JobWarning
 from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
 from .runtime.sweep import count
 from .sweep import Sweep

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+from accel.diagnostics.errors import Damaged
+
 from .backend import Listing, Status
-from .errors import Damaged
 
 
 def listed(

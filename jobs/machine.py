@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .folders import state
+from accel.folders import state
 
 _SHM = Path("/dev/shm")  # noqa: S108, looked at only
 

@@ -23,9 +23,8 @@ from accel.catalog.prices import Price, price, prices_for
 from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.catalog.uses import uses
 from accel.cost import least_sure
+from accel.diagnostics.errors import BadInput
 from accel.rules import gcp_gpus
-
-from .errors import BadInput
 
 COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 

@@ -19,9 +19,9 @@ from functools import lru_cache
 
 from accel import cost
 from accel.catalog.spot import Interruption, interruption
+from accel.diagnostics.errors import BadInput, BadInputs
 
 from . import cost as job_cost
-from .errors import BadInput, BadInputs
 from .job import Job
 from .keys import platform_name
 from .priced import Environment, JobCost, Rate

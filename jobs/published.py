@@ -16,12 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accel.clouds.timeouts import Timing
 from accel.contract import buckets
 from accel.contract.published import whole
-
-from .errors import BadInput, CloudSilent, NotFound
-from .folders import cache, write_json
-from .timing import Timing
+from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
+from accel.folders import cache, write_json
 
 SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
 CONFIGMAP_NAME = FOLDER = buckets.TARGETS
@@ -118,8 +117,8 @@ def _objects(source: str) -> Callable[[], dict[str, Any]]:
 
 
 def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
-    from .bucket_targets import published
-    from .google_api import Google
+    from accel.clouds.google.api import Google
+    from accel.clouds.google.bucket_targets import published
 
     try:
         documents = dict(published(Google(Timing(connect_s=3, read_s=10, attempts=2)), bucket, folder))
@@ -131,8 +130,8 @@ def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
 
 
 def _fetch(region: str, path: str) -> dict[str, Any]:
-    from .aws import client
-    from .backends.aws_batch.errors import asking
+    from accel.clouds.aws.client import client
+    from accel.clouds.aws.errors import asking
 
     documents: dict[str, Any] = {}
     with asking(f"GetParametersByPath {path}"):

@@ -4,10 +4,10 @@ from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import KINDS, AnyTarget, AwsBatchTarget, LocalTarget
-from accel.words import did_you_mean, name_shown
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.messages import did_you_mean, name_shown
 
 from .backend import Backend, JobRef
-from .errors import BadInput
 
 
 def of_target(name: str, target: AnyTarget) -> Backend:

@@ -6,9 +6,9 @@ What decides whether it can start stays as it is: image, command, machine type, 
 from typing import TYPE_CHECKING, Any
 
 from accel.contract.variables import SMOKE
+from accel.diagnostics.errors import BadInput
 
 from . import sweep_tasks
-from .errors import BadInput
 
 if TYPE_CHECKING:
     from .blocks import AwsBatch

@@ -22,10 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
+from accel.folders import write_json
 from accel.rules.exits import CANNOT_RUN
 
 from . import docker
-from .folders import write_json
 from .process import identity
 
 RUNNER = Path(__file__).with_name("runner.py")

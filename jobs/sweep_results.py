@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
+
 from . import sweep_tasks
 from .backend import Again, Backend, JobRef, LogLine, Logs, Phase
-from .errors import BadInput, CloudRefused, JobsError, NotFound
 from .keys import submission_key
 from .runtime import lines
 from .tasks import Marked, Tasks, TaskStatus

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from accel.contract import variables
+from accel.diagnostics.errors import BadInput
 
 from . import sweep_shell
-from .errors import BadInput
 from .runtime import sweep as parameters
 from .sweep import WORD_MAX, Sweep, text, told
 

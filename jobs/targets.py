@@ -16,11 +16,11 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from accel import words
 from accel.contract.targets import KINDS, AnyTarget, LocalTarget, read_one
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
 from . import published
-from .errors import BadInput, BadInputs, NotFound
 from .published import Documents
 from .usual_targets import USUAL, find
 
@@ -68,8 +68,8 @@ class Targets:
             name = others[0]
         entry = self.entries.get(name)
         if entry is None:
-            said = words.did_you_mean(name, list(self.entries))
-            raise BadInput(f"unknown target {words.name_shown(name)}{said}", f"targets come from {self.source}")
+            said = messages.did_you_mean(name, list(self.entries))
+            raise BadInput(f"unknown target {messages.name_shown(name)}{said}", f"targets come from {self.source}")
         if entry.target is None:
             raise BadInput(f"target {name}: {entry.fault}")
         return name, entry.target
@@ -108,7 +108,7 @@ def _file(path: Path) -> Documents:
     if isinstance(inner, dict) and not isinstance(cast(dict[str, Any], inner).get("kind"), str):
         return Documents(str(path), cast(dict[str, Any], inner))
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: must be a mapping from target name to target, is {words.shown(document)}")
+        raise BadInput(f"{path}: must be a mapping from target name to target, is {messages.shown(document)}")
     return Documents(str(path), cast(dict[str, Any], document))
 
 
@@ -125,13 +125,13 @@ def _entry(name: str, document: Any, folder: Path) -> Entry:
     """An unknown kind, or another word than this version knows, comes from a newer stack. Any other fault is one of the
     file: its kind is empty."""
     if not isinstance(document, Mapping):
-        return Entry(name, "", None, f"{name}: must be a mapping, is {words.shown(document)}")
+        return Entry(name, "", None, f"{name}: must be a mapping, is {messages.shown(document)}")
     values = cast(Mapping[str, Any], document)
     kind: Any = values.get("kind")
     if not isinstance(kind, str):
         return Entry(name, "", None, f"{name}.kind: {'must be text' if 'kind' in values else 'is missing'}")
     if kind not in KINDS:
-        return Entry(name, kind, None, f"needs a newer accel, which knows targets of kind {words.name_shown(kind)}")
+        return Entry(name, kind, None, f"needs a newer accel, which knows targets of kind {messages.name_shown(kind)}")
     try:
         target = read_one(values)
     except ValidationError as error:
@@ -147,6 +147,6 @@ def _first_fault(name: str, error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
     # The first part of the place is the kind, by which the union was told apart.
     path = [str(part) for part in fault["loc"][1:]]
-    said = words.explained(fault["type"], fault.get("ctx", {}), path, fault["input"])
+    said = messages.explained(fault["type"], fault.get("ctx", {}), path, fault["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{'.'.join([*([name] if name else []), *path])}: {said}{more}"

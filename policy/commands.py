@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from jobs.cli.group import Verbs, common
-from jobs.cli.settings import OneOf
-from jobs.cli.verb import Verb
-from jobs.errors import BadInput, NotFound, OverLimit
+from accel.console.group import Verbs, common
+from accel.console.options import OneOf
+from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, NotFound, OverLimit
 
 VERBS = {
     "check": ("commands", "Check a preview or a state."),
@@ -33,7 +33,7 @@ def check(file: str, config: str | None, output: str) -> None:
 
     Exit code 5 says that a mandatory policy does not hold, or that this cannot be told of a preview that failed.
     """
-    from jobs.cli.output import table
+    from accel.console.output import table
 
     from .judge import ConfigFault, findings
     from .judge import config as judged

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from accel.redaction import guarded, own
+from accel.diagnostics.redaction import guarded, own
 
 from . import Fault, toolchain
 from .config import CLOUDS, config_of

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
 
 
 @dataclass(frozen=True)
 class AwsRegion:
-    """Its APIs. Raises as jobs.backends.aws_batch.errors.asking does."""
+    """Its APIs. Raises as accel.clouds.aws.errors.asking does."""
 
     name: str
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.settings import OneOf
+from accel.console.options import OneOf
 
 from .cli import StackVerb
 
@@ -41,7 +41,7 @@ def budget() -> None:
 @_OUTPUT
 def status(stack: str | None, output: str) -> None:
     """Show what the clouds say is spent of each budget that stops the stack, and what a stop has changed."""
-    from jobs.cli.output import table
+    from accel.console.output import table
 
     found: list[tuple[Part, State, list[dict[str, Any]]]] = []
     for part in _parts(stack):
@@ -67,7 +67,7 @@ def drill(stack: str | None, output: str) -> None:
     that too, after its grace period.
     """
     from accel.budget.levers import drill as rehearsed
-    from jobs.cli.report import say
+    from accel.console.errors import say
 
     rows: list[dict[str, Any]] = []
     for part in _parts(stack):
@@ -97,8 +97,8 @@ def resume(stack: str | None) -> None:
     only in its next period, or once its amount is raised and crossed too. Work that was ended is not begun again.
     """
     from accel.budget.acting import resume as restored
-    from jobs.cli.report import say
-    from jobs.errors import CloudRefused
+    from accel.console.errors import say
+    from accel.diagnostics.errors import CloudRefused
 
     failures: list[str] = []
     stopped = False
@@ -118,7 +118,7 @@ def resume(stack: str | None) -> None:
 def _parts(stack: str | None) -> list["Part"]:
     """Of each cloud that the stack has budgets on that stop it. Raises NotFound where there are none."""
     from accel.contract.budgets import Budget
-    from jobs.errors import NotFound
+    from accel.diagnostics.errors import NotFound
 
     from .budget_parts import PARTS
     from .commands import stack_outputs
@@ -139,9 +139,9 @@ def _parts(stack: str | None) -> list["Part"]:
 
 @contextmanager
 def _asked(part: "Part") -> Generator[None]:
-    """What the cloud refuses is raised as an error of jobs.errors."""
+    """What the cloud refuses is raised as an error of accel.diagnostics.errors."""
     from accel.budget.levers import LeverFailed
-    from jobs.errors import CloudRefused
+    from accel.diagnostics.errors import CloudRefused
 
     try:
         yield
@@ -155,7 +155,7 @@ def _asked(part: "Part") -> Generator[None]:
 def _patiently(call: Callable[[], Any]) -> Any:
     from accel.budget.acting import Busy
     from accel.budget.state import Moved
-    from jobs.errors import CloudRefused
+    from accel.diagnostics.errors import CloudRefused
 
     for left in reversed(range(TRIES)):
         try:

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import Any
 
 from accel.budget.spending import Limit
+from accel.clouds.aws.errors import asking
 from accel.contract.budgets import Budget
 from components.aws.budget_function import SETTINGS, Settings, TableStore, levers, read
-from jobs.backends.aws_batch.errors import asking
 
 from .budget_parts import Part
 
 
 def part(promises: Mapping[str, Budget]) -> Part | None:
-    """Read from the function that stops the stack. Raises the errors of jobs.errors."""
+    """Read from the function that stops the stack. Raises the errors of accel.diagnostics.errors."""
     acting = next((each for each in promises.values() if each.function and each.region), None)
     if acting is None:
         return None

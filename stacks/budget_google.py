@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from accel.budget.spending import Reading
+from accel.clouds.google.rest import signed
 from accel.contract.budgets import Budget
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from components.gcp.budget_function import told
 from components.gcp.budget_function.cloud import Cloud, Gone, Refused
 from components.gcp.budget_function.handler import BUCKET, levers
 from components.gcp.budget_function.store import BucketStore
-from jobs.errors import CloudRefused, CloudSilent, NotFound
-from jobs.google import signed
 
 from .budget_parts import Part
 
 
 def part(promises: Mapping[str, Budget]) -> Part | None:
-    """Read from the function that stops the stack, with the caller's credentials. Raises the errors of jobs.errors."""
+    """Read from the function that stops the stack, with the caller's credentials. Raises JobsError."""
     name = next((each.function for each in promises.values() if each.function and each.stops_at is not None), None)
     if name is None:
         return None

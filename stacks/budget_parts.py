@@ -21,7 +21,7 @@ class Part:
     """Asks the cloud what is spent; a budget that it says nothing of is left out."""
     levers: Callable[[], Sequence[Lever]]
     asking: Callable[[str], AbstractContextManager[None]]
-    """Turns the cloud's errors into those of jobs.errors, as the cloud's backends do."""
+    """Turns the cloud's errors into those of accel.diagnostics.errors, as the cloud's backends do."""
 
 
 PARTS = {"budgets": "budget_aws", "gcp_budgets": "budget_google"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from jobs.cli.completing import complete
-from jobs.cli.group import Verbs, common
-from jobs.cli.settings import OneOf, Settings
-from jobs.cli.verb import Verb
+from accel.console.completion import complete
+from accel.console.group import Verbs, common
+from accel.console.options import OneOf, Settings
+from accel.console.verb import Verb
 
 VERBS = {
     "validate": ("cli", "Check environments without deploying them."),
@@ -33,11 +33,13 @@ VERBS = {
 """Verb: its module, and its line in the help."""
 
 
-@complete("STACK")
-def stack_files_here(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
+def _stack_files(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     """Those with a file in this folder."""
     for path in sorted(Path().glob("Pulumi.*.yaml")):
         yield path.name.removeprefix("Pulumi.").removesuffix(".yaml"), ""
+
+
+complete("STACK", _stack_files)
 
 
 class StackVerb(Verb):
@@ -127,7 +129,7 @@ def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output:
     """
     import json
 
-    from jobs.cli.output import table
+    from accel.console.output import table
 
     from .commands import stack_files
     from .cost import document, estimates, rows, summary

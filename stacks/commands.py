@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.catalog.nearest import nearest
-from accel.faults import Fault, dotted, parsed
-from jobs import yaml_tree
-from jobs.errors import BadInputs, CloudRefused, NotFound
+from accel.diagnostics import yaml_positions
+from accel.diagnostics.errors import BadInputs, CloudRefused, NotFound
+from accel.diagnostics.faults import Fault, dotted, parsed
 
 from .pulumi_command import ran
 
@@ -96,8 +96,8 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
     from .config import ConfigFaults, load_environment, warnings
 
     try:
-        tree = yaml_tree.read(path.read_bytes())
-    except yaml_tree.Fault as fault:
+        tree = yaml_positions.read(path.read_bytes())
+    except yaml_positions.Fault as fault:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 
     def placed(fault: Fault) -> str:

@@ -2,8 +2,8 @@
 
 import click
 
-from jobs.cli.completing import SHELLS, script
-from jobs.cli.settings import OneOf
+from accel.console.completion import SHELLS, script
+from accel.console.options import OneOf
 
 from .cli import StackVerb
 

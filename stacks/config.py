@@ -6,7 +6,8 @@ from pydantic import Field, model_validator
 
 from accel.catalog.nearest import nearest
 from accel.contract.allowances import Allowances, DynamoDbLedger
-from accel.faults import Fault, find, several
+from accel.diagnostics.faults import Fault, find, several
+from accel.diagnostics.findings import Finding, under
 from accel.rules import aws_limits as tag_rules
 from accel.rules import aws_monitoring as monitoring_rules
 from accel.rules import aws_places, aws_types, gcp_labels, gcp_vms, image_cuda
@@ -15,7 +16,6 @@ from accel.rules import placeholders as rules
 from accel.rules.aws_clusters import zones
 from accel.rules.aws_fit import Place, Size, in_queues, unserved
 from accel.rules.aws_network import closed_image
-from accel.rules.finding import Finding, under
 from components.aws.batch_roles import BatchRolesSpec
 from components.aws.budget import BudgetSpec
 from components.aws.budget_stop import BudgetStopSpec

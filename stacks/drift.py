@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 
@@ -45,9 +45,9 @@ def drift(settings: Settings, names: tuple[str, ...], within: int, no_properties
     stack has it otherwise, soon where nothing is wrong yet, unknown where it could not be read. Nothing is changed.
     Exit code 7 with anything broken or changed, with --strict also with the rest.
     """
-    from jobs.cli.output import show
-    from jobs.cli.report import say
-    from jobs.errors import ChangesFound, NotFound
+    from accel.console.errors import say
+    from accel.console.output import show
+    from accel.diagnostics.errors import ChangesFound, NotFound
 
     from .commands import read_stacks, stack_files
 
@@ -75,7 +75,7 @@ def drift(settings: Settings, names: tuple[str, ...], within: int, no_properties
 def look(stack: "ReadStack", within: timedelta, properties: bool = True, quota: bool = True) -> "list[Drift]":
     """Everything that differs of one deployed stack. Raises NotFound where it was not deployed, and NoCredentials,
     CloudSilent."""
-    from jobs.errors import NotFound
+    from accel.diagnostics.errors import NotFound
 
     from . import drift_state
     from .drift_found import Drift, in_order
@@ -101,7 +101,7 @@ def look(stack: "ReadStack", within: timedelta, properties: bool = True, quota: 
 
         found += drift_of_aws(state, read(folder), now, within)
     if stack.environment.gcp:
-        from jobs.google_api import Google
+        from accel.clouds.google.api import Google
 
         from .drift_google import When, drift_of_google
         from .drift_nodes import drift_of_clusters

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from jobs.backends.aws_batch.errors import asking
+from accel.clouds.aws.errors import asking
 from jobs.backends.aws_batch.found import part, parts
 
 from .aws_region import AwsRegion

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from jobs.errors import CloudRefused, JobsError, NotFound
+from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 
 Weight = Literal["broken", "changed", "soon", "unknown"]
 WEIGHTS: tuple[Weight, ...] = ("broken", "changed", "soon", "unknown")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping
 from accel.contract import buckets
+from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.tpu_vm.queued import QueuedResources
 from jobs.backends.vms.control import RUNNING, STARTING, WAITING
 from jobs.backends.vms.queues import Queues
-from jobs.errors import CloudRefused, NotFound
-from jobs.google import entries, mapping
-from jobs.google_api import Google
 
 from .drift_found import Drift, ending
 from .drift_state import Resource, State

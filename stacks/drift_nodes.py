@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.gke.clusters import Clusters
 from jobs.backends.gke.marks import Scope
-from jobs.errors import CloudRefused, CloudSilent, NotFound
-from jobs.google import entries, mapping
 
 from .drift_found import Drift, asked
 from .drift_google import moment

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from accel.diagnostics.errors import CloudRefused
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import CloudRefused
 
 from .drift_found import Drift
 from .pulumi_command import ran

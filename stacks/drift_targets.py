@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from accel.contract.published import SOURCE
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.aws_batch.found import part
-from jobs.errors import CloudRefused, CloudSilent, NotFound
 
 from .drift_found import Drift, asked
 from .drift_state import State

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_capacity, gcp_commitments
-from accel.rules.finding import Finding
 from components.base import Name, Spec
 from components.gcp.commitment import CommitmentSpec
 from components.gcp.future_reservation import FutureReservationSpec

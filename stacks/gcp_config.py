@@ -7,14 +7,14 @@ from pydantic import Field, model_validator
 
 from accel.catalog.nearest import nearest
 from accel.contract.gke import GkePool
-from accel.faults import several
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding, under
 from accel.rules import gcp_accounts as account_rules
 from accel.rules import gcp_budgets as budget_rules
 from accel.rules import gcp_network as network_rules
 from accel.rules import gke_access as access_rules
 from accel.rules import gke_clusters as cluster_rules
 from accel.rules import gke_labels, gke_nodes
-from accel.rules.finding import Finding, under
 from components.base import Name, Spec
 from components.gcp.budget import GcpBudgetSpec
 from components.gcp.budget_stop import GcpBudgetStopSpec

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding, under
 from accel.rules import gcp_jobs_ground as rules
 from accel.rules import (
     gcp_machines,
@@ -16,7 +17,6 @@ from accel.rules import (
     vertex_machines,
     vertex_scheduling,
 )
-from accel.rules.finding import Finding, under
 from components.base import Name, Spec
 from components.gcp.batch_jobs import BatchJobsSpec
 from components.gcp.batch_template import BatchTemplateSpec

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from accel.catalog.gcp_images import CURRENT_BASE, DEEP_LEARNING
-from accel.faults import several
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_accounts as account_rules
 from accel.rules import gcp_machines, gcp_tpu
 from accel.rules import gcp_vm_targets as rules
-from accel.rules.finding import Finding
 from components.base import Name, Spec
 from components.gcp.gpu_vm_group import GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec

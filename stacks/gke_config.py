@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from accel.catalog.nearest import nearest
-from accel.faults import several
+from accel.diagnostics.faults import several
 from components.base import Name, Spec
 from components.gcp.job_bucket import JobBucketSpec
 from components.kubernetes.bundle import ReleaseBundleSpec

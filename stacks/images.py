@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.settings import Settings, options
+from accel.console.options import Settings, options
 
 from .cli import StackVerb
 from .images_check import check_image
@@ -91,8 +91,8 @@ def upgrade(
     Nothing is deployed: the next `pulumi up` replaces the instances of the environments. AWS tells the NVIDIA driver
     in its release notes only; --nvidia-driver and --cuda write down what they say.
     """
-    from jobs.cli.report import say
-    from jobs.errors import ChangesFound
+    from accel.console.errors import say
+    from accel.diagnostics.errors import ChangesFound
 
     from . import images_lock
 
@@ -118,7 +118,7 @@ def upgrade(
 
 def show_images(settings: Settings, names: tuple[str, ...]) -> None:
     """Every pinned image, and every one that is used without a pin."""
-    from jobs.cli.output import show
+    from accel.console.output import show
 
     from . import images_lock
 
@@ -201,7 +201,7 @@ def _changes(stacks: list["ReadStack"], lock: "ImageLock", told: Mapping[str, st
 
 
 def _show_changes(changes: list[Change], form: str) -> None:
-    from jobs.cli.output import show, table
+    from accel.console.output import show, table
 
     if form in ("json", "jsonl", "id"):
         show([each.row() for each in changes], form, (), (), "image_id")

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 from .images_gpus import ACCELERATORS, DRIVER, Numbers, Place, places
 
 if TYPE_CHECKING:
     from accel.catalog.cuda import Version
-    from accel.rules.finding import Finding
+    from accel.diagnostics.findings import Finding
 
 COLUMNS = ("place", "accelerators", "driver", "cuda", "rule", "says")
 
@@ -45,9 +45,9 @@ def check_image(
     it), else its name. Exits with 2 where it cannot run; with --strict, where it runs in part.
     """
     from accel.catalog.cuda import dotted, shown
+    from accel.console.output import show
+    from accel.diagnostics.errors import BadInputs
     from accel.rules import image_cuda
-    from jobs.cli.output import show
-    from jobs.errors import BadInputs
 
     from .commands import read_stacks, stack_files
 
@@ -78,8 +78,8 @@ def check_image(
 def _told(image: str) -> "Version | None":
     """What the registry tells of an image's CUDA; None where it tells none. Raises as image_registry.read does."""
     from accel.catalog.cuda import version
-    from jobs import image_registry
-    from jobs.errors import CloudRefused
+    from accel.clouds import image_registry
+    from accel.diagnostics.errors import CloudRefused
 
     found = image_registry.read(image).cuda
     try:

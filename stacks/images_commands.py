@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 from .images_gpus import ACCELERATORS, DRIVER, Place, places
@@ -72,7 +72,7 @@ def _stack_commands(stack: "ReadStack", wanted_at: Iterable[Place], tag: str, pi
 
 def _base(kind: "Accelerator", place: Place) -> "Base":
     from accel.catalog import cuda
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     found = cuda.base(kind, place.driver)
     if found is None:
@@ -109,7 +109,7 @@ def _output(name: str, key: str, stack: str) -> str:
 
 def _build(repository: str, login: str, base: "Base", platform: str, tag: str, pin: bool) -> Iterator[str]:
     from accel.catalog.cuda import shown
-    from jobs import image_registry
+    from accel.clouds import image_registry
 
     image = image_registry.pinned(base.image) if pin else base.image
     whole = f'"$REPOSITORY:{tag}-cuda{shown(base.cuda)}"'
@@ -134,7 +134,7 @@ def _platform(accelerator: str) -> str:
 
 def _written(folder: Path) -> str:
     """Writes the Dockerfile; the sentence about it. Raises BadInput where another one is there."""
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     path, text = folder / "Dockerfile", TEMPLATE.read_text(encoding="utf-8")
     try:

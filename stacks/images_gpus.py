@@ -60,7 +60,7 @@ DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDI
 
 def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version | None") -> list[Place]:
     """Of a stack; what the command line says goes before it."""
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if accelerators:
         return [Place(stack.name, accelerators, driver)]

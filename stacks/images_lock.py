@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from accel.catalog.aws_partitions import REGION
 from accel.catalog.nearest import nearest
-from accel.faults import Fault, find
+from accel.diagnostics import yaml_positions
+from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.faults import Fault, find
+from accel.diagnostics.messages import name_shown
 from accel.rules.aws_images import IMAGE_TYPES, locked
-from accel.words import name_shown
-from jobs import yaml_tree
-from jobs.errors import BadInputs
 
 if TYPE_CHECKING:
     from .config import Aws
@@ -88,8 +88,8 @@ def read(folder: Path) -> ImageLock | None:
         raise BadInputs([f"{path}: cannot be read: {error.strerror}"]) from None
     try:
         # Versions are text: 580.10 is not 580.1.
-        tree = yaml_tree.read(data, as_written=frozenset({"images"}))
-    except yaml_tree.Fault as fault:
+        tree = yaml_positions.read(data, as_written=frozenset({"images"}))
+    except yaml_positions.Fault as fault:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 
     def placed(fault: Fault) -> str:

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
-from jobs.errors import CloudRefused, NotFound
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import CloudRefused, NotFound
 
 from .images_lock import UNKNOWN, LockedImage
 

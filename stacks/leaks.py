@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 from .leaks_found import COLUMNS, WIDE, Lost, Stacks, Unread
@@ -57,9 +57,9 @@ def leaks(
 
     Nothing is deleted without --yes, and never what a stack's state has. What has a command of its own is only shown.
     """
-    from jobs.cli.output import show
-    from jobs.cli.report import say
-    from jobs.errors import BadInput, ChangesFound
+    from accel.console.errors import say
+    from accel.console.output import show
+    from accel.diagnostics.errors import BadInput, ChangesFound
 
     if names and projects:
         raise BadInput("stacks leaks: STACK and --project exclude each other")
@@ -78,7 +78,7 @@ def leaks(
 
 
 def _sum_up(found: list[Lost]) -> None:
-    from jobs.cli.report import say
+    from accel.console.errors import say
 
     if not found:
         say("nothing serves nobody")
@@ -93,7 +93,7 @@ def _sum_up(found: list[Lost]) -> None:
 
 
 def _of_projects(settings: Settings, projects: tuple[str, ...], now: datetime) -> Iterator[Lost]:
-    from jobs.google_api import Google
+    from accel.clouds.google.api import Google
 
     from .leaks_google_stacks import of_project
 
@@ -102,14 +102,14 @@ def _of_projects(settings: Settings, projects: tuple[str, ...], now: datetime) -
 
 
 def _unread(settings: Settings) -> Unread:
-    from jobs.cli.report import warn
+    from accel.console.errors import warn
 
     return lambda text: warn(f"not looked at: {text}", settings)
 
 
 def _of_stacks(settings: Settings, names: tuple[str, ...], now: datetime) -> Iterator[Lost]:
     """Region by region, and project by project, which several stacks may share."""
-    from jobs.google_api import Google
+    from accel.clouds.google.api import Google
 
     from .commands import read_stacks, stack_files
     from .leaks_aws import Region, look
@@ -131,8 +131,8 @@ def _of_stacks(settings: Settings, names: tuple[str, ...], now: datetime) -> Ite
 
 def _state(stack: "ReadStack") -> Stacks:
     """Whose resources those of a stack are, and which it still has."""
-    from jobs.cli.report import say
-    from jobs.errors import JobsError
+    from accel.console.errors import say
+    from accel.diagnostics.errors import JobsError
 
     from .drift_state import read_state
     from .quota import project_of
@@ -158,8 +158,8 @@ def _together(stacks: list[Stacks]) -> Stacks:
 
 def _delete(found: list[Lost]) -> None:
     """One that cannot be deleted does not keep the others. Raises CloudRefused for all such together."""
-    from jobs.cli.report import say
-    from jobs.errors import CloudRefused, NotFound
+    from accel.console.errors import say
+    from accel.diagnostics.errors import CloudRefused, NotFound
 
     refusals: list[str] = []
     for each in sorted((one for one in found if one.delete), key=lambda one: ORDER.index(one.what)):

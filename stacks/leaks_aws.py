@@ -10,10 +10,10 @@ from typing import Any
 
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import known
+from accel.clouds.aws.errors import asking
 from accel.cost import HOURS_A_MONTH
-from jobs.backends.aws_batch.errors import asking
+from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import CloudRefused, NotFound
 
 from .aws_region import AwsRegion
 from .leaks_found import NOT_HELD, Lost, Stacks, Unread, asked
@@ -73,7 +73,7 @@ class Region(AwsRegion):
 
 
 def look(region: Region, unread: Unread) -> Iterator[Lost]:
-    """Everything of the stacks that serves nobody. Raises as jobs.backends.aws_batch.errors does, but for refusals,
+    """Everything of the stacks that serves nobody. Raises as accel.clouds.aws.errors does, but for refusals,
     which `unread` is told."""
     checks: dict[str, Callable[[Region], Iterator[Lost]]] = {
         "environments": _environments,

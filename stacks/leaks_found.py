@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from jobs.errors import CloudRefused, NotFound
+from accel.diagnostics.errors import CloudRefused, NotFound
 
 COLUMNS = ("cloud", "place", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
 WIDE = (*COLUMNS, "fix")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.google.api import Google, object_path
+from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
+from accel.diagnostics.errors import NotFound
 from jobs.backends.vms.marks import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
-from jobs.errors import NotFound
-from jobs.google import entries, mapping, part
-from jobs.google_api import Google, object_path
 
 from .leaks_found import Unread, asked
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from accel.catalog.node_prices import known, with_gpus
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping, part
 from accel.rules.gcp_labels import translated
-from jobs.google import entries, mapping, part
-from jobs.google_api import Google
 
 from .leaks_found import NOT_HELD, Lost, Stacks, Unread, asked
 from .leaks_google import Found, aggregated, dollars_a_day, ended_by_record, labels_of, leaks, look, moment, owner

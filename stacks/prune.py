@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 
@@ -69,8 +69,8 @@ def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) ->
     The definitions are those of the targets, and those that jobs registered under a target's prefix. Of each the latest
     stay, and whatever a job names that has not ended in a queue of the targets. Interrupted, run it again.
     """
-    from jobs.cli.output import show
-    from jobs.cli.report import say, warn
+    from accel.console.errors import say, warn
+    from accel.console.output import show
     from jobs.targets import load
 
     targets = load(settings.targets)
@@ -132,15 +132,15 @@ def _verdict(rank: int, jobs: int, keep: int, unused: bool) -> tuple[bool, str]:
 
 
 def _client(region: str) -> Any:
-    from jobs.aws import client
-    from jobs.backends.aws_batch.errors import asking
+    from accel.clouds.aws.client import client
+    from accel.clouds.aws.errors import asking
 
     with asking(f"batch in {region}"):
         return client("batch", region, connect_s=5, read_s=20, attempts=4)
 
 
 def _active(batch: Any) -> Iterator[dict[str, Any]]:
-    from jobs.backends.aws_batch.errors import asking
+    from accel.clouds.aws.errors import asking
 
     token: dict[str, str] = {}
     while True:
@@ -178,9 +178,9 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 
 def _deregister(revisions: list[Revision]) -> None:
     """The oldest first, so that what an interruption leaves are the newer ones. An inactive one stays inactive."""
-    from jobs.backends.aws_batch.errors import asking
-    from jobs.backends.claims.patience import pause
-    from jobs.cli.report import say
+    from accel.clouds.aws.errors import asking
+    from accel.clouds.backoff import pause
+    from accel.console.errors import say
 
     clients: dict[str, Any] = {}
     for at, one in enumerate(sorted(revisions, key=lambda one: (one.region, one.name, one.number))):
@@ -199,6 +199,6 @@ def _deregister(revisions: list[Revision]) -> None:
 
 def _patient(call: Callable[[], Result]) -> Result:
     """The result of a call that may be made twice; made again, ever later, while AWS throttles it."""
-    from jobs.backends.claims.patience import Lease, now, patiently
+    from accel.clouds.backoff import Lease, now, patiently
 
     return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from jobs.errors import JobsError, NotFound
+from accel.diagnostics.errors import JobsError, NotFound
 
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -47,7 +47,7 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
 def ask(bucket: str, key: str, say: Any) -> None:
     """Asks for the TPUs of a declaration, once those of a former one are gone. A refusal is said: whoever reconciles
     asks again."""
-    from jobs.errors import JobsError
+    from accel.diagnostics.errors import JobsError
 
     end = time.monotonic() + ASKED_S
     try:
@@ -67,7 +67,7 @@ def ask(bucket: str, key: str, say: Any) -> None:
 
 def retire(bucket: str, key: str) -> None:
     """Deletes the TPUs of a declaration and waits until they are gone. Raises RunError."""
-    from jobs.errors import JobsError, NotFound
+    from accel.diagnostics.errors import JobsError, NotFound
 
     try:
         _queues(bucket).retire(key, pulumi.log.info, PATIENCE_S)
@@ -78,8 +78,8 @@ def retire(bucket: str, key: str) -> None:
 
 
 def _queues(bucket: str) -> Any:
+    from accel.clouds.google.api import Google
     from jobs.backends.vms.queues import Queues
-    from jobs.google_api import Google
 
     return Queues(Google(), bucket)
 

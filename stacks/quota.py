@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.settings import Settings
+from accel.console.options import Settings
 
 from .cli import StackVerb
 
@@ -65,7 +65,7 @@ def quota(
     With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs. GPUs
     by kind and number, such as t4:1 or gcp:l4:8, are the cheapest machine with them; v5litepod-8 is one TPU slice.
     """
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if machines:
         from .quota_machines import judge_machines
@@ -84,9 +84,9 @@ def quota(
 
 
 def _tell(settings: Settings, found: list[Judged], request: bool) -> None:
-    from jobs.cli.output import show
-    from jobs.cli.report import say
-    from jobs.errors import OverLimit
+    from accel.console.errors import say
+    from accel.console.output import show
+    from accel.diagnostics.errors import OverLimit
 
     over = [row for each in found for row in each.verdicts if row.word == "over"]
     if request:
@@ -165,11 +165,11 @@ def pools(section: "Aws") -> list["Pool"]:
 
 def project_of(path: Path) -> str | None:
     """The name in the Pulumi.yaml beside a config file, with which the stack's instances are tagged."""
-    from jobs import yaml_tree
+    from accel.diagnostics import yaml_positions
 
     try:
-        value: Any = yaml_tree.read(path.with_name("Pulumi.yaml").read_bytes()).value
-    except (OSError, yaml_tree.Fault):
+        value: Any = yaml_positions.read(path.with_name("Pulumi.yaml").read_bytes()).value
+    except (OSError, yaml_positions.Fault):
         return None
     return value.get("name") if isinstance(value, dict) else None  # pyright: ignore
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, quota_for
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import BadInput, CloudRefused
 from accel.quota import Pool, Use, Verdict, needs, verdict
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
 from jobs.backends.aws_batch.quota import Limit, read
 from jobs.backends.aws_batch.quota import client as service_quotas
-from jobs.errors import BadInput, CloudRefused
 
 COUNTED = ("pending", "running")
 """States in which an instance counts. Source:

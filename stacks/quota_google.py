@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accel.catalog.quotas import Quota, standard_of
+from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of, mappings, number
+from accel.clouds.google.rest import Garbled, get, mapping, part, session
+from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
-from jobs.errors import CloudRefused, JobsError
-from jobs.google import Garbled, get, mapping, part, session
-from jobs.google_quotas import dimensions, info_of, infos_path, limit_of, mappings, number
 
 MAX_PAGES = 100
 WINDOW = timedelta(days=1)

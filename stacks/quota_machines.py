@@ -16,9 +16,9 @@ from accel.catalog import (
 from accel.catalog.machines import check_cloud, kinds
 from accel.catalog.places import check_region, regions
 from accel.catalog.tpu import NoSuchSlice, Slice, tpu
+from accel.console.errors import say
+from accel.diagnostics.errors import BadInput
 from accel.quota import GooglePool, Pool, Verdict
-from jobs.cli.report import say
-from jobs.errors import BadInput
 
 CLOUDS = ("aws", "gcp")
 PROJECT = "GOOGLE_CLOUD_PROJECT"

@@ -5,14 +5,14 @@ from typing import Any
 
 from accel.catalog import UnknownName, accelerator
 from accel.catalog.gke_machines import node_machine
+from accel.clouds.google.rest import entries, mapping
+from accel.console.errors import say
+from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict, google_needs, verdict
 from accel.rules.gcp_labels import translated
 from accel.rules.gke_nodes import disk_type
 from components.gcp.gpu_pool import GpuPoolSpec
 from components.gcp.tpu_pool import TpuPoolSpec
-from jobs.cli.report import say
-from jobs.errors import CloudSilent, NoCredentials, NotFound
-from jobs.google import entries, mapping
 
 from .gcp_config import Gcp
 from .quota_google import Own, judge_google

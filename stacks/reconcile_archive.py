@@ -1,6 +1,8 @@
 """The files of the scheduled function: the reconciler of `jobs`, and what it imports, as they are in this project."""
 
-from pathlib import Path
+import ast
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 import accel
 import jobs
@@ -10,28 +12,15 @@ from jobs.backends.vms.function import BUCKET
 
 __all__ = ["BUCKET", "archive"]
 
-_MODULES = (
-    *("accel/contract/buckets", "accel/contract/variables", "accel/redaction", "accel/rules/exits"),
-    *("jobs/bucket_targets", "jobs/errors", "jobs/google", "jobs/google_api"),
-    *("jobs/keys", "jobs/kubernetes_answers", "jobs/timing"),
-    *("jobs/agent/__init__", "jobs/backends/gce/bodies", "jobs/backends/gce/instances", "jobs/backends/gce/states"),
-    *("jobs/backends/tpu_vm/queued", "jobs/backends/tpu_vm/states"),
-    *(f"jobs/backends/vms/{each}" for each in ("advance", "compare", "control", "function", "marks")),
-    *(f"jobs/backends/vms/{each}" for each in ("queues", "reconcile", "record", "records", "sent", "told")),
-)
-"""What jobs/backends/vms/function.py imports, and nothing that needs more than `requests`."""
-_PACKAGES = (
-    *("accel", "accel/contract", "accel/rules", "jobs", "jobs/backends"),
-    *("jobs/backends/gce", "jobs/backends/tpu_vm", "jobs/backends/vms"),
-)
-"""Their own files import the clients of jobs too, which the function has no use for."""
+_ROOTS = {"accel": Path(accel.__file__).parent, "jobs": Path(jobs.__file__).parent}
+_BEGIN = "jobs.backends.vms.function"
 
 _MAIN = f'''\
-"""Where Cloud Run functions begin: jobs.backends.vms has what happens."""
+"""Where Cloud Run functions begin: {_BEGIN} has what happens."""
 
 import functions_framework
 
-from jobs.backends.vms.function import handler
+from {_BEGIN} import handler
 
 {ENTRY} = functions_framework.http(handler)
 '''
@@ -39,19 +28,58 @@ from jobs.backends.vms.function import handler
 
 def archive() -> dict[str, str]:
     """The files by their paths in the archive."""
-    roots = {"accel": Path(accel.__file__).parent, "jobs": Path(jobs.__file__).parent}
-
-    def file(path: str) -> str:
-        first, _, rest = path.partition("/")
-        return (roots[first] / rest).read_text(encoding="utf-8")
-
-    agent = sorted((roots["jobs"] / "agent" / "program").glob("*.py"))
+    modules = _imported()
+    folders = {str(parent) for path in modules for parent in PurePosixPath(path).parents} - {"."}
+    agent = sorted((_ROOTS["jobs"] / "agent" / "program").glob("*.py"))
     return {
         "main.py": _MAIN,
         "requirements.txt": packages("reconcile-function"),
-        # Pulumi's SDK cannot read an empty asset back.
-        **{f"{package}/__init__.py": "# A package.\n" for package in _PACKAGES},
-        **{f"{module}.py": file(f"{module}.py") for module in _MODULES},
+        # Their own files import the clients of jobs too, which the function has no use for. Pulumi's SDK cannot read an
+        # empty asset back.
+        **{f"{package}/__init__.py": "# A package.\n" for package in sorted(folders)},
+        **{path: _file(path).read_text(encoding="utf-8") for path in modules},
         **{f"jobs/agent/program/{each.name}": each.read_text(encoding="utf-8") for each in agent},
-        "jobs/agent/startup.sh": file("jobs/agent/startup.sh"),
+        "jobs/agent/startup.sh": _file("jobs/agent/startup.sh").read_text(encoding="utf-8"),
     }
+
+
+def _imported() -> list[str]:
+    """Paths of the modules that the function imports at any time; a package's own only where it is used itself."""
+    found: set[str] = set()
+    ahead = [_path(_BEGIN) or ""]
+    while ahead:
+        path = ahead.pop()
+        if path not in found:
+            found.add(path)
+            ahead += _imports(path)
+    return sorted(found)
+
+
+def _imports(path: str) -> Iterator[str]:
+    package = path.split("/")[:-1]
+    tree = ast.parse(_file(path).read_text(encoding="utf-8"))
+    typing = {
+        each
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for each in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node not in typing:
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            for name in node.names:
+                if each := _path(f"{module}.{name.name}") or _path(module):
+                    yield each
+
+
+def _path(module: str) -> str | None:
+    """Of a module of this project; None for any other."""
+    name = module.replace(".", "/")
+    paths = (f"{name}.py", f"{name}/__init__.py") if module.partition(".")[0] in _ROOTS else ()
+    return next((path for path in paths if _file(path).exists()), None)
+
+
+def _file(path: str) -> Path:
+    first, _, rest = path.partition("/")
+    return _ROOTS[first] / rest

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import click
 
+from accel.console.options import options
+from accel.console.verb import Verb
 from jobs.cli.main import jobs
-from jobs.cli.settings import options
-from jobs.cli.verb import Verb
 
 from .cli import stacks
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.settings import OneOf, Settings
+from accel.console.options import OneOf, Settings
 
 from .cli import StackVerb
 
@@ -46,8 +46,8 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
     from datetime import UTC, datetime
 
     from accel.catalog.chosen import CHOICE
-    from jobs.cli.output import show
-    from jobs.cli.report import say, warn
+    from accel.console.errors import say, warn
+    from accel.console.output import show
 
     from .refresh_merge import merged, write
 
@@ -69,7 +69,7 @@ def asked(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[s
     region nor an environment says which of AWS."""
     from accel.catalog.nearest import UnknownName
     from accel.catalog.tables import shipped
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
     for row in shipped("regions.csv").rows():
@@ -90,7 +90,7 @@ def asked(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[s
 
 
 def _of_environments() -> list[str]:
-    from jobs.errors import NotFound
+    from accel.diagnostics.errors import NotFound
 
     from .commands import read_stacks, stack_files
 
@@ -109,7 +109,7 @@ def _read(cloud: str, regions: list[str]) -> "Reading":
     from dataclasses import replace
 
     from accel.catalog.check import machine_rows
-    from jobs.errors import CloudRefused
+    from accel.diagnostics.errors import CloudRefused
 
     from . import refresh_types
 

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any
 
 from accel.catalog.check import ZONE
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
-from jobs.errors import CloudRefused, NoCredentials
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import CloudRefused, NoCredentials
 
 from .refresh_reading import Reading, Source, Spot, understood
 

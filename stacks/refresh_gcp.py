@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from accel.catalog.tables import Row
-from jobs.errors import CloudSilent, NoCredentials
-from jobs.google import SIGN_IN, get, session
+from accel.clouds.google.rest import SIGN_IN, get, session
+from accel.diagnostics.errors import CloudSilent, NoCredentials
 
 from .refresh_reading import Key, Reading, Source, Spot, understood
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from accel.catalog import chosen
 from accel.catalog.check import SCOPES, faults, machine_rows, price_fault
 from accel.catalog.tables import Row, Table, shipped
-from jobs.errors import BadInput, JobsError
+from accel.diagnostics.errors import BadInput, JobsError
 
 from .refresh_reading import Key, Reading
 

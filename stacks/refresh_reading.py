@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from jobs.errors import CloudSilent
+from accel.diagnostics.errors import CloudSilent
 
 Key = tuple[str, str]
 """A region and a machine."""

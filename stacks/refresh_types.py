@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from accel.catalog.accelerators import Accelerator, accelerators
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
-from jobs.errors import JobsError
-from jobs.google import get, part, session
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
+from accel.clouds.google.rest import get, part, session
+from accel.diagnostics.errors import JobsError
 
 from .quota_machines import PROJECT
 from .refresh_reading import Source, Types, understood

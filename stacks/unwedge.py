@@ -54,8 +54,8 @@ def unwedge(
     done is shown. Roles that it names and that are gone are made again until it is gone; it is taken out of queues that
     have another environment. Interrupted, run it again. An environment that is well is refused without --force.
     """
-    from jobs.cli.report import say
-    from jobs.errors import BadInput, CloudRefused, NotFound
+    from accel.console.errors import say
+    from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
     from .unwedge_look import Region, diagnose
     from .unwedge_roles import remove, stand_ins
@@ -99,7 +99,7 @@ def unwedge(
 
 
 def _regions(name: str, stack: str | None, region: str | None) -> list[str]:
-    from jobs.errors import NotFound
+    from accel.diagnostics.errors import NotFound
 
     from .commands import read_stacks, stack_files
 
@@ -127,7 +127,7 @@ def _meant(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
 
 
 def _only(found: list[tuple["Region", dict[str, Any]]], name: str) -> tuple["Region", dict[str, Any]]:
-    from jobs.errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if len(found) == 1:
         return found[0]
@@ -174,7 +174,7 @@ def _plan(region: "Region", diagnosis: "Diagnosis", wait_s: float, boundary: str
 
 def _take_out(region: "Region", queue: str, environment: dict[str, Any], wait_s: float) -> None:
     """The queue is read again each time: somebody may change it meanwhile."""
-    from jobs.errors import CloudRefused
+    from accel.diagnostics.errors import CloudRefused
 
     arn = environment["computeEnvironmentArn"]
 
@@ -215,8 +215,8 @@ def _deleted(region: "Region", name: str, wait_s: float) -> None:
 
 
 def _emptied(region: "Region", environment: dict[str, Any], wait_s: float) -> None:
+    from accel.clouds.aws.errors import asking
     from components.aws.draining import running_on
-    from jobs.backends.aws_batch.errors import asking
 
     def done(_: dict[str, Any] | None) -> bool:
         queues = [queue["jobQueueArn"] for queue in region.queues()]
@@ -228,8 +228,8 @@ def _emptied(region: "Region", environment: dict[str, Any], wait_s: float) -> No
 
 def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], bool], wait_s: float) -> None:
     """Looks until it is done. Raises WaitedTooLong; what was done stays done."""
-    from jobs.backends.claims.patience import now, pause
-    from jobs.errors import WaitedTooLong
+    from accel.clouds.backoff import now, pause
+    from accel.diagnostics.errors import WaitedTooLong
 
     ends, wait = now() + wait_s, POLL_S[0]
     while not done(environment := region.environment(name)):
@@ -244,9 +244,9 @@ def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], 
 
 
 def _unless_busy(call: Callable[[], object]) -> None:
-    from jobs.backends.aws_batch.errors import Throttled, asking
-    from jobs.backends.claims.patience import pause
-    from jobs.errors import CloudRefused
+    from accel.clouds.aws.errors import Throttled, asking
+    from accel.clouds.backoff import pause
+    from accel.diagnostics.errors import CloudRefused
 
     try:
         with asking("Batch"):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
-from jobs.aws import client
-from jobs.backends.aws_batch.errors import asking
 from jobs.backends.aws_batch.found import pages
 
 from .unwedge_roles import Named, named
@@ -92,7 +92,7 @@ class Diagnosis:
 
 
 def diagnose(region: Region, environment: dict[str, Any]) -> Diagnosis:
-    """Looks at all that can hold the environment. Raises as jobs.backends.aws_batch.errors does."""
+    """Looks at all that can hold the environment. Raises as accel.clouds.aws.errors does."""
     arn = environment["computeEnvironmentArn"]
     all_queues = region.queues()
     naming: list[Queue] = []

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jobs.backends.aws_batch.errors import asking
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import CloudRefused
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import CloudRefused
 
 Kind = Literal["service role", "Spot Fleet role", "instance profile"]
 State = Literal["there", "gone", "without a role", "made by unwedge", "not known"]

@@ -17,14 +17,19 @@ from sandbox import toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("accel", "components", "jobs", "stacks", "policy", "sandbox")
-CORE = {"accel", "accel.catalog", "accel.rules", "accel.contract"}
+_SHARED = ("budget", "catalog", "clouds", "console", "contract", "diagnostics", "rules")
+CORE = {"accel", *(f"accel.{part}" for part in _SHARED)}
 
 # What each part may import of the others; itself always.
 MAY_IMPORT: Mapping[str, set[str]] = {
     "accel.catalog": set(),
-    "accel": {"accel.catalog"},
-    "accel.rules": {"accel", "accel.catalog"},
-    "accel.contract": {"accel", "accel.catalog", "accel.rules"},
+    "accel.budget": set(),
+    "accel.diagnostics": {"accel.catalog"},
+    "accel": {"accel.catalog", "accel.diagnostics"},
+    "accel.rules": {"accel", "accel.catalog", "accel.diagnostics"},
+    "accel.contract": {"accel", "accel.catalog", "accel.diagnostics", "accel.rules"},
+    "accel.clouds": {"accel", "accel.catalog", "accel.diagnostics", "accel.rules", "accel.contract"},
+    "accel.console": {"accel", "accel.catalog", "accel.diagnostics"},
     "components": CORE,
     "jobs": CORE,
     "stacks": CORE | {"components", "jobs"},

@@ -6,7 +6,7 @@ from accel.catalog import NoMachine, machines_for
 from accel.catalog.attached import n1
 from accel.catalog.legacy import legacy_machines
 from accel.catalog.nearest import nearest
-from accel.rules.finding import Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, Rule, did_you_mean
 from accel.rules.gcp_gpus import known
 from accel.rules.gcp_legacy import legacy_counts
 

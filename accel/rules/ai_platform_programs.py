@@ -3,8 +3,8 @@
 from datetime import date
 
 from accel.catalog.vertex import images, place
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules.ai_platform import JOBS
-from accel.rules.finding import Finding, Rule
 
 _RUNTIMES = "https://docs.cloud.google.com/vertex-ai/docs/training/pre-built-containers"
 _TF_CONFIG = "https://cloud.google.com/ai-platform/training/docs/distributed-training-details"

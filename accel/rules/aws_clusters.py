@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from accel.catalog import Machine
+from accel.diagnostics.findings import GUIDE, Finding, Rule
 from accel.rules import aws_types
-from accel.rules.finding import GUIDE, Finding, Rule
 
 _MNP = f"{GUIDE}mnp-ce.html"
 _EFA = f"{GUIDE}efa.html"

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules import aws_fit, aws_retries, containers, names, placeholders
-from accel.rules.finding import API, GUIDE, Finding, Rule
 
 _REQUIREMENT = f"{API}API_ResourceRequirement.html"
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from accel.catalog import Machine, nearest
 from accel.catalog.memory import ecs_gpus
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule, did_you_mean
 from accel.rules import aws_images, aws_roles, aws_types, names, placeholders
-from accel.rules.finding import API, GUIDE, Finding, Rule, did_you_mean
 
 _PAGE = f"{API}API_ComputeResource.html"
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.rules.finding import GUIDE, Finding, Rule
+from accel.diagnostics.findings import GUIDE, Finding, Rule
 
 _ENDPOINTS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html"
 

@@ -15,8 +15,8 @@ from accel.catalog.memory import (
     usable_memory_mib,
 )
 from accel.catalog.node_prices import known
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules import aws_types
-from accel.rules.finding import API, GUIDE, Finding, Rule
 
 _MEMORY = f"{GUIDE}memory-management.html"
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from accel.catalog import nearest
 from accel.catalog.memory import ecs_gpus
+from accel.diagnostics.findings import API, Finding, Rule, did_you_mean
 from accel.rules.aws_types import NEEDS_OWN_AMI, family, known
-from accel.rules.finding import API, Finding, Rule, did_you_mean
 
 _PAGE = f"{API}API_Ec2Configuration.html"
 _MIGRATE = "https://docs.aws.amazon.com/batch/latest/userguide/ecs-migration-2023.html"

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules import names
-from accel.rules.finding import API, GUIDE, Finding, Rule
 
 _SUBMIT = f"{API}API_SubmitJob.html"
 

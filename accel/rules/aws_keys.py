@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from accel.catalog.aws_partitions import partition_of
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 KEY = Rule(
     "aws.kms.key",

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _TAGS = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_tags.html"
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _ALARM = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 _SUBSCRIBE = "https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 from accel.catalog.aws_partitions import partition_of
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules import containers
-from accel.rules.finding import Finding, Rule
 
 _VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html"
 

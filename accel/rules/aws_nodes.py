@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accel.diagnostics.findings import GUIDE, Finding, Rule
 from accel.rules import aws_definitions
-from accel.rules.finding import GUIDE, Finding, Rule
 
 TOO_MANY = Rule(
     "aws.nodes.too-many",

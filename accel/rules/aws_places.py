@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from accel.catalog import NotOffered, UnknownName, expand
 from accel.catalog.aws_partitions import REGION
 from accel.catalog.places import check_region, nearest_places, regions, where
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _REGIONS = "https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html"
 

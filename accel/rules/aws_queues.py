@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from accel.catalog import nearest
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule, did_you_mean
 from accel.rules import aws_types, names
-from accel.rules.finding import API, GUIDE, Finding, Rule, did_you_mean
 
 _PAGE = f"{API}API_CreateJobQueue.html"
 _LIMITS = f"{API}API_JobStateTimeLimitAction.html"

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules import aws_types, placeholders
-from accel.rules.finding import Finding, Rule
 
 _EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules import exits
-from accel.rules.finding import API, GUIDE, Finding, Rule
 
 _STRATEGY = f"{API}API_RetryStrategy.html"
 _EVALUATE = f"{API}API_EvaluateOnExit.html"

@@ -1,6 +1,6 @@
 """The IAM roles that a compute environment is given."""
 
-from accel.rules.finding import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 
 SERVICE_ROLE = Rule(
     "aws.roles.custom-service-role",

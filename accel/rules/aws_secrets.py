@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 REFERENCE = Rule(
     "aws.secrets.reference",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from accel.catalog import nearest
-from accel.rules.finding import API, Finding, Rule
+from accel.diagnostics.findings import API, Finding, Rule
 
 _POLICY = f"{API}API_FairsharePolicy.html"
 _SHARE = f"{API}API_ShareAttributes.html"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from accel.diagnostics.findings import API, Finding, Rule
 from accel.rules import aws_types, placeholders
-from accel.rules.finding import API, Finding, Rule
 
 NO_LOCAL_DISK = Rule(
     "aws.storage.no-local-disk",

@@ -1,6 +1,6 @@
 """The version of a launch template that a compute environment names."""
 
-from accel.rules.finding import API, Finding, Rule
+from accel.diagnostics.findings import API, Finding, Rule
 
 MOVING_VERSION = Rule(
     "aws.template.moving-version",

@@ -6,8 +6,8 @@ from functools import lru_cache
 from accel.catalog import Machine, UnknownName, expand, families, machines
 from accel.catalog.machines import as_of
 from accel.catalog.memory import ecs_gpus
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules import newer_types
-from accel.rules.finding import API, GUIDE, Finding, Rule
 
 EMPTY = Rule(
     "aws.types.empty",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _NOTIFICATION = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html"
 _SUBSCRIBERS = (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from accel.rules.finding import API, Finding, Rule
+from accel.diagnostics.findings import API, Finding, Rule
 
 IMAGE = Rule(
     "container.image.name",

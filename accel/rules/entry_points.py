@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _TOGETHER = "https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact"
 

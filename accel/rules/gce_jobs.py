@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from accel.rules.finding import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 from accel.rules.gcp_vms import FLEX_LONGEST_S
 
 _FLEX = f"{COMPUTE}instances/about-flex-start-vms"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from accel.catalog import gcp_roles
+from accel.diagnostics.findings import GKE, Finding, Rule
 from accel.rules import placeholders
-from accel.rules.finding import GKE, Finding, Rule
 
 _BASIC = "https://docs.cloud.google.com/iam/docs/roles-overview#basic"
 _NODES = f"{GKE}how-to/hardening-your-cluster#use_least_privilege_sa"

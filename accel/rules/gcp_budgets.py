@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _API = "https://docs.cloud.google.com/billing/docs/reference/budget/rest/v1/billingAccounts.budgets"
 _NOTIFY = "https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from accel.catalog.attached import n1
 from accel.catalog.gke_machines import compact_placement, series
 from accel.catalog.nearest import nearest
-from accel.rules.finding import COMPUTE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
 
 _INSTANCES = f"{COMPUTE}instances/"
 _RESERVATIONS = f"{_INSTANCES}reservations-overview"

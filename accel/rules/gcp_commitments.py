@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from accel.catalog.gke_machines import series
 from accel.catalog.nearest import nearest
-from accel.rules.finding import COMPUTE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
 from accel.rules.gcp_capacity import CONSENT
 
 _COMMITMENTS = f"{COMPUTE}instances/signing-up-committed-use-discounts"

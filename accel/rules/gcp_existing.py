@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 from accel.rules.gke_clusters import reaches
 
 MISSING = Rule(

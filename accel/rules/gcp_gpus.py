@@ -2,7 +2,7 @@
 
 from accel.catalog import Accelerator, AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.machines import NoMachine, machines_for
-from accel.rules.finding import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
 UNKNOWN = Rule(
     "gcp.gpu.unknown",

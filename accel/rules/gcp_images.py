@@ -5,7 +5,7 @@ from datetime import date
 
 from accel.catalog import machine
 from accel.catalog.gcp_images import CURRENT, CURRENT_BASE, DEEP_LEARNING, families
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _PAGE = "https://docs.cloud.google.com/deep-learning-vm/docs/images"
 _POLICY = "https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy"

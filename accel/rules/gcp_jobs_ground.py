@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.nearest import nearest
+from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
 from accel.rules import gcp_gpus, vertex_machines
-from accel.rules.finding import COMPUTE, Finding, Rule, did_you_mean
 from accel.rules.google_batch_machines import RESERVATION_NAME
 
 _VERTEX = "https://docs.cloud.google.com/vertex-ai/docs/"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _PAGE = "https://docs.cloud.google.com/compute/docs/labeling-resources#requirements"
 

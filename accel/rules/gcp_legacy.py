@@ -7,7 +7,7 @@ from typing import NamedTuple
 from accel.catalog import UnknownName, machines
 from accel.catalog.attached import N1_SIZES, n1
 from accel.catalog.legacy import legacy_machine, legacy_machines
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules.gcp_gpus import known
 
 _TABLE = "https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute#gpu-compatibility-table"

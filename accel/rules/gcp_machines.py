@@ -3,8 +3,8 @@
 from accel.catalog import Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
 from accel.catalog.attached import N1, Attached, attached, n1
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 from accel.rules import newer_types
-from accel.rules.finding import COMPUTE, Finding, Rule
 from accel.rules.gcp_gpus import known
 
 _N1_GPUS = f"{COMPUTE}gpus#n1-gpus"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 
 from accel.catalog.places import nearest_places, regions
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _SUBNETS = "https://docs.cloud.google.com/vpc/docs/subnets#ipv4-ranges"
 _SIZING = f"{GKE}concepts/alias-ips#cluster_sizing"

@@ -2,7 +2,7 @@
 
 from accel.catalog import UnknownName
 from accel.catalog import machine as machine_named
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 BOUNDS = Rule(
     "gcp.pool.bounds",

@@ -2,7 +2,7 @@
 
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
-from accel.rules.finding import GKE, TPU, VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import GKE, TPU, VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp_gpus import known as accelerator_known
 
 TYPE_MISSING = Rule(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from accel.catalog.machines import machine
 from accel.catalog.nearest import UnknownName
 from accel.catalog.tpu import Slice
-from accel.rules.finding import TPU, Finding, Rule
+from accel.diagnostics.findings import TPU, Finding, Rule
 from accel.rules.gke_jobs import made_of
 
 ZONES = Rule("gcp.tpu.job-zones", "warn", "A job asks in zones that are known to have its type", f"{TPU}regions-zones")

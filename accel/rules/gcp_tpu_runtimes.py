@@ -4,7 +4,7 @@ import re
 
 from accel.catalog.tpu import Slice
 from accel.catalog.tpu_generations import GENERATIONS
-from accel.rules.finding import TPU, Finding, Rule
+from accel.diagnostics.findings import TPU, Finding, Rule
 from accel.rules.gcp_tpu import known
 
 _PAGE = f"{TPU}runtimes"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from accel.catalog.places import nearest_places
-from accel.rules.finding import TPU, Finding, Rule
+from accel.diagnostics.findings import TPU, Finding, Rule
 from accel.rules.gcp_tpu import known
 
 _DISKS = "https://cloud.google.com/tpu/docs/setup-persistent-disk"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from accel.catalog.nearest import nearest
 from accel.catalog.places import regions
-from accel.rules.finding import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
 ZONES = Rule(
     "gcp.vm-target.zones",

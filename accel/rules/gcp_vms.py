@@ -7,8 +7,8 @@ from accel.catalog.attached import attached, n1
 from accel.catalog.gke_machines import boot_disks, compact_placement, series
 from accel.catalog.machines import Machine, NoMachine, machines_for
 from accel.catalog.places import where
+from accel.diagnostics.findings import COMPUTE, GKE, Finding, Rule
 from accel.rules import gcp_gpus, gcp_machines, gcp_zones
-from accel.rules.finding import COMPUTE, GKE, Finding, Rule
 
 _SPOT = f"{COMPUTE}instances/create-use-spot"
 _PROVIDER = "https://www.pulumi.com/registry/packages/gcp/api-docs/compute/instance/"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from accel.catalog import NotOffered
 from accel.catalog.places import check_region, nearest_places
-from accel.rules.finding import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
 _ZONES = f"{COMPUTE}gpus/gpu-regions-zones"
 

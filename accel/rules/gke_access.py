@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 from accel.rules.gcp_network import block, internal
 
 _ISOLATION = f"{GKE}concepts/network-isolation"

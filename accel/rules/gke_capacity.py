@@ -1,6 +1,6 @@
 """How the machines of a GKE node pool are had: on demand, Spot, flex-start, out of a reservation, or queued."""
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _FLEX = f"{GKE}concepts/dws"
 _QUEUED = f"{GKE}how-to/provisioningrequest"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from accel.catalog.places import nearest_places, regions
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _TYPES = f"{GKE}concepts/configuration-overview"
 

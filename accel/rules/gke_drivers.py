@@ -1,6 +1,6 @@
 """Who installs the NVIDIA driver on GKE nodes: exactly one of GKE, a DaemonSet of the stack, and NVIDIA's operator."""
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _GPUS = f"{GKE}how-to/gpus"
 

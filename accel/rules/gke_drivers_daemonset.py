@@ -2,7 +2,7 @@
 
 from accel.catalog import nearest
 from accel.catalog.gke import partitioner_since
-from accel.rules.finding import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
 
 _MANUAL = f"{GKE}how-to/gpus#installing_drivers"
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _NODE_CONFIG = "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig"
 _SYNTAX = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _MAINTENANCE = f"{GKE}concepts/maintenance-windows-and-exclusions"
 

@@ -13,8 +13,8 @@ from accel.catalog.gke_machines import (
     series,
 )
 from accel.catalog.places import where, zones
+from accel.diagnostics.findings import GKE, Finding, Rule
 from accel.rules import gcp_zones, newer_types
-from accel.rules.finding import GKE, Finding, Rule
 
 _COMPACT = f"{GKE}how-to/compact-placement"
 _LOCAL_SSD = "https://docs.cloud.google.com/compute/docs/disks/local-ssd#choose_number_local_ssds"

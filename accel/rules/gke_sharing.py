@@ -1,7 +1,7 @@
 """GPUs that several pods share on GKE: MIG partitions, time-sharing and MPS."""
 
 from accel.catalog.gke import gpu_partitions
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _SHARING = f"{GKE}concepts/timesharing-gpus"
 _MIG = f"{GKE}how-to/gpus-multi"

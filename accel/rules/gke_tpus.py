@@ -2,7 +2,7 @@
 
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, tpu_pool
-from accel.rules.finding import GKE, Finding, Rule
+from accel.diagnostics.findings import GKE, Finding, Rule
 
 _PLAN = f"{GKE}concepts/plan-tpus"
 

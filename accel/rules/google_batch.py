@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules import exits
-from accel.rules.finding import Finding, Rule
 
 BATCH = "https://docs.cloud.google.com/batch/"
 JOB = f"{BATCH}docs/reference/rest/v1/projects.locations.jobs"

@@ -7,7 +7,7 @@ from accel.catalog.disks import HYPERDISK, disk_support
 from accel.catalog.gke_machines import boot_disks
 from accel.catalog.machines import Machine
 from accel.catalog.places import known_zones, regions
-from accel.rules.finding import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
 from accel.rules.google_batch import BATCH, JOB
 
 _GPUS = f"{BATCH}docs/create-run-job-gpus"

@@ -4,8 +4,8 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules import placeholders
-from accel.rules.finding import Finding, Rule
 from accel.rules.google_batch import BATCH, JOB
 
 _STORAGE = f"{BATCH}docs/create-run-job-storage"

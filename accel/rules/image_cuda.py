@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from accel.catalog import cuda as catalogue
 from accel.catalog.accelerators import Accelerator
 from accel.catalog.cuda import Version, dotted, shown
+from accel.diagnostics.findings import Finding, Rule
 from accel.rules import gcp_gpus
-from accel.rules.finding import Finding, Rule
 
 _NOTES = "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html"
 _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"

@@ -1,6 +1,6 @@
 """Command lines and documents of other tools, as people write them."""
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _CREATE = "https://docs.cloud.google.com/sdk/gcloud/reference/ai/custom-jobs/create"
 _SUBMIT = "https://cloud.google.com/sdk/gcloud/reference/ai-platform/jobs/submit/training"

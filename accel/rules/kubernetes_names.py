@@ -2,7 +2,7 @@
 
 import re
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _NAMES = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"
 

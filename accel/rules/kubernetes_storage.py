@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from accel.catalog.disks import HYPERDISK, PERSISTENT_DISK, disk_support
 from accel.catalog.nearest import nearest
-from accel.rules.finding import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
 
 _DISKS = "https://docs.cloud.google.com/compute/docs/disks/hyperdisks"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accel.catalog import nearest
-from accel.rules.finding import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
 
 _DOCS = "https://kueue.sigs.k8s.io/docs/concepts/"
 _QUEUE = f"{_DOCS}cluster_queue/"

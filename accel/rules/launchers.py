@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from accel.rules.finding import Finding, Rule
+from accel.diagnostics.findings import Finding, Rule
 
 _TORCHRUN = "https://docs.pytorch.org/docs/stable/elastic/run.html"
 

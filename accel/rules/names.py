@@ -2,7 +2,7 @@
 
 import re
 
-from accel.rules.finding import API, Finding, Rule
+from accel.diagnostics.findings import API, Finding, Rule
 
 ENVIRONMENT = Rule(
     "aws.name.environment",

@@ -1,5 +1,6 @@
 """Every rule. Apart from the package itself, so that who needs one topic does not load them all."""
 
+from accel.diagnostics.findings import Rule
 from accel.rules import (
     ai_platform,
     ai_platform_programs,
@@ -78,7 +79,6 @@ from accel.rules import (
     vertex_pools,
     vertex_scheduling,
 )
-from accel.rules.finding import Rule
 
 _TOPICS = (
     names, aws_environments, aws_types, aws_images, aws_roles, aws_queues, aws_shares, aws_definitions, aws_fit,

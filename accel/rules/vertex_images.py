@@ -3,8 +3,8 @@
 from datetime import date
 
 from accel.catalog.vertex import REPOSITORY, images
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules import containers, placeholders
-from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
 
 _PAGE = f"{VERTEX_TRAINING}pre-built-containers"
 

@@ -5,8 +5,8 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules import google_batch_runnables, placeholders
-from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
 
 _CONTAINER = f"{VERTEX_TRAINING}configure-container-settings"
 _CODE = f"{VERTEX_TRAINING}code-requirements"

@@ -6,8 +6,8 @@ from accel.catalog import UnknownName, machine
 from accel.catalog import vertex as offered
 from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.nearest import nearest
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules import gcp_gpus, gcp_legacy, gcp_machines, gcp_tpu
-from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
 
 _COMPUTE = f"{VERTEX_TRAINING}configure-compute"
 

@@ -7,7 +7,7 @@ from accel.catalog.attached import n1
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.machines import machine as machine_named
 from accel.catalog.nearest import UnknownName
-from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp_gpus import known
 
 _DISTRIBUTED = f"{VERTEX_TRAINING}distributed-training"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from accel.rules.finding import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp_gpus import known
 
 _DWS = f"{VERTEX_TRAINING}schedule-jobs-dws"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_keys, aws_secrets, aws_storage, placeholders
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined, made_of
 from ..sdk import aws

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding, under
 from accel.rules import budgets as rules
 from accel.rules.aws_monitoring import subscriptions
-from accel.rules.finding import Finding, under
 
 from ..base import Component, Spec, joined
 from ..budgets import Stop, Thresholds

@@ -14,8 +14,8 @@ from pydantic import Field
 from accel.budget import levers
 from accel.budget.spending import Limit
 from accel.contract import stop
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_monitoring as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
 from ..sdk import aws

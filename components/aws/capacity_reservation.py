@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_reservations as rules
-from accel.rules.finding import Finding
 
 from ..base import Spec
 from ..sdk import aws

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import pulumi
 from pydantic import BeforeValidator, Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_clusters, aws_reservations, aws_storage
 from accel.rules import aws_environments as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import aws

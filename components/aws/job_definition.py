@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_definitions as rules
 from accel.rules import aws_secrets, aws_storage
 from accel.rules.aws_retries import INFRASTRUCTURE
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import aws

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_keys
 from accel.rules import aws_monitoring as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import aws

@@ -9,10 +9,10 @@ from typing import Literal, Self
 import pulumi
 from pydantic import Field, model_validator
 
-from accel.faults import several
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_queues as rules
 from accel.rules import aws_shares
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import aws

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_keys
 from accel.rules import aws_monitoring as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
 from ..sdk import aws

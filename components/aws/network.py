@@ -10,8 +10,8 @@ import pulumi
 from pydantic import Field
 
 from accel.catalog.aws_partitions import endpoint_service
+from accel.diagnostics.findings import Finding
 from accel.rules import aws_network as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined
 from ..sdk import aws

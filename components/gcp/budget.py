@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding, under
 from accel.rules import aws_monitoring, budgets
 from accel.rules import gcp_budgets as rules
-from accel.rules.finding import Finding, under
 
 from ..base import Component, Spec, made_of
 from ..budgets import Stop, Thresholds

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_capacity, gcp_vms, gke_nodes
-from accel.rules.finding import Finding
 
 from .gpu_machine import GpuMachineSpec
 

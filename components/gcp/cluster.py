@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gke_access as access_rules
 from accel.rules import gke_clusters as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp

@@ -11,8 +11,8 @@ from pydantic import Field
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
 from accel.catalog.gcp_commitments import committed
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_capacity, gcp_commitments, gcp_machines
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp

@@ -5,8 +5,8 @@ from typing import Literal
 
 import pulumi
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gke_nodes
-from accel.rules.finding import Finding
 
 from ..base import Component
 from .pool_base import PoolArgs, autoscaled, compact, node_pool

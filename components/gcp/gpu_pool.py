@@ -12,6 +12,7 @@ from pydantic import Field
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog.gke import offered_gpus
 from accel.catalog.gke_machines import node_machine
+from accel.diagnostics.findings import Finding
 from accel.rules import (
     gcp_gpus,
     gcp_machines,
@@ -22,7 +23,6 @@ from accel.rules import (
     gke_nodes,
     gke_sharing,
 )
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp

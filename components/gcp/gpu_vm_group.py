@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_vms
-from accel.rules.finding import Finding
 
 from ..base import Component
 from ..sdk import gcp

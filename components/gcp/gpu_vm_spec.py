@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_images, gcp_vms, gke_nodes
-from accel.rules.finding import Finding
 
 from ..base import Spec
 from .gpu_machine import GpuMachineSpec

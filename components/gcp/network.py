@@ -8,8 +8,8 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_network as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp

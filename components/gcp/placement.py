@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_capacity
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp

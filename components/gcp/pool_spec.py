@@ -6,8 +6,8 @@ from pydantic import Field
 
 from accel.catalog.gke_machines import local_ssds_included
 from accel.contract.gke import Taint
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_pools, gke_capacity, gke_labels, gke_nodes
-from accel.rules.finding import Finding
 
 from ..base import Spec
 

@@ -10,8 +10,8 @@ import pulumi
 from pydantic import Field
 
 from accel.contract import buckets
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_labels, gcp_tpu_vms
-from accel.rules.finding import Finding
 
 from ..base import Component, joined
 from ..sdk import gcp

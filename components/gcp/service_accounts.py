@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_accounts as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec, joined, once
 from ..sdk import gcp

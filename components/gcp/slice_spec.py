@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from accel.catalog.tpu import Slice, tpu
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
-from accel.rules.finding import Finding
 
 from .vm_spec import VmSpec
 

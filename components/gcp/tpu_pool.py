@@ -9,8 +9,8 @@ import pulumi
 from pydantic import Field
 
 from accel.catalog.tpu import Slice, tpu_pool
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_tpu, gke_nodes, gke_tpus
-from accel.rules.finding import Finding
 
 from ..base import Component
 from ..sdk import gcp

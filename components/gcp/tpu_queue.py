@@ -10,9 +10,9 @@ import pulumi
 from pydantic import Field, model_validator
 
 from accel.catalog.tpu import Slice, tpu
-from accel.faults import several
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_tpu_vms
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import gcp

@@ -8,8 +8,8 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_tpu, gcp_tpu_vms
-from accel.rules.finding import Finding
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp

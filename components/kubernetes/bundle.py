@@ -13,7 +13,7 @@ import pulumi
 import yaml
 from pydantic import Field, model_validator
 
-from accel.faults import several
+from accel.diagnostics.faults import several
 
 from ..base import Component, Spec
 from .objects import Document, registered

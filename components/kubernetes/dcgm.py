@@ -12,8 +12,8 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import kubernetes_names
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, apps, core, meta

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gke_drivers_daemonset as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import apps, core, meta

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pulumi
 
-from accel.rules.finding import Finding, apply
+from accel.diagnostics.findings import Finding, apply
 
 
 def judged(findings: Iterable[Finding]) -> None:

@@ -9,9 +9,9 @@ import pulumi
 from pydantic import Field, model_validator
 
 from accel.contract.gke import PodSecurity
-from accel.faults import several
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding
 from accel.rules import kubernetes_names
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import core, meta, networking

@@ -7,8 +7,8 @@ from typing import Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gke_drivers, kubernetes_names
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import core, meta

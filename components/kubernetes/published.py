@@ -8,8 +8,8 @@ from typing import Any
 
 import pulumi
 
+from accel.diagnostics.findings import Finding
 from accel.rules import kubernetes_names
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import core, meta

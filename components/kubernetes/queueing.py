@@ -10,9 +10,9 @@ import pulumi
 from pydantic import Field
 
 from accel.contract.gke import GkePool
+from accel.diagnostics.findings import Finding, under
 from accel.rules import kubernetes_names
 from accel.rules import kueue as rules
-from accel.rules.finding import Finding, under
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, meta

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import pulumi
 from pydantic import Field
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_accounts, kubernetes_names
 from accel.rules import kubernetes_storage as rules
-from accel.rules.finding import Finding
 
 from ..base import Component, Spec
 from ..sdk import core, meta, storage

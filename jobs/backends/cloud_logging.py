@@ -20,11 +20,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudSilent, Throttled
+
 from ..backend import LogLine
-from ..errors import CloudSilent, Throttled
-from ..google import REACH, Garbled, entries, mapping
-from ..google_api import Google
-from ..timing import Timing
 
 PAGE = 1000
 """The most that a page has."""

@@ -5,10 +5,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from accel.clouds.google.api import Google, object_path
 from accel.contract import stop
-
-from ..errors import CloudRefused, CloudSilent, NotFound, OverLimit
-from ..google_api import Google, object_path
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound, OverLimit
 
 LOOKED_S = 5
 """A command that submits thousands of jobs looks so often."""

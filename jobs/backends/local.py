@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
+from accel.folders import state
 
 from .. import keys, machine, sweep_tasks
 from ..backend import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
-from ..errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
-from ..folders import state
 from ..job import Job, unused_blocks
 from ..owners import owner_of
 from ..process import presence

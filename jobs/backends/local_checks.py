@@ -3,11 +3,11 @@
 import shlex
 from pathlib import Path
 
+from accel.diagnostics.errors import BadInputs, NoRuntime
 from accel.rules import launchers
 
 from .. import docker, machine
 from ..backend import Request
-from ..errors import BadInputs, NoRuntime
 from ..job import Job
 
 IMAGES = "local/"

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from accel import faults
+from accel.diagnostics import faults
+from accel.diagnostics.errors import CloudSilent
 
 from .. import keys
-from ..errors import CloudSilent
 from .local_records import Record
 
 

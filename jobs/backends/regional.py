@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from accel.diagnostics.errors import BadInput
+
 from ..backend import JobRef
-from ..errors import BadInput
 from ..keys import content_hash
 
 MAKER, JOBS = "accel-maker", "jobs"

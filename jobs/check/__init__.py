@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accel.diagnostics.errors import CloudSilent
+
 from ..backend import Streams
-from ..errors import CloudSilent
 
 _HERE = Path(__file__).parent
 _SAID_MAX = 1 << 20

@@ -2,9 +2,9 @@
 
 import click
 
-from .report import interactive, say
-from .settings import Settings, program
-from .verb import Verb
+from accel.console.errors import interactive, say
+from accel.console.options import Settings, program
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)
@@ -13,7 +13,8 @@ from .verb import Verb
 @click.pass_obj
 def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
     """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
-    from ..errors import BadInput, Declined, JobsError
+    from accel.diagnostics.errors import BadInput, Declined, JobsError
+
     from .finding import job
 
     found = [job(text, settings) for text in dict.fromkeys(jobs)]

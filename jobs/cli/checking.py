@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import show
-from .report import say
+from accel.console.errors import say
+from accel.console.output import show
 
 if TYPE_CHECKING:
     from ..backend import Exec, JobRef, Places
@@ -17,8 +17,9 @@ WIDE = (*COLUMNS[:-1], "torch", "jax", "memory_gib", "shm_gib", "ecc_errors", "x
 
 def check(backend: "Exec", ref: "JobRef", places: "Places", numbers: Sequence[int], host: bool, form: str) -> None:
     """Raises JobFailed where something is wrong with a machine, or nothing can be learnt of it."""
+    from accel.diagnostics.errors import JobFailed, JobsError
+
     from ..check import ask, command, judge
-    from ..errors import JobFailed, JobsError
     from .everywhere import everywhere
 
     def work(number: int) -> "Seen":

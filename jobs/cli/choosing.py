@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .settings import OneOf
+from accel.console.options import OneOf
 
 if TYPE_CHECKING:
     from ..backend import Status

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..code.shipping import Shipping
-    from ..voice import Voice
 
 
 def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | None":
     """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if folder is None:
         if everything:

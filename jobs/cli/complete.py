@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import click
 
-from .completing import complete
-from .settings import Settings
+from accel.console.completion import complete
+from accel.console.options import Settings
 
 JOBS_SHOWN = 100
 
 
-@complete("TARGET")
 def targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     """Those of the source that the command would read, with their kinds."""
     from ..targets import load
@@ -20,7 +19,6 @@ def targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
         yield entry.name, entry.kind
 
 
-@complete("JOB")
 def jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     """Ids, newest first. A whole reference has a colon, at which bash begins another word: only where one is begun."""
     from . import history
@@ -28,3 +26,9 @@ def jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     for entry in history.recent()[:JOBS_SHOWN]:
         ref = str(entry["ref"])
         yield ref if ":" in begun else ref.rpartition("/")[2], f"{entry['name']} on {entry['target']}"
+
+
+def register() -> None:
+    """Make the shell complete the placeholders TARGET and JOB."""
+    complete("TARGET", targets)
+    complete("JOB", jobs)

@@ -2,9 +2,9 @@
 
 import click
 
-from .completing import SHELLS, script
-from .settings import OneOf, Settings, program
-from .verb import Verb
+from accel.console.completion import SHELLS, script
+from accel.console.options import OneOf, Settings, program
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)

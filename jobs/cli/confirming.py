@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import BadInput, Declined
-from .report import interactive, say
-from .settings import PROGRAM
+from accel.console.errors import interactive, say
+from accel.console.options import PROGRAM
+from accel.diagnostics.errors import BadInput, Declined
 
 if TYPE_CHECKING:
     from ..targets import Targets
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def confirm(targets: "Targets", name: str, fingerprint: str | None) -> None:
     """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
+    from accel.clouds.kubernetes.endpoint_trust import add
     from accel.contract.gke import GkeTarget
 
     from ..backends.gke.clusters import named_by, path_of
     from ..backends.gke.marks import Scope
-    from ..confirmed import add
 
     _, target = targets.choose(name)
     if not isinstance(target, GkeTarget):

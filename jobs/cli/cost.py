@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .report import say
-from .settings import Settings
-from .verb import Verb
+from accel.console.errors import say
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from ..priced import JobCost
@@ -36,7 +36,7 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
         for each in found:
             click.echo(each.target)
         return
-    from .output import table
+    from accel.console.output import table
 
     table([row for each in found for row in _rows(each)], COLUMNS)
     for each in found:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .settings import Settings
-from .verb import Verb
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
@@ -71,7 +71,7 @@ def _python(settings: Settings) -> Iterator[Finding]:
 
 
 def _state(settings: Settings) -> Iterator[Finding]:
-    from ..folders import cache, state
+    from accel.folders import cache, state
 
     for name, folder in (("state", state()), ("cache", cache())):
         probe = folder / f".probe.{os.getpid()}"
@@ -105,12 +105,12 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _targets(settings: Settings) -> Iterator[Finding]:
+    from accel.console.output import span
     from accel.contract.targets import AwsBatchTarget, GkeTarget, LocalTarget
+    from accel.diagnostics.errors import BadInputs, JobsError
 
     from ..current import compared
-    from ..errors import BadInputs, JobsError
     from ..targets import load
-    from .output import span
 
     try:
         targets = load(settings.targets)
@@ -147,11 +147,12 @@ def _targets(settings: Settings) -> Iterator[Finding]:
 
 def _gke(name: str, target: "GkeTarget") -> Finding:
     """One call tells of the sign-in, the way to the cluster and the permission to submit there."""
+    from accel.clouds.kubernetes.client import Timing
+    from accel.clouds.kubernetes.responses import part
+    from accel.diagnostics.errors import JobsError
+
     from ..backends.gke.clusters import Clusters
     from ..backends.gke.marks import Scope
-    from ..errors import JobsError
-    from ..kubernetes import Timing
-    from ..kubernetes_answers import part
 
     check = f"target {name}"
     scope = Scope(target.project, target.location, target.cluster, target.namespace)
@@ -180,12 +181,11 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
     """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
     permission to make one."""
+    from accel.clouds.google.api import Google
+    from accel.clouds.google.rest import entries
+    from accel.clouds.timeouts import Timing
     from accel.contract import buckets
-
-    from ..errors import JobsError
-    from ..google import entries
-    from ..google_api import Google
-    from ..timing import Timing
+    from accel.diagnostics.errors import JobsError
 
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
@@ -213,9 +213,9 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
 
 def _aws(region: str) -> Iterator[Finding]:
     """One call that needs no permission tells of the credentials, the way to AWS and the clock."""
-    from ..aws import client
-    from ..backends.aws_batch.errors import asking
-    from ..errors import JobsError
+    from accel.clouds.aws.client import client
+    from accel.clouds.aws.errors import asking
+    from accel.diagnostics.errors import JobsError
 
     check = f"aws {region}"
     try:

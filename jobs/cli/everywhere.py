@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ..errors import JobsError
+from accel.diagnostics.errors import JobsError
 
 T = TypeVar("T")
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from accel.redaction import own
-
-from .settings import Settings
-from .verb import Verb
+from accel.console.options import Settings
+from accel.console.verb import Verb
+from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
     from ..backend import Exec, JobRef, Places
@@ -43,8 +42,9 @@ def exec(
     In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
     --check it is 125 where a machine is not as it should be.
     """
+    from accel.diagnostics.errors import BadInput, Interrupted
+
     from ..backend import Exec
-    from ..errors import BadInput, Interrupted
     from . import finding
 
     if check == bool(command):
@@ -89,8 +89,9 @@ def _one(
 
 def _several(backend: "Exec", ref: "JobRef", command: tuple[str, ...], places: "Places", host: bool) -> int:
     """The exit code of the first that failed."""
+    from accel.diagnostics.errors import JobsError
+
     from ..backend import Streams
-    from ..errors import JobsError
     from .everywhere import Lines, everywhere
 
     lines = Lines(_write)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .settings import Settings
-from .verb import Verb
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..backend import Backend, Explanation, JobRef
-    from ..voice import Voice
 
 
 @click.command(cls=Verb)
@@ -27,8 +28,9 @@ def explain(settings: Settings, job: str) -> None:
 
 def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation":
     """Raises BadInput for a job of a kind that cannot be explained, and what its backend raises."""
+    from accel.diagnostics.errors import BadInput
+
     from ..backend import Explain
-    from ..errors import BadInput
 
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
@@ -39,7 +41,8 @@ def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation
 def _regions(kind: str, voice: "Voice") -> list[str]:
     """Of the user's targets of a kind. A job that exists needs none of them, so that a broken list of targets is no
     error."""
-    from ..errors import JobsError
+    from accel.diagnostics.errors import JobsError
+
     from .finding import targets
 
     try:

@@ -3,17 +3,17 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from accel.words import did_you_mean, name_shown
+from accel.console.progress import untold
+from accel.console.reporter import Voice
+from accel.diagnostics.errors import BadInput, JobsError, NotFound
+from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..backend import Backend, JobRef
-from ..errors import BadInput, JobsError, NotFound
 from ..registry import of_ref, of_target
 from ..targets import Targets, load
-from ..voice import Voice
 from . import history
 from .choosing import SCANNED, Choice
 from .naming import job_name, known_as
-from .progress import untold
 
 CANDIDATES_SHOWN = 5
 LOOKED_AT = 20

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from accel.redaction import redacted
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import redacted
+from accel.folders import state
 
 from ..backend import JobRef
-from ..errors import BadInput
-from ..folders import state
 
 SIZE_MAX = 256 * 1024
 KEPT = 500

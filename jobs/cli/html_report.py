@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .report import say
-from .settings import Settings
-from .verb import Verb
+from accel.console.errors import say
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from ..backend import Backend, JobRef
@@ -31,7 +31,8 @@ def report(settings: Settings, job: str, out: str) -> None:
 
     The page needs nothing else and fetches nothing. What a platform does not tell is "not known" on it.
     """
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..html.page import page
     from .finding import job as found
 
@@ -50,8 +51,9 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     """All that can be read; what cannot is a warning on the page. Raises as status."""
+    from accel.diagnostics.errors import JobsError
+
     from ..backend import Again, Attempts, Explain, Logs, Phase
-    from ..errors import JobsError
     from ..html.gather import Gathered
     from ..html.page import Facts
     from ..keys import submission_key
@@ -83,8 +85,9 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
 
 def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
     """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
+    from accel.diagnostics.errors import JobsError
+
     from .. import sweep_tasks
-    from ..errors import JobsError
     from ..html import sweep
     from ..sent import sent
 
@@ -104,8 +107,9 @@ def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping
 
 def _of_the_best(gathered: "Gathered | None", found: "Sweep", backend: "Backend", ref: "JobRef") -> "Gathered | None":
     """With the curves of the best tasks, where there are too many tasks to keep all."""
+    from accel.diagnostics.errors import JobsError
+
     from ..backend import Logs
-    from ..errors import JobsError
     from ..html.chart import DRAWN_MAX
     from ..html.gather import SERIES_MAX, Gathered
 

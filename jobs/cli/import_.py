@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accel.redaction import own
-
-from .report import say, warn
-from .settings import OneOf, Settings
-from .verb import Verb
+from accel.console.errors import say, warn
+from accel.console.options import OneOf, Settings
+from accel.console.verb import Verb
+from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
     from accel.contract.targets import Target
@@ -78,7 +77,7 @@ def import_(
     gcloud's own flags may follow -- and win over the file. A report says what became of each field; where one is
     refused or has to be decided, nothing is printed, and the exit code is 2.
     """
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     options = {"--image": image, "--k80-replacement": k80, "--capacity": capacity, "--var": variables}
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
@@ -110,7 +109,7 @@ def import_(
 
 def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
     """Raises BadInput for an option that is for another kind of document."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     of = {
         "flags after --": ("vertex", "ai-platform"),
@@ -127,7 +126,7 @@ def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     found: dict[str, str] = {}
     for text in texts:
@@ -162,7 +161,7 @@ def _say(found: "Found", stops: list[Any]) -> None:
 
 
 def _refuse(name: str, entries: list[Any], *, by_strict: bool) -> None:
-    from ..errors import BadInputs
+    from accel.diagnostics.errors import BadInputs
 
     hint = "they are no errors without --strict" if by_strict else None
     # One line for many fields of which the same is said.
@@ -185,9 +184,10 @@ def _print(found: "Found", name: str, output: str) -> None:
     if output in FORMS:
         click.echo(json.dumps(found.body, indent=2), own(sys.stdout))
         return
+    from accel.diagnostics.errors import BadInputs
+    from accel.diagnostics.yaml_positions import Tree
+
     from ..document import Document
-    from ..errors import BadInputs
-    from ..yaml_tree import Tree
 
     try:
         job = Document(name, Tree(found.values)).job()
@@ -218,11 +218,11 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
     import yaml
 
     from accel.contract.targets import AwsBatchTarget
+    from accel.diagnostics.errors import BadInput, BadInputs
+    from accel.diagnostics.yaml_positions import Tree
 
     from ..backends.aws_batch.imported import fitted, imported
     from ..document import Document
-    from ..errors import BadInput, BadInputs
-    from ..yaml_tree import Tree
 
     name = "stdin" if file == "-" else file
     try:
@@ -248,11 +248,11 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
 
 
 def _data(file: str) -> bytes:
-    from accel import words
+    from accel.diagnostics import messages
+    from accel.diagnostics.errors import BadInput, NotFound
+    from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
 
-    from ..errors import BadInput, NotFound
     from ..imports.reading import read_as_spaces
-    from ..yaml_tree import BYTES_MAX as LARGEST
 
     try:
         if file == "-":
@@ -260,28 +260,29 @@ def _data(file: str) -> bytes:
         with Path(file).open("rb") as opened:
             return read_as_spaces(file, opened.read(LARGEST + 1), say)
     except FileNotFoundError:
-        raise NotFound(f"{words.name_shown(file)}: no such file") from None
+        raise NotFound(f"{messages.name_shown(file)}: no such file") from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        raise BadInput(f"{words.name_shown(file)}: cannot be read: {said}") from None
+        raise BadInput(f"{messages.name_shown(file)}: cannot be read: {said}") from None
 
 
 def _request(file: str) -> dict[str, Any]:
-    from accel import words
-
-    from ..errors import BadInput, NotFound
+    from accel.diagnostics import messages
+    from accel.diagnostics.errors import BadInput, NotFound
 
     try:
         data = sys.stdin.buffer.read(BYTES_MAX + 1) if file == "-" else Path(file).read_bytes()
         document: Any = json.loads(data) if len(data) <= BYTES_MAX else None
     except FileNotFoundError:
-        raise NotFound(f"{words.name_shown(file)}: no such file") from None
+        raise NotFound(f"{messages.name_shown(file)}: no such file") from None
     except json.JSONDecodeError as error:
         raise BadInput(f"line {error.lineno}: is not JSON: {error.msg}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"cannot be read: {getattr(error, 'strerror', None) or 'it is not JSON'}") from None
     if not isinstance(document, dict):
-        raise BadInput(f"must be one SubmitJob request of at most {BYTES_MAX // 1000} kB, is {words.shown(document)}")
+        raise BadInput(
+            f"must be one SubmitJob request of at most {BYTES_MAX // 1000} kB, is {messages.shown(document)}"
+        )
     return document  # pyright: ignore[reportUnknownVariableType]
 
 

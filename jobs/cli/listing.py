@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from accel.console.progress import Opens
+from accel.diagnostics.errors import JobsError
+
 from ..backend import Listing, Status
-from ..errors import JobsError
 from ..listing import listed, once
 from ..registry import of_target
 from .choosing import SCANNED, Choice
-from .progress import Opens
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..targets import Targets
-    from ..voice import Voice
 
 MISSING = "its jobs are missing here"
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from accel.redaction import own
-
-from .settings import Duration, OneOf, Settings, program
-from .verb import Verb
+from accel.console.options import Duration, OneOf, Settings, program
+from accel.console.verb import Verb
+from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
+    from accel.console.terminal_text import Style
+
     from ..backend import Backend, JobRef, LogLine
-    from ..watch.words import Style
 
 PROGRESS = ("short", "none", "raw")
 TASKS_MAX = 32
@@ -57,7 +57,8 @@ def logs(
     progress: str,
 ) -> None:
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..registry import of_ref
     from . import finding
     from .waiting import end
@@ -98,8 +99,9 @@ def lines_of(
     backend: "Backend", ref: "JobRef", task: int | None, follow: bool, tail: int | None = None
 ) -> "Iterator[LogLine]":
     """Raises BadInput for a job of a kind that keeps no log."""
+    from accel.diagnostics.errors import BadInput
+
     from ..backend import Logs
-    from ..errors import BadInput
 
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
@@ -107,8 +109,8 @@ def lines_of(
 
 
 def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
-    from ..errors import Interrupted
-    from .screen import style_of
+    from accel.console.screen import style_of
+    from accel.diagnostics.errors import Interrupted
 
     to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
@@ -144,8 +146,9 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
 
 def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal: bool) -> str:
     """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
+    from accel.console.terminal_text import colour_of, job_text
+
     from ..watch.told import place_of
-    from ..watch.words import colour_of, job_text
 
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
@@ -212,7 +215,7 @@ def _as_they_come(readers: "Sequence[Iterator[LogLine]]") -> "Iterator[LogLine]"
 
 
 def _pattern(text: str | None) -> "re.Pattern[str] | None":
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     try:
         return None if text is None else re.compile(text)

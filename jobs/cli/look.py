@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.errors import say
+from accel.console.options import Settings, program
+from accel.console.output import details, show
+from accel.console.progress import Opens, Progress
+from accel.console.verb import Verb
+
 from .choosing import Choice, choosing
-from .output import details, show
-from .progress import Opens, Progress
-from .report import say
-from .settings import Settings, program
 from .spending import settle_ended
 from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
-from .verb import Verb
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..backend import Status
-    from ..voice import Voice
 
 LONG = timedelta(minutes=10)
 """A job that has waited for longer gets a hint."""

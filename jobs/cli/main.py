@@ -1,7 +1,8 @@
 """`jobs` itself: its verbs, and what its help says."""
 
-from . import complete  # noqa: F401  registers what a shell completes
-from .group import Verbs, common
+from accel.console.group import Verbs, common
+
+from . import complete
 
 VERBS = {
     "targets": ("targets", "Where jobs can run."),
@@ -38,6 +39,7 @@ refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
 """
 
 
+complete.register()
 jobs = Verbs(
     "jobs",
     VERBS,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .report import say
-from .settings import OneOf, Settings, program
-from .verb import Verb
+from accel.console.errors import say
+from accel.console.options import OneOf, Settings, program
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..job import Job
     from ..market import Listed
     from ..offers import Decision, Offer
@@ -57,7 +58,7 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
     Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for which kinds there are. Prices are
     those of the catalogue.
     """
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if best_for:
         _kinds(settings, file or gpu, asked)
@@ -75,7 +76,8 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
 
 
 def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> None:
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..market import kinds
 
     cloud = asked.pop("cloud")
@@ -182,8 +184,7 @@ def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
 def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
     """The region is one of a cloud's, and has none of the machines that others have."""
     from accel.catalog.places import nearest_places
-
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
     return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
@@ -204,7 +205,7 @@ def _listed_row(each: "Listed") -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
-    from .output import show
+    from accel.console.output import show
 
     show(rows, form, columns, wide, name)
 

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from accel.diagnostics.errors import JobsError
+
 from ..backend import Backend, Explain, JobRef, Phase, Status
-from ..errors import JobsError
 
 FIRST_S = 60.0
 """A job that waits for less is not asked about: machines take a minute or more to come."""

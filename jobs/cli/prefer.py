@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from accel.console.errors import say
+from accel.console.heartbeat import Beat
+from accel.console.options import Settings, program
 from accel.contract.variables import PLAN
+from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
 
 from ..deadline.follow import Follower
 from ..deadline.plan import plan_of
 from ..deadline.policy import look_s
-from ..errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
-from .beat import Beat
-from .report import say
-from .settings import Settings, program
 
 if TYPE_CHECKING:
     from ..backend import Backend, JobRef, Request, Status

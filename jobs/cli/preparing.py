@@ -5,18 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from accel.redaction import hidden
+from accel.diagnostics.redaction import hidden
 
 from .spending import Sender
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..backend import Backend, Request
     from ..bulk import Item
     from ..code.shipping import Shipping
     from ..document import Document
     from ..job import Job
     from ..targets import Target, Targets
-    from ..voice import Voice
 
 DRY_RUN_KEY = "dry-run"
 
@@ -118,8 +119,9 @@ def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Aske
 
 
 def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> "list[Job]":
+    from accel.diagnostics.errors import BadInput
+
     from .. import smoke as runs
-    from ..errors import BadInput
 
     if not asked.smoke:
         raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
@@ -139,9 +141,8 @@ def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: A
 
 def _pin_image(document: "Document", voice: "Voice") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
+    from accel.clouds.image_registry import pinned
     from accel.rules.containers import LOCAL
-
-    from ..image_registry import pinned
 
     values: object = document.values
     image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None
@@ -160,9 +161,10 @@ def _rendered(
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
     """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
     so has one with other code, and a smoke run."""
+    from accel.diagnostics.errors import BadInput, BadInputs
+
     from .. import keys
     from ..deadline.plan import prepared
-    from ..errors import BadInput, BadInputs
     from ..registry import of_target
 
     then_to = asked.then_to
@@ -203,7 +205,8 @@ def _placed(
     jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, voice: "Voice"
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..sweep_tasks import apart, cap_warnings
     from .offers import chosen
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..backend import Backend
     from ..job import Job
-    from ..voice import Voice
 
 no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
 
@@ -15,8 +16,9 @@ no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the
 def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:
     """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
     stops nothing. Raises OverLimit with --strict."""
+    from accel.diagnostics.errors import OverLimit
+
     from ..backend import Quotas
-    from ..errors import OverLimit
 
     if not isinstance(backend, Quotas):
         return []

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .settings import FORMATS, OneOf, Settings
-from .verb import Verb
+from accel.console.options import FORMATS, OneOf, Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
+    from accel.console.progress import Opens
+    from accel.console.reporter import Voice
+
     from ..backend import JobRef
     from ..sweep_results import Job, Row
-    from ..voice import Voice
-    from .progress import Opens
 
 CSV = "csv"
 _OWN = ("task", "state", "attempts", "exit_code", "step", "job", "job_task", "reason")
@@ -41,8 +42,9 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
 
     Of a job that runs tasks of another one again, the other tasks are the other one's. Several JOBs are one table.
     """
+    from accel.console.progress import Progress
+
     from .finding import reference
-    from .progress import Progress
 
     found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
     _shown(found, metric, settings)
@@ -74,7 +76,7 @@ def ranking(
 
 def _objective(jobs: "Sequence[Job]", by: str | None, best: str | None) -> tuple[str | None, str | None]:
     """The metric, and whether the highest or the lowest is best. Raises BadInput where that is not said."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     told: list[Mapping[str, str]] = [
         job.sweep.spec["objective"] for job in jobs if job.sweep and "objective" in job.sweep.spec
@@ -91,9 +93,8 @@ def _objective(jobs: "Sequence[Job]", by: str | None, best: str | None) -> tuple
 
 def _known(metric: str, found: "Sequence[Row]", voice: "Voice") -> None:
     """Raises BadInput for a metric that no task told, where they told others."""
-    from accel.words import did_you_mean, name_shown
-
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+    from accel.diagnostics.messages import did_you_mean, name_shown
 
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
@@ -109,7 +110,7 @@ def _say_unread(found: "Sequence[Row]", voice: "Voice") -> None:
 
 
 def _shown(found: "Sequence[Row]", metric: str | None, settings: Settings) -> None:
-    from .output import show
+    from accel.console.output import show
 
     params = list(dict.fromkeys(name for row in found for name in row.params))
     told = sorted({name for row in found for name in row.metrics}, key=lambda name: (name != metric, name))

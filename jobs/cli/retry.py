@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .settings import Settings, program
-from .verb import Verb
+from accel.console.options import Settings, program
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from accel.console.reporter import Voice
+
     from ..backend import Backend, JobRef, Request
-    from ..voice import Voice
     from .spending import Sender
 
 
@@ -41,9 +42,10 @@ def again(
     ref: "JobRef", to: str | None, caller: str, every: bool, voice: "Voice"
 ) -> "Generator[tuple[Backend, Request, Sender]]":
     """What runs a job once more, and what sends it. Raises BadInput for one that cannot be run again, OverLimit."""
+    from accel.diagnostics.errors import BadInput
+
     from .. import keys
     from ..backend import Again
-    from ..errors import BadInput
     from . import history
     from .finding import with_target
     from .so_far import size_in
@@ -71,7 +73,8 @@ def _in_part(backend: "Backend", ref: "JobRef", whole: "Request", voice: "Voice"
 
     Raises BadInput where there are none.
     """
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..sweep_results import failed
     from ..sweep_tasks import found
     from ..tasks import AgainInPart

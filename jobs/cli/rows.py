@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..watch.columns import line, widths
+from accel.console.columns import line, widths
+from accel.console.output import show, table
+from accel.console.screen import Screen, live, style_of
+
 from ..watch.draw import COLOURS, NAME_MAX, dollars
 from ..watch.state import Watched
 from .naming import job_name, shorts
-from .output import show, table
-from .screen import Screen, live, style_of
 from .status_rows import status_row
 
 if TYPE_CHECKING:
+    from accel.console.options import Settings
+
     from ..backend import Status
-    from .settings import Settings
     from .so_far import Known
 
 UNKNOWN = "-"

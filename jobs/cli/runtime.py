@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from .settings import Settings
-from .verb import Verb
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)
@@ -16,7 +16,8 @@ def runtime(settings: Settings, out: Path) -> None:
 
     pip installs it in an image; with PYTHONPATH=FILE Python imports from it where it lies.
     """
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
+
     from ..runtime_wheel import name, write
 
     try:

@@ -2,8 +2,8 @@
 
 import click
 
-from .settings import OneOf
-from .verb import Verb
+from accel.console.options import OneOf
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)

@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import age
+from accel.console.errors import say
+from accel.console.options import Settings, program
+from accel.console.output import age
+
 from .quota import check
-from .report import say
-from .settings import Settings, program
 from .spending import Sender
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
     from ..backend import Backend, JobRef, Request
     from ..bulk import Item, Sent
     from ..job import Job
-    from ..voice import Voice
 
 
 def submitted(
@@ -27,7 +29,7 @@ def submitted(
     sender: Sender | None = None,
 ) -> "JobRef":
     """Submits, notes it in the history, and prints the reference in the form that was asked for."""
-    from ..errors import Interrupted
+    from accel.diagnostics.errors import Interrupted
 
     try:
         ref = made(backend, request, caller, settings, sender or Sender())
@@ -50,7 +52,7 @@ def submitted(
 
 def _before(backend: "Backend", ref: "JobRef") -> str:
     """That it was submitted before, and when where its platform tells."""
-    from ..errors import JobsError
+    from accel.diagnostics.errors import JobsError
 
     try:
         status = backend.status(ref)
@@ -61,7 +63,7 @@ def _before(backend: "Backend", ref: "JobRef") -> str:
 
 def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
     """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
-    from ..errors import CloudSilent
+    from accel.diagnostics.errors import CloudSilent
 
     try:
         ref = sender.send(backend, request)
@@ -82,8 +84,9 @@ def send_all(
 
     Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
     """
+    from accel.console.progress import Progress
+
     from ..bulk import submit_all
-    from .progress import Progress
 
     rows: list[dict[str, Any]] = []
 
@@ -118,7 +121,7 @@ def send_all(
 
 def check_all(sent: "Sent", wanted: int, caller: str, voice: "Voice") -> None:
     """Raises where not all was made."""
-    from ..errors import Interrupted
+    from accel.diagnostics.errors import Interrupted
 
     if len(sent.refs) == wanted:
         return

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import JobsError
+from accel.diagnostics.errors import JobsError
 
 if TYPE_CHECKING:
+    from accel.console.options import Settings
+
     from ..backend import JobRef
     from ..job import Job
     from ..targets import Targets
     from ..watch.state import Rate
-    from .settings import Settings
 
 FIELDS = (
     *("accelerator", "cpus", "memory_mib", "shm_mib", "disk_gib", "image", "nodes", "tasks", "parallelism", "spot"),

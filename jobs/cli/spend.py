@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .report import say, warn
-from .settings import OneOf, Settings
-from .verb import Verb
+from accel.console.errors import say, warn
+from accel.console.options import OneOf, Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
@@ -33,9 +33,10 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
     `spend settle` looks at every job that is held for: one that has ended is settled by its own times, and what is held
     for one that was never made is let go.
     """
-    from ..errors import NotFound
+    from accel.console.output import show
+    from accel.diagnostics.errors import NotFound
+
     from .finding import targets
-    from .output import show
 
     known = targets(settings)
     found = list(_ledgers(known))
@@ -43,7 +44,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
         raise NotFound("no target here has allowances", "they are the section `allowances` of the stack's environment")
     names = [name for allowances, _ in found for name in allowances.teams]
     if team is not None and team not in names:
-        from accel.words import did_you_mean, name_shown
+        from accel.diagnostics.messages import did_you_mean, name_shown
 
         raise NotFound(f"--team: {name_shown(team)} has no allowance{did_you_mean(team, sorted(names))}")
     wanted = [(of, book, name) for of, book in found for name in sorted(of.teams) if team in (None, name)]
@@ -112,7 +113,7 @@ def _settled(book: "Ledger", name: str, known: "Targets", settings: Settings) ->
 
 
 def _row(hold: "Hold") -> dict[str, Any]:
-    from .output import age
+    from accel.console.output import age
 
     made = datetime.fromtimestamp(hold.made, UTC)
     values = {

@@ -8,9 +8,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .report import say
+from accel.console.errors import say
 
 if TYPE_CHECKING:
+    from accel.console.reporter import Voice
     from accel.contract.allowances import Allowances
 
     from ..backend import Backend, JobRef, Request, Status
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..spend.hold import Hold, Ledger
     from ..spend.holding import Holding, Wanted
     from ..targets import Targets
-    from ..voice import Voice
 
 
 class Sender:
@@ -92,7 +92,8 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
 
     Raises OverLimit where the ledger does not know the first one.
     """
-    from ..errors import JobsError
+    from accel.diagnostics.errors import JobsError
+
     from .finding import targets
 
     try:
@@ -107,7 +108,8 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
             voice.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
         yield Sender()
         return
-    from ..errors import OverLimit
+    from accel.diagnostics.errors import OverLimit
+
     from ..spend.holding import Wanted
     from ..spend.ledgers import address, ledger_at
     from ..spend.price import Price
@@ -159,7 +161,8 @@ def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say)
 def _settle(
     where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
 ) -> None:
-    from ..errors import JobsError
+    from accel.diagnostics.errors import JobsError
+
     from ..spend.ledgers import ledger_at
     from ..spend.settling import settle
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from accel.console.output import age
+
 from ..backend import Status
-from .output import age
 
 STATUS_COLUMNS = ("ref", "target", "phase", "tasks", "age")
 STATUS_WIDE = (

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.options import Duration, Settings
+from accel.console.verb import Verb
+
 from .quota import no_quota
-from .settings import Duration, Settings
-from .verb import Verb
 
 if TYPE_CHECKING:
     from ..document import Document
@@ -72,8 +73,9 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
+    from accel.diagnostics.errors import BadInput
+
     from ..document import read_all
-    from ..errors import BadInput
     from .preparing import Asked, checked, prepared
     from .sending import send_all, submitted, to_the_end
 

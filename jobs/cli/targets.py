@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .settings import Settings
-from .verb import Verb
+from accel.console.options import Settings
+from accel.console.verb import Verb
 
 if TYPE_CHECKING:
     from ..targets import Entry
@@ -22,9 +22,10 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
     and certificate that a target has, once somebody has seen that they are right.
     """
+    from accel.console.errors import say
+    from accel.console.output import show, span
+
     from . import finding
-    from .output import show, span
-    from .report import say
 
     found = finding.targets(settings, refresh=refresh)
     if refresh:
@@ -54,10 +55,11 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
 
 def _free(entry: "Entry") -> str:
     """Free GPUs by pool or environment; "-" where the platform does not tell, and for a target without GPUs."""
-    from ..errors import JobsError
+    from accel.console.errors import say
+    from accel.diagnostics.errors import JobsError
+
     from ..free import FreeGpus
     from ..registry import of_target
-    from .report import say
 
     if entry.target is None:
         return "-"

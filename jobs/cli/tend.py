@@ -2,8 +2,8 @@
 
 import click
 
-from .settings import Duration, Settings
-from .verb import Verb
+from accel.console.options import Duration, Settings
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)
@@ -21,9 +21,10 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     """
     import time
 
-    from ..errors import BadInput, Interrupted
+    from accel.console.output import show
+    from accel.diagnostics.errors import BadInput, Interrupted
+
     from .finding import targets
-    from .output import show
     from .prefer import Followers
     from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .tending import round_of

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from accel.console.errors import say, warn
+from accel.console.options import Settings
 from accel.contract.google_vms import VmGround
+from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
 
 from ..backend import Backend, JobRef, Listing, Phase, Status, Tended
-from ..errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
 from ..listing import listed
 from ..registry import of_target
 from ..sweep_tasks import MOVED_MAX
 from . import finding
 from .prefer import Followers
-from .report import say, warn
-from .settings import Settings
 from .spending import settle_ended
 
 LIMIT = MOVED_MAX
@@ -53,8 +53,9 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
     if isinstance(found, VmGround):
+        from accel.clouds.google.api import Google
+
         from ..backends.vms.queues import Queues  # what others need not load
-        from ..google_api import Google
 
         for failure in Queues(Google(), found.bucket).reconcile(say)[1]:
             warn(failure, settings)

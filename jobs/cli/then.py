@@ -6,8 +6,8 @@ often the command is given again with the same --key, there is one second job.
 
 from typing import TYPE_CHECKING
 
-from .report import say, warn
-from .settings import Settings
+from accel.console.errors import say, warn
+from accel.console.options import Settings
 
 if TYPE_CHECKING:
     from ..backend import Backend, JobRef, Request
@@ -20,7 +20,7 @@ WORD = "then"
 
 def check(job: "Job", known: "Targets", then_to: str, first: str) -> None:
     """Raises BadInput where the job could not run there, before anything is submitted."""
-    from ..errors import BadInput
+    from accel.diagnostics.errors import BadInput
 
     if then_to == first:
         raise BadInput(f"--then-to: {then_to} is where the job is submitted to; name another target")
@@ -42,9 +42,10 @@ def run(
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
+    from accel.diagnostics.errors import Interrupted, WaitedTooLong
+
     from .. import keys
     from ..deadline.follow import tries
-    from ..errors import Interrupted, WaitedTooLong
     from .logs import stream
     from .sending import submitted, to_the_end
     from .so_far import size_of

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.errors import say
+from accel.console.options import Settings
+from accel.console.verb import Verb
+
 from .quota import check, no_quota
-from .report import say
-from .settings import Settings
-from .verb import Verb
 
 if TYPE_CHECKING:
     from ..job import Job
@@ -25,9 +26,9 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
     """
     from accel.contract.targets import LocalTarget
+    from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
     from ..document import jobs_of, read_all
-    from ..errors import BadInput, BadInputs, NotFound
     from ..keys import platform_name
     from ..registry import of_target
     from ..sweep_tasks import apart
@@ -82,9 +83,8 @@ def _sold_somewhere(job: "Job") -> None:
     """Raises BadInputs for GPUs that no cloud has, or no machine in that number."""
     if job.accelerator is None or job.accelerator.type is None:
         return
+    from accel.diagnostics.errors import BadInputs
     from accel.rules import gcp_gpus
-
-    from ..errors import BadInputs
 
     kind, count = job.accelerator.type, job.accelerator.count
     found = gcp_gpus.accelerator_name(kind, "accelerator.type", cloud="aws")

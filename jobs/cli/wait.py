@@ -2,8 +2,8 @@
 
 import click
 
-from .settings import Duration, Settings
-from .verb import Verb
+from accel.console.options import Duration, Settings
+from accel.console.verb import Verb
 
 
 @click.command(cls=Verb)
@@ -15,8 +15,9 @@ def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None
 
     Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
     """
+    from accel.console.output import show
+
     from .finding import job
-    from .output import show
     from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .waiting import end, wait_for
 

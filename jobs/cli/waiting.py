@@ -3,14 +3,15 @@
 import time
 from collections.abc import Callable, Iterator
 
+from accel.console.errors import say
+from accel.console.heartbeat import QUIET_S, Beat, SoFar
+from accel.console.options import program
+from accel.console.terminal_text import lasting
+from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
+
 from ..backend import Backend, JobRef, Many, Phase, Status, Tended
-from ..errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
 from ..watch.state import Watched
-from ..watch.words import lasting
-from .beat import QUIET_S, Beat, SoFar
 from .pending import Pending
-from .report import say
-from .settings import program
 from .spending import settle_ended
 
 FIRST_S = 0.1

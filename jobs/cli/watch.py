@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.options import Duration, Settings, program
+from accel.console.verb import Verb
+
 from .choosing import SCANNED, Choice, choosing
-from .settings import Duration, Settings, program
-from .verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,11 +38,12 @@ def watch(
 
     At a terminal a table that is renewed; elsewhere a line at each change.
     """
+    from accel.console.errors import say
+    from accel.console.output import show
+    from accel.console.screen import Screen, live, style_of
+
     from . import so_far
     from .finding import job
-    from .output import show
-    from .report import say
-    from .screen import Screen, live, style_of
     from .spending import settle_ended
     from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from .waiting import end
@@ -49,7 +51,7 @@ def watch(
 
     choice = Choice(to, name, states, owner)
     if jobs and (to or choice.narrow):
-        from ..errors import BadInput
+        from accel.diagnostics.errors import BadInput
 
         raise BadInput("watch: either JOBs, or --target, --name, --state and --owner, which choose them")
     more = None if jobs else _lister(settings, choice)
@@ -77,14 +79,15 @@ def watch(
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
     """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
+    from accel.console.errors import warn
+    from accel.diagnostics.errors import JobsError
+
     from ..backend import Listing
-    from ..errors import JobsError
     from ..listing import listed as asked
     from ..listing import once
     from ..registry import of_target
     from .finding import targets
     from .listing import MISSING, names_of
-    from .report import warn
 
     known = targets(settings)
     names = names_of(known, choice.to)

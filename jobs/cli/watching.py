@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 
 import click
 
+from accel.console.errors import say
+from accel.console.screen import Screen
+from accel.console.terminal_text import Style, clip
+from accel.diagnostics.errors import JobsError, WaitedTooLong
+
 from ..backend import Attempts, Backend, JobRef, Logs, Phase, Status
-from ..errors import JobsError, WaitedTooLong
 from ..registry import of_ref
 from ..watch.changes import Changes
 from ..watch.draw import Frame, draw
 from ..watch.state import Board
 from ..watch.told import parse
-from ..watch.words import Style, clip
 from .pending import Pending
-from .report import say
-from .screen import Screen
 from .so_far import Known
 from .waiting import FIRST_S, GROWTH, apart_s, interrupted, look_at
 

@@ -12,9 +12,9 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from accel.contract.buckets import CODE
+from accel.diagnostics.errors import BadInput, BadInputs
 
 from .. import runtime
-from ..errors import BadInput, BadInputs
 from . import refused, secrets
 from .tree import Entry, Tree, shown
 

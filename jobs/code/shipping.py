@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accel.contract.targets import AnyTarget
+from accel.diagnostics.errors import BadInput, BadInputs
+from accel.folders import state
 from accel.rules import google_batch_runnables
 from accel.rules.containers import LOCAL
 
 from ..blocks_google import Pool, Vertex
-from ..errors import BadInput, BadInputs
-from ..folders import state
 from ..job import Job
 from . import tree
 from .archive import Archive, pack

@@ -16,9 +16,9 @@ from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
+from accel.folders import state
 
-from ..errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
-from ..folders import state
 from .archive import Archive
 
 FRESH_S = 86_400
@@ -95,8 +95,8 @@ class S3:
     def put(self, archive: Archive) -> bool:
         from botocore.exceptions import ClientError
 
-        from ..aws import client
-        from ..backends.aws_batch.errors import asking
+        from accel.clouds.aws.client import client
+        from accel.clouds.aws.errors import asking
 
         where: dict[str, Any] = {"Bucket": self.bucket, "Key": archive.name}
         doing = self.address(archive)
@@ -136,7 +136,7 @@ class CloudStorage:
     address = source
 
     def put(self, archive: Archive) -> bool:
-        from ..google_api import Conflict, Google, object_path
+        from accel.clouds.google.api import Conflict, Google, object_path
 
         google = Google()
         generation: int | None = None

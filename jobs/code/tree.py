@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..errors import BadInput
+from accel.diagnostics.errors import BadInput
 
 TIMEOUT_S = 120
 _LISTED = {True: ("--cached",), False: ("--others", "--exclude-standard")}

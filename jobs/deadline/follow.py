@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from accel.diagnostics.errors import CloudSilent, NotFound
+
 from ..backend import Backend, JobRef, Logs, Phase, Status
-from ..errors import CloudSilent, NotFound
 from .plan import MOVED, Plan, second, second_key
 from .policy import Decision, decide, look_s
 from .progress import Left, left

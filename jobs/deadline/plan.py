@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from accel.contract.variables import PLAN, RESERVED_PREFIXES
+from accel.diagnostics.errors import BadInput, BadInputs
 from accel.rules.aws_retries import MAX_ATTEMPTS
 from accel.rules.google_batch import MOST_RETRIES
 
-from ..errors import BadInput, BadInputs
 from .policy import CHANGEOVER_S
 
 if TYPE_CHECKING:

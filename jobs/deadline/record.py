@@ -10,10 +10,9 @@ no method changes a job: https://docs.cloud.google.com/batch/docs/reference/rest
 import json
 from contextlib import suppress
 
+from accel.clouds.google.api import Conflict, Google, object_path
 from accel.contract import buckets
-
-from ..errors import CloudRefused, NotFound
-from ..google_api import Conflict, Google, object_path
+from accel.diagnostics.errors import CloudRefused, NotFound
 
 BEGUN, MOVED = buckets.DEADLINE, buckets.ON_DEMAND
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..watch.words import number
+from accel.console.terminal_text import number
 
 TICKS = 5
 """About so many."""

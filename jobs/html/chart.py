@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..watch.words import number
+from accel.console.terminal_text import number
+
 from .axis import Axis, around, between, since
 from .gather import Point
 from .text import attrs, tag, text

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from accel.console.terminal_text import lasting
+
 from ..backend import Attempt, Explanation, Phase, Status
 from ..runtime.sweep import written
 from ..sent import Sent
 from ..tasks import TaskStatus
 from ..watch.draw import dollars
 from ..watch.state import Rate, ran_s
-from ..watch.words import lasting
 from .curves import events, gpus, metrics
 from .gather import Gathered
 from .style import STYLE

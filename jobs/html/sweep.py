@@ -4,11 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from accel.console.terminal_text import number
+
 from ..backend import JobRef
 from ..sweep_results import Row, ranked
 from ..sweep_tasks import Found
 from ..tasks import TaskStatus
-from ..watch.words import number
 from .axis import Axis, around, between
 from .chart import beside, frame, lines, percent
 from .text import attrs, table, tag, text

@@ -5,9 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape as _escape
 
-from accel.redaction import redacted
-
-from ..watch.words import lasting, plain
+from accel.console.terminal_text import lasting, plain
+from accel.diagnostics.redaction import redacted
 
 NOT_KNOWN = "not known"
 SHOWN_MAX = 2_000

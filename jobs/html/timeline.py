@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
+from accel.console.terminal_text import lasting
+
 from ..backend import Attempt, Status
-from ..watch.words import lasting
 from .axis import Axis, since
 from .chart import Times, frame, lines, mark, percent
 from .text import NOT_KNOWN, attrs, clock, moment, span, table, tag, text

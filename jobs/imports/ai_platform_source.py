@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accel.diagnostics.errors import BadInput
 from accel.rules import ai_platform_programs, imports
 
-from ..errors import BadInput
 from . import gcloud, shell
 from .ai_platform_fields import BARE, FLAGS, GENERAL, OF_GCLOUD, SETTINGS, TOP
 from .given import Given

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from accel import words
+from accel.diagnostics import messages as words
 
 GLOBAL = {
     **dict.fromkeys(

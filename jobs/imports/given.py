@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from accel import words
+from accel.diagnostics import messages
 
 from .reading import leaves
 from .report import Report
@@ -135,5 +135,5 @@ class Given:
         return value
 
     def _wrong(self, path: str, expected: str) -> None:
-        said = f"must be {expected}, is {words.shown(self.values[path])}"
+        said = f"must be {expected}, is {messages.shown(self.values[path])}"
         self.report.refuse(self.name(path), said)

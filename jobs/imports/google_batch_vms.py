@@ -1,11 +1,11 @@
 """The VMs of a Google Batch job in the terms of a job file: machine, GPUs, drivers, disks, zones."""
 
 from accel.catalog.places import known_zones
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.findings import Finding
 from accel.rules import gcp_gpus, google_batch, google_batch_machines
-from accel.rules.finding import Finding
 
 from ..backends.google_batch import nodes, sizes
-from ..errors import BadInput
 from .given import Given
 from .reading import Json
 

@@ -2,8 +2,8 @@
 
 from datetime import date
 
+from accel.diagnostics.findings import Finding
 from accel.rules import containers, placeholders, vertex_images
-from accel.rules.finding import Finding
 
 from .given import Given
 

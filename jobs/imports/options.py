@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from accel import words
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
 from accel.rules.ai_platform import REPLACEMENTS
 from accel.rules.gcp_gpus import known
-
-from ..errors import BadInput
 
 Form = Literal["job", "custom-job", "tuning"]
 Capacity = Literal["spot", "flex-start"]
@@ -34,5 +33,5 @@ def k80_replacement(name: str | None) -> str:
         return REPLACEMENTS[0]
     found = known(name)
     if found is None or found.name not in REPLACEMENTS:
-        raise BadInput(f"--k80-replacement: is {words.name_shown(name)}; use one of {', '.join(REPLACEMENTS)}")
+        raise BadInput(f"--k80-replacement: is {messages.name_shown(name)}; use one of {', '.join(REPLACEMENTS)}")
     return found.name

@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import yaml
 
-from accel import words
+from accel.diagnostics import messages, no_break_spaces, yaml_positions
+from accel.diagnostics.errors import BadInput
 
-from .. import blanks, yaml_tree
-from ..errors import BadInput
 from .shell import is_command
 
 Json = dict[str, Any]
@@ -29,8 +28,8 @@ def read(name: str, data: bytes) -> Json:
     if text.startswith(("{", "[")):
         return _json(name, data)
     try:
-        tree = yaml_tree.read(data, _Everything())
-    except yaml_tree.Fault as fault:
+        tree = yaml_positions.read(data, _Everything())
+    except yaml_positions.Fault as fault:
         line, said = _diagnosis(data, fault)
         raise BadInput(f"{name}:{line}: {said}") from None
     if tree.faults:
@@ -42,32 +41,32 @@ def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
     """A file in any of the forms that are imported, with spaces for no-break spaces, which is said."""
     text = data.decode("utf-8-sig", errors="ignore")
     if text.lstrip().startswith(("{", "[")):
-        plain, lines = blanks.in_text(text, "json")
+        plain, lines = no_break_spaces.in_text(text, "json")
     elif is_command(text):
-        plain, lines = blanks.in_text(text, "shell")
+        plain, lines = no_break_spaces.in_text(text, "shell")
     else:
-        plain, lines = blanks.in_yaml(text)
+        plain, lines = no_break_spaces.in_yaml(text)
     if not lines:
         return data
-    say(f"{name}:{blanks.note(lines)}")
+    say(f"{name}:{no_break_spaces.note(lines)}")
     return plain.encode()
 
 
 def _mapping(name: str, value: Any) -> Json:
     if not isinstance(value, dict):
-        raise BadInput(f"{name}: must be a mapping of fields, is {words.shown(value)}")
+        raise BadInput(f"{name}: must be a mapping of fields, is {messages.shown(value)}")
     return cast(Json, value)
 
 
 def _json(name: str, data: bytes) -> Json:
-    if len(data) > yaml_tree.BYTES_MAX:
-        raise BadInput(f"{name}:1: is larger than {yaml_tree.BYTES_MAX // 2**20} MiB")
+    if len(data) > yaml_positions.BYTES_MAX:
+        raise BadInput(f"{name}:1: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
     try:
         value = json.loads(data, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise BadInput(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
     except _Twice as error:
-        raise BadInput(f"{name}: {words.name_shown(str(error))}: is set twice") from None
+        raise BadInput(f"{name}: {messages.name_shown(str(error))}: is set twice") from None
     except (UnicodeDecodeError, RecursionError):
         raise BadInput(f"{name}: is not JSON: it is no UTF-8 text, or has too many levels") from None
     return _mapping(name, value)
@@ -106,7 +105,7 @@ _CONFIG_KEYS = ("acceleratorConfig", "imageUri", "diskConfig", "containerCommand
 _KEY = re.compile(r"^(\s*)(?:- )?([A-Za-z_][\w-]*)\s*:\s*(.*)$")
 
 
-def _diagnosis(data: bytes, fault: yaml_tree.Fault) -> tuple[int, str]:
+def _diagnosis(data: bytes, fault: yaml_positions.Fault) -> tuple[int, str]:
     """The line of a fault, and what is probably missing there."""
     lines = data.decode("utf-8-sig", errors="replace").splitlines()
     tab = next((number for number, line in enumerate(lines, 1) if re.match(r" *\t", line) and line.strip()), None)

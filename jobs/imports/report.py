@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dataclasses import field as made
 from typing import Any, Literal, cast
 
-from accel import words
-from accel.rules.finding import Finding
+from accel.diagnostics import messages
+from accel.diagnostics.findings import Finding
 
 Kind = Literal["kept", "changed", "decision", "refused"]
 KINDS: tuple[Kind, ...] = ("kept", "changed", "decision", "refused")
@@ -121,7 +121,9 @@ class Report:
         for name in self.fields:
             if name not in self._entries:
                 last = name.rpartition(".")[2].partition("[")[0]
-                self.refuse(name, f"is no field that is known here{words.did_you_mean(last, known) if known else ''}")
+                self.refuse(
+                    name, f"is no field that is known here{messages.did_you_mean(last, known) if known else ''}"
+                )
 
     def as_json(self) -> dict[str, Any]:
         """For machines: a list a class; values that may be secrets are left out."""
@@ -156,10 +158,10 @@ def shown(name: str, value: Any) -> str:
     """A value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
         items = cast(list[Any], value)
-        return "[" + ", ".join(words.shown(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
+        return "[" + ", ".join(messages.shown(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
     if isinstance(value, str) and _PLACE.match(value) and "@" not in value and not _hidden(name):
         return repr(value if len(value) <= _PLACE_MAX else f"{value[: _PLACE_MAX - 3]}...")
-    return words.shown(value, hidden=_hidden(name))
+    return messages.shown(value, hidden=_hidden(name))
 
 
 _PLACE = re.compile(r"(gs|nfs)://|projects/|[\w.-]+\.(pkg\.dev|io)/")

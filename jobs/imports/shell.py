@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..errors import BadInput
+from accel.diagnostics.errors import BadInput
 
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")

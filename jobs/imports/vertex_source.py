@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accel.diagnostics.errors import BadInput
 from accel.rules import imports
 
-from ..errors import BadInput
 from . import gcloud, shell
 from .given import Given
 from .reading import Json, read

@@ -14,11 +14,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from uuid import uuid4
 
+from accel.clouds.aws.clients import Client, Clients, Timing
+from accel.clouds.aws.errors import asking
 from accel.contract import allowances as columns
+from accel.diagnostics.errors import Throttled
 
-from ..backends.aws_batch.clients import Client, Clients, Timing
-from ..backends.aws_batch.errors import asking
-from ..errors import Throttled
 from .hold import Balance, Change, Hold, added, moved, parsed, written
 
 Item = dict[str, Any]

@@ -8,10 +8,10 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from accel import folders
 from accel.contract.allowances import REMEMBERED_DAYS
+from accel.diagnostics.errors import JobsError
 
-from .. import folders
-from ..errors import JobsError
 from .hold import Balance, Change, Hold, added, moved, parsed, written
 
 WAIT_S = 20

@@ -10,12 +10,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Conflict, Garbled, Unmet, entries, mapping, part
+from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
+from accel.diagnostics.errors import CloudSilent, NotFound
 
-from ..errors import CloudSilent, NotFound
-from ..google import REACH, Conflict, Garbled, Unmet, entries, mapping, part
-from ..google_api import Google
-from ..timing import Timing
 from .hold import Balance, Change, Hold, added, moved, parsed, written
 
 Json = dict[str, Any]

@@ -24,12 +24,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from accel.clouds.backoff import back_off
 from accel.contract.allowances import Allowances
+from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotSent, OverLimit, Throttled
 
 from ..backend import Backend, JobRef, Request
-from ..backends.claims.patience import back_off
 from ..backends.claims.submit import NOT_MADE
-from ..errors import BadInput, CloudSilent, JobsError, NotFound, NotSent, OverLimit, Throttled
 from .hold import AT_ONCE, MICRO, Balance, Change, Hold, Ledger, together
 from .price import Price, fitting, usd
 

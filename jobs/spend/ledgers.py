@@ -5,8 +5,8 @@ An address is its place in a word, for the history of this machine: `dynamodb:<r
 """
 
 from accel.contract.allowances import Allowances, DynamoDbLedger, FirestoreLedger
+from accel.diagnostics.errors import BadInput
 
-from ..errors import BadInput
 from .hold import Ledger
 
 

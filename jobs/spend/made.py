@@ -6,10 +6,10 @@ from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import NotFound
 
 from ..backend import JobRef
 from ..blocks import Gke
-from ..errors import NotFound
 from ..job import Job
 from ..registry import of_target
 from .hold import Hold
@@ -65,8 +65,9 @@ def _there(hold: Hold, target: AnyTarget, ref: JobRef) -> JobRef | None:
 
 def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     """The claim remembers for longer than Batch does."""
+    from accel.clouds.aws.clients import Clients, Timing
+
     from ..backends.aws_batch.claims import TableClaims
-    from ..backends.aws_batch.clients import Clients, Timing
     from ..backends.aws_batch.found import named
     from ..backends.aws_batch.render import KIND
 
@@ -79,9 +80,10 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
 
 
 def _vertex(hold: Hold, target: VertexTarget) -> JobRef | None:
+    from accel.clouds.google.api import Google
+
     from ..backends.vertex import marks
     from ..backends.vertex.found import listed
-    from ..google_api import Google
 
     scope, label = marks.Scope(target.project, target.region), hold.key[: marks.LABEL_MAX]
     jobs = listed(Google(), scope, f'labels.{marks.KEY}="{label}"')

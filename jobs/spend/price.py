@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from accel.contract.allowances import LABEL, Allowance, Allowances
-from accel.words import did_you_mean, name_shown
+from accel.diagnostics.errors import BadInput, OverLimit
+from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..backend import Status
-from ..errors import BadInput, OverLimit
 from ..job import Job
 from ..priced import JobCost
 from .hold import MICRO, Hold

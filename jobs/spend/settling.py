@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from accel.clouds.backoff import back_off
 from accel.contract.targets import AnyTarget
+from accel.diagnostics.errors import JobsError, NotFound
 
 from ..backend import Backend, JobRef, Many, Status
-from ..backends.claims.patience import back_off
-from ..errors import JobsError, NotFound
 from ..registry import of_ref
 from .hold import Change, Hold, Ledger
 from .made import Finding, made

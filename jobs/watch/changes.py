@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from accel.console.terminal_text import lasting, number, plain
+
 from ..backend import JobRef, Phase
 from .draw import dollars, reason_of
 from .state import Board, Task, Watched
-from .words import lasting, number, plain
 
 STEPS = 10
 """A job's own progress is said each time that it has done another tenth."""

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from accel.console.columns import line, widths
+from accel.console.terminal_text import Style, bar, clip, colour_of, lasting, number
+
 from ..backend import Phase
-from .columns import line, widths
 from .state import Board, Task, Watched
 from .told import ago
-from .words import Style, bar, clip, colour_of, lasting, number
 
 SHOWN_TASKS = 5
 """Of an array, the tasks that have come least far; of nodes, all up to NODES_SHOWN."""

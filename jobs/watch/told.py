@@ -5,8 +5,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from accel.console.terminal_text import lasting, number, plain
+
 from ..runtime.lines import MARK, read
-from .words import lasting, number, plain
 
 NUMBER_MAX = 1e15
 """Above it a count or a time is no such thing."""

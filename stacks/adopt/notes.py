@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from accel import words
+from accel.diagnostics import messages
 
 from .found import Json
 
@@ -44,5 +44,5 @@ class Part:
         """Notes the fields that say something and have no counterpart; their names."""
         lost = [name for name in document if name not in known and document[name] not in (False, 0)]
         for name in lost:
-            self.note("lost", f"{prefix}{name}", f"is {words.shown(document[name])}, and has no counterpart here")
+            self.note("lost", f"{prefix}{name}", f"is {messages.shown(document[name])}, and has no counterpart here")
         return lost

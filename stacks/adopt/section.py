@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from accel.faults import Fault, find, parsed, replaced
-from accel.rules.finding import Finding
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.faults import Fault, find, parsed, replaced
+from accel.diagnostics.findings import Finding
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import ExitRule, JobDefinitionSpec
 from components.base import Spec
-from jobs.errors import BadInput
 
 from ..config import Environment, load_environment, warnings
 from . import definitions, environments, queues

@@ -21,8 +21,8 @@ def adopt(files: tuple[str, ...], stack: str, region: str | None, out: str) -> N
     for `pulumi import`. A line says what stays as it was made (kept), what has no counterpart (lost), which resources
     cannot be moved (left out), and what the rules change or warn of.
     """
-    from jobs.cli.report import say
-    from jobs.errors import BadInputs
+    from accel.console.errors import say
+    from accel.diagnostics.errors import BadInputs
 
     from .written import write
 

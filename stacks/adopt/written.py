@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from accel import words
-from jobs.errors import BadInput, BadInputs, NotFound
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
 from ..commands import KEY
 from . import import_file
@@ -36,7 +36,7 @@ class Written:
 def write(files: list[str], stack: str, region: str | None, out: Path) -> Written:
     """Writes Pulumi.<stack>.yaml and, where something exists, import-<stack>.json; overwrites no environment."""
     if not _STACK.fullmatch(stack):
-        raise BadInput(f"--stack: must be letters, digits, - _ and ., is {words.name_shown(stack)}")
+        raise BadInput(f"--stack: must be letters, digits, - _ and ., is {messages.name_shown(stack)}")
     if not out.is_dir():
         raise NotFound(f"--out: {out}: no such folder")
     config = out / f"Pulumi.{stack}.yaml"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.rules.finding import Finding, under
+from accel.diagnostics.findings import Finding, under
 
 
 @dataclass(frozen=True)

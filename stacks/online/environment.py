@@ -1,6 +1,6 @@
 """One environment against what exists in its clouds."""
 
-from accel.faults import Fault, parsed
+from accel.diagnostics.faults import Fault, parsed
 
 from ..commands import ReadStack
 from ..config import Environment

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.diagnostics.findings import Finding, under
 from accel.rules import gcp_existing as rules
-from accel.rules.finding import Finding, under
 from accel.rules.gcp_existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec
 from components.kubernetes.storage import BucketVolume, FilestoreVolume
 from jobs.backends.gke.clusters import Clusters
 from jobs.backends.gke.marks import Scope
-from jobs.errors import CloudRefused, CloudSilent, NotFound
-from jobs.google import entries, mapping
-from jobs.google_api import Google
 
 from ..gcp_config import CreatedCluster, ExistingCluster, ExistingNetwork, ExistingNodeAccount, ExistingSubnet, Gcp
 from .checks import Checked

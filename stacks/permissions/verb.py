@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jobs.cli.settings import OneOf, Settings
+from accel.console.options import OneOf, Settings
 
 from ..cli import StackVerb
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from jobs.backends.aws_batch.errors import asking
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import NoCredentials
 from jobs.backends.aws_batch.found import part, parts
-from jobs.errors import NoCredentials
 
 from .found import GONE, Found, NotSought, matching, moment, proof
 from .pending import Json, Pending, resources, setting
@@ -131,7 +131,7 @@ class Aws:
                 raise
 
     def _client(self, service: str, region: str) -> Any:
-        from jobs.aws import client
+        from accel.clouds.aws.client import client
 
         if (service, region) not in self._clients:
             with asking(f"{service} in {region}"):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from jobs.errors import CloudRefused
-from jobs.google import mapping
+from accel.clouds.google.rest import mapping
+from accel.diagnostics.errors import CloudRefused
 
 from ..pulumi_command import ran
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from jobs.errors import NotFound
-from jobs.google import part
-from jobs.google_api import Google
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import part
+from accel.diagnostics.errors import NotFound
 
 from .found import GONE, Found, MadeAgain, NotSought, moment, proof
 from .pending import Json, Pending, setting

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.errors import NotFound
-from jobs.google import entries, mapping
-from jobs.kubernetes import Api
+from accel.clouds.google.rest import entries, mapping
+from accel.clouds.kubernetes.client import Api
+from accel.diagnostics.errors import NotFound
 
 from .found import Found, NotSought, moment
 from .pending import Json, Pending
@@ -74,7 +74,7 @@ def _api(kubeconfig: str) -> Api:
 
 def token() -> str:
     """That of the credentials that Google's APIs are called with."""
-    from jobs.google import signed
+    from accel.clouds.google.rest import signed
 
     # google-auth writes the name small.
     headers = {name.title(): value for name, value in signed().items()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from jobs.errors import BadInput
+from accel.diagnostics.errors import BadInput
 
 from .found import Finder, Found, MadeAgain, NotSought
 from .pending import Pending, alike, live, pending, resources

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from jobs.errors import CloudRefused, NotFound, WaitedTooLong
+from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
 from . import hosts
 from .clouds import Clouds

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobs.errors import CloudRefused
-from jobs.google import NOT_ENABLED
+from accel.clouds.google.rest import NOT_ENABLED
+from accel.diagnostics.errors import CloudRefused
 
 from .found import Finder, Found, MadeAgain, NotSought
 from .pending import Json, Pending, live, made_of, pending, resources

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.settings import OneOf
+from accel.console.options import OneOf
 
 from ..cli import StackVerb
 
@@ -49,8 +49,8 @@ def recover(
     resource is read again. Nothing is guessed: of what nothing proves, a line says so, and --adopt or --clear
     decides. Run it in the folder of the Pulumi program. Without --yes nothing is changed. Interrupted, run it again.
     """
-    from jobs.cli.report import say
-    from jobs.errors import BadInput, CloudRefused
+    from accel.console.errors import say
+    from accel.diagnostics.errors import BadInput, CloudRefused
 
     from .plan import Said
     from .recovery import Recovery

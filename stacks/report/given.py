@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.errors import BadInput, NotFound
-from jobs.google import entries, mapping
+from accel.clouds.google.rest import entries, mapping
+from accel.diagnostics.errors import BadInput, NotFound
 
 from .plain import hidden, told
 

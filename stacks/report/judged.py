@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.words import did_you_mean, name_shown
-from jobs.errors import BadInput, JobsError
+from accel.diagnostics.errors import BadInput, JobsError
+from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..commands import ReadStack
 from ..config import Environment

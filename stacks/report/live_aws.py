@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
-from jobs.aws import client
 from jobs.backend import JobRef, Phase
-from jobs.backends.aws_batch.errors import asking
 from jobs.backends.aws_batch.found import describe, pages, part, parts
 from jobs.backends.aws_batch.observe import LIVE, phase
 from jobs.backends.aws_batch.render import KIND

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import NotFound
 from jobs.backends.gke import GkeBackend, found, marks
 from jobs.backends.gke.clusters import Clusters
 from jobs.backends.gke.places import CHIPS, GPUS, NODEPOOL
-from jobs.errors import NotFound
-from jobs.kubernetes_answers import part, parts
 
 from .live import LIMIT, Live, hours
 from .threats import JOBSETS

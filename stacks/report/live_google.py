@@ -9,17 +9,17 @@ from math import prod
 from typing import Any, TypeVar
 
 from accel.catalog import UnknownName, machine
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
+from accel.diagnostics.errors import NotFound
 from jobs.backend import Listing, Phase, Status
 from jobs.backends.google_batch import found as batch_found
 from jobs.backends.google_batch import marks as batch_marks
 from jobs.backends.vertex import found as vertex_found
 from jobs.backends.vertex import marks as vertex_marks
 from jobs.backends.vms.records import Records
-from jobs.errors import NotFound
-from jobs.google import entries, mapping
-from jobs.google_api import Google
 from jobs.registry import of_target
 
 from .live import LIMIT, Live, ground, hours

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from accel.redaction import SECRET_NAME, redacted
+from accel.diagnostics.redaction import SECRET_NAME, redacted
 
 HIDDEN = "[hidden]"
 LONGEST = 400

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jobs.errors import BadInput, JobsError, NotFound
-from jobs.google import entries, mapping
+from accel.clouds.google.rest import entries, mapping
+from accel.diagnostics.errors import BadInput, JobsError, NotFound
 
 from ..commands import KEY
 from ..pulumi_command import ran

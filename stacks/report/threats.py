@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from accel.clouds.google.rest import mapping
 from components.aws.environment_hooks import drain_of, in_place
-from jobs.google import mapping
 
 from .preview import Change
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accel.redaction import redacted
-from jobs.cli.settings import OneOf, Settings
+from accel.console.options import OneOf, Settings
+from accel.diagnostics.redaction import redacted
 
 from ..cli import Share, StackVerb
 
@@ -52,7 +52,7 @@ def report(
     """
     import json
 
-    from jobs.errors import BadInput, JobsError, OverLimit
+    from accel.diagnostics.errors import BadInput, JobsError, OverLimit
 
     from . import given
     from .document import Wanted, document

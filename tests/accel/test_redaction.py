@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.redaction import guarded, hidden, own, redacted
+from accel.diagnostics.redaction import guarded, hidden, own, redacted
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"
 JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.abc"

@@ -16,9 +16,9 @@ from jsonschema import Draft7Validator
 from pydantic import BaseModel, ValidationError
 
 from accel.contract.targets import write
+from accel.diagnostics.errors import BadInputs
 from jobs import document
 from jobs.cli.main import jobs
-from jobs.errors import BadInputs
 from jobs.job import Job
 from stacks.cli import stacks
 from stacks.config import ConfigFaults, Environment, load_environment

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from accel.clouds.kubernetes.endpoint_trust import Place
 from jobs.backends.gke.clusters import pem
-from jobs.confirmed import Place
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
 from tests.support import commands

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from accel.contract import allowances as columns
 from accel.contract.allowances import Allowances
-from jobs import errors, submit
+from accel.diagnostics import errors
+from jobs import submit
 from jobs.cli.main import jobs as command
 from jobs.spend.hold import Balance, Change, Hold, Ledger
 from jobs.spend.ledgers import address, ledger_at

@@ -16,8 +16,8 @@ from accel.budget import acting
 from accel.budget.levers import drill
 from accel.contract.budgets import Budget
 from accel.contract.targets import read_one
+from accel.diagnostics.errors import OverLimit
 from jobs.backends import google_stop
-from jobs.errors import OverLimit
 from jobs.job import Job
 from jobs.registry import of_target
 from sandbox.google.billing import ACCOUNT

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,7 +54,7 @@ def smi(query: str) -> list[str]:
 
 
 @contextmanager
-def busy(mib: int = 0) -> Iterator[None]:
+def busy(mib: int = 0) -> Generator[None]:
     """The first GPU at work, with so much of its memory taken."""
     load = subprocess.Popen([sys.executable, LOAD, "busy", "60", str(mib)], stdout=subprocess.PIPE, text=True)
     assert load.stdout and load.stdout.readline() == "ready\n"

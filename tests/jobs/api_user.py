@@ -5,7 +5,8 @@ import asyncio
 from typing import Any, assert_type
 
 import jobs
-from jobs import Accelerator, Explanation, Job, JobRef, LogLine, Phase, Run, Status, aio, errors, submit, wait
+from accel.diagnostics import errors
+from jobs import Accelerator, Explanation, Job, JobRef, LogLine, Phase, Run, Status, aio, submit, wait
 from jobs.sweep_results import Row
 from jobs.targets import Targets
 

@@ -19,7 +19,8 @@ import yaml
 from click.testing import Result
 
 import jobs
-from jobs import Accelerator, Job, errors, ls, submit, submit_many
+from accel.diagnostics import errors
+from jobs import Accelerator, Job, ls, submit, submit_many
 from tests.jobs.batch_target import BATCH
 from tests.jobs.calling import HELLO, LONG, WAIT_S
 from tests.jobs.code.projects import project
@@ -151,7 +152,7 @@ def jobs_here() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("to", ["gpu", "batch", "local"])
 @pytest.mark.parametrize("number", range(len(jobs_here())))
-@pytest.mark.filterwarnings("ignore::jobs.errors.JobWarning")
+@pytest.mark.filterwarnings("ignore::accel.diagnostics.errors.JobWarning")
 def test_the_request_is_that_of_the_command(number: int, to: str, targets: Path, invoke: Invoke) -> None:
     """As a file, as fields, and as a Job; and refused in the same words where it is."""
     fields = jobs_here()[number] | ({"image": "local/work"} if to == "local" else {})

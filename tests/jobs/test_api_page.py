@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import jobs
+from accel.diagnostics.errors import JobsError, JobWarning
 from jobs.api import Options
-from jobs.errors import JobsError, JobWarning
 from tests.support.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "python.md"

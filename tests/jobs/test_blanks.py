@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import blanks, yaml_tree
+from accel.diagnostics import no_break_spaces, yaml_positions
+from accel.diagnostics.errors import JobWarning
 from jobs.cli.main import jobs
-from jobs.errors import JobWarning
 from jobs.job import Job
 from stacks.cli import stacks
 from tests.support.project import KEY, environment
@@ -28,7 +28,7 @@ SAID = "job.yaml:1: holds a no-break space (and in 1 more lines), which is read 
 
 
 def test_a_job_file() -> None:
-    tree = yaml_tree.read(JOB.encode())
+    tree = yaml_positions.read(JOB.encode())
     assert tree.value["name"] == "digits" and tree.value["command"] == ["python train.py"]
     assert tree.value["env"] == {"SAID": f"a{NBSP}b"}, "between quotes it is meant"
     assert tree.notes == [SAID.removeprefix("job.yaml:")]
@@ -53,9 +53,9 @@ def test_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_json_and_a_pasted_command() -> None:
     text = f'{{"a":{NBSP}"x{NBSP}y",\n{NBSP}"b": "\\"{NBSP}"}}'
-    plain, lines = blanks.in_text(text, "json")
+    plain, lines = no_break_spaces.in_text(text, "json")
     assert json.loads(plain) == {"a": f"x{NBSP}y", "b": f'"{NBSP}'} and lines == [1, 2]
-    assert blanks.in_text(f"gcloud{NBSP}ai 'a{NBSP}b'", "shell") == (f"gcloud ai 'a{NBSP}b'", [1])
+    assert no_break_spaces.in_text(f"gcloud{NBSP}ai 'a{NBSP}b'", "shell") == (f"gcloud ai 'a{NBSP}b'", [1])
 
 
 def test_an_import(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_an_import(tmp_path: Path) -> None:
 
 @given(st.text(alphabet=st.sampled_from([*"ab:-'\"[]{}#, \n", NBSP, "\u202f"]), max_size=60))
 def test_text_without_any_is_left_alone_and_length_never_changes(text: str) -> None:
-    plain, lines = blanks.in_yaml(text)
+    plain, lines = no_break_spaces.in_yaml(text)
     assert len(plain) == len(text)
     assert bool(lines) == (plain != text)
     assert [a for a, b in zip(text, plain, strict=True) if a != b] == [
-        a for a, b in zip(text, plain, strict=True) if a in blanks.BLANKS and b == " "
+        a for a, b in zip(text, plain, strict=True) if a in no_break_spaces.BLANKS and b == " "
     ]

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from accel.diagnostics.errors import CloudRefused, Interrupted, JobsError
 from jobs.backend import Backend, JobRef, Request
 from jobs.bulk import Item, submit_all
-from jobs.errors import CloudRefused, Interrupted, JobsError
 
 
 class Fake:

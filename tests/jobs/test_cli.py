@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.cli import history, version
+from accel.console import version
+from jobs.cli import history
 from jobs.cli.main import VERBS
 from tests.jobs.batch_target import BATCH
 
@@ -332,8 +333,8 @@ def test_targets_on_aws(invoke: Invoke, home: Path) -> None:
 def test_free_gpus_are_shown_where_a_platform_tells(
     invoke: Invoke, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from accel.diagnostics.errors import CloudSilent
     from jobs.backends.aws_batch import AwsBatchBackend
-    from jobs.errors import CloudSilent
     from jobs.free import Free
 
     (home / "t.json").write_text(json.dumps({"gpu": BATCH}))

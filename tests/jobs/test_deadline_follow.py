@@ -14,11 +14,11 @@ from click.testing import Result
 
 from accel.contract.targets import AwsBatchTarget, write
 from accel.contract.variables import PLAN
+from accel.diagnostics.errors import BadInput, CloudSilent
 from jobs.backend import Backend, JobRef, LogLine, Phase, Request, Status
 from jobs.deadline import plan as plans
 from jobs.deadline.follow import Follower
 from jobs.deadline.plan import MOVED, Plan, plan_of, prepared, second, second_key
-from jobs.errors import BadInput, CloudSilent
 from jobs.job import Job
 from jobs.keys import platform_name
 from jobs.registry import of_target

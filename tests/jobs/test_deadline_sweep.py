@@ -12,11 +12,11 @@ from click.testing import Result
 
 from accel.contract.targets import write
 from accel.contract.variables import PLAN
+from accel.diagnostics.errors import BadInput
 from jobs import sweep_tasks
 from jobs.backend import Backend
 from jobs.cli import prefer
 from jobs.deadline.plan import Plan, plan_of, prepared, second
-from jobs.errors import BadInput
 from jobs.keys import platform_name
 from jobs.registry import of_target
 from tests.jobs.test_deadline_follow import HOUR, KEY, KNOWN, REF, TARGETS, Sent, World, follower, preferring

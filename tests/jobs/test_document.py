@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from jobs import document
-from jobs.errors import BadInput, BadInputs, NotFound
 from jobs.job import Job
 
 BASE = "name: digits\ncommand: [python, train.py]\n"

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent
 from jobs.backend import JobRef, Places, Streams
 from jobs.check import Seen, Skew, ask, command, judge, probe
 from jobs.cli import finding
 from jobs.cli.everywhere import LINE_MAX, Lines, everywhere
-from jobs.errors import BadInput, CloudRefused, CloudSilent
 
 HERE = Path(probe.__file__).parent
 GOOD: dict[str, Any] = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from accel.diagnostics.errors import BadInputs
 from jobs import document
-from jobs.errors import BadInputs
 from tests.support.soak import SOAK
 
 CASES = 200_000 if SOAK else 1500

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from jobs import google_account
-from jobs.errors import NoCredentials
-from jobs.google import signed
+from accel.clouds.google import account
+from accel.clouds.google.rest import signed
+from accel.diagnostics.errors import NoCredentials
 from sandbox.google import USER
 from tests.support.google_fake import Fake
 
@@ -38,13 +38,13 @@ def stub(monkeypatch: pytest.MonkeyPatch, **made: Any) -> list[Sequence[str]]:
         asked.append(scopes)
         return SimpleNamespace(**made)
 
-    monkeypatch.setattr(google_account, "credentials", credentials)
+    monkeypatch.setattr(account, "credentials", credentials)
     return asked
 
 
 def test_what_is_given_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCEL_GOOGLE_ACCOUNT", "me@example.com")
-    assert google_account.email() == "me@example.com"
+    assert account.email() == "me@example.com"
 
 
 def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path) -> None:
@@ -59,34 +59,34 @@ def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path
         "token_uri": f"{fake.url}/oauth2.googleapis.com/token",
     }
     (tmp_path / "credentials.json").write_text(json.dumps(file))
-    assert google_account.email() == ROBOT
+    assert account.email() == ROBOT
     # As clusters see it: their RBAC has the address, and without it the token stands for a number.
     assert signed() == {"authorization": f"Bearer {fake.token}"}
 
 
 def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
-    assert google_account.email() == USER
+    assert account.email() == USER
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
     with pytest.raises(NoCredentials, match="not known") as refused:
-        google_account.email()
+        account.email()
     assert "ACCEL_GOOGLE_ACCOUNT" in str(refused.value.hint)
 
 
 def test_a_person_is_asked_for_with_the_scope_that_tells(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = stub(monkeypatch, account="", token=fake.token)
-    assert google_account.email() == USER
-    assert asked == [(google_account.SCOPE, google_account.EMAIL)]
+    assert account.email() == USER
+    assert asked == [(account.SCOPE, account.EMAIL)]
     stub(monkeypatch, account="person@example.com", token="")
-    assert google_account.email() == "person@example.com"
+    assert account.email() == "person@example.com"
 
 
 def test_federated_identities(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a service account to act as they have its address; without one nobody on machines knows them."""
     stub(monkeypatch, service_account_email=ROBOT, token="")
-    assert google_account.email() == ROBOT
+    assert account.email() == ROBOT
     stub(monkeypatch, service_account_email=None, token="of the federation")
     with pytest.raises(NoCredentials, match="not known"):
-        google_account.email()
+        account.email()
     stub(monkeypatch, service_account_email="default", token=fake.token)
-    assert google_account.email() == USER, "an instance's, which says default until it is asked for"
+    assert account.email() == USER, "an instance's, which says default until it is asked for"

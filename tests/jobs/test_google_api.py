@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from jobs import google as signing
-from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.google import Garbled, Unmet
-from jobs.google_api import Conflict, Google, Throttled, Unreached, object_path
-from jobs.timing import Timing
+from accel.clouds.google import rest as signing
+from accel.clouds.google.api import Conflict, Google, Throttled, Unreached, object_path
+from accel.clouds.google.rest import Garbled, Unmet
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.5, attempts=3, backoff_s=0.01, longest_wait_s=0.02)
@@ -202,7 +202,7 @@ def test_a_token_that_has_expired_is_renewed_once_and_the_call_made_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = iter(["old", "new"])
-    monkeypatch.setattr("jobs.google_api.signed", lambda: {"Authorization": f"Bearer {next(tokens)}"})
+    monkeypatch.setattr("accel.clouds.google.api.signed", lambda: {"Authorization": f"Bearer {next(tokens)}"})
     server.answers = [told(401, "UNAUTHENTICATED", "expired"), (200, FOUND)]
     google = Google(QUICK)
     assert google.post("tpu", PATH, {}) == google.get("tpu", PATH) == FOUND
@@ -211,7 +211,7 @@ def test_a_token_that_has_expired_is_renewed_once_and_the_call_made_again(
 
 def test_threads_share_a_token(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    monkeypatch.setattr("jobs.google_api.signed", lambda: made.append(1) or {"Authorization": "Bearer one"})
+    monkeypatch.setattr("accel.clouds.google.api.signed", lambda: made.append(1) or {"Authorization": "Bearer one"})
     server.answers = [(200, FOUND)]
     google = Google(QUICK)
     with ThreadPoolExecutor(8) as threads:

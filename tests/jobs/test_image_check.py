@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
+from accel.clouds.image_registry import read
+from accel.diagnostics.errors import BadInputs
 from jobs import image_check
 from jobs.backend import Backend, Request
-from jobs.errors import BadInputs
 from jobs.handle import Kept
 from jobs.image_check import HANDED, check
-from jobs.image_registry import read
 from jobs.job import Job
 from tests.support.image_registry import Registry, serving
 

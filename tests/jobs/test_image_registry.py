@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs import image_registry
-from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.image_registry import parse, pinned, read
+from accel.clouds import image_registry
+from accel.clouds.image_registry import parse, pinned, read
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.jobs.batch_target import BATCH
 from tests.support.image_registry import Registry, serving
 

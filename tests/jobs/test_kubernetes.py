@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.kubernetes import Api, Timing
-from jobs.kubernetes_answers import AlreadyExists, Conflict, Throttled
+from accel.clouds.kubernetes.client import Api, Timing
+from accel.clouds.kubernetes.responses import AlreadyExists, Conflict, Throttled
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.5, attempts=3, backoff_s=0.01, longest_wait_s=0.02, poll_s=0.02, silence_s=0.5)

@@ -13,8 +13,8 @@ from click.testing import Result
 
 from accel.catalog import machine, price
 from accel.catalog.prices import Price
+from accel.diagnostics.errors import BadInput
 from jobs import market
-from jobs.errors import BadInput
 from jobs.market import listed, wanted
 
 

@@ -3,11 +3,11 @@
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from jobs import misspelt
-from jobs.backends.aws_batch.errors import REACH, of_client
-from jobs.cli.report import code_of
-from jobs.cli.settings import Settings
-from jobs.errors import CloudRefused, JobsError, NotFound
+from accel.clouds.aws.errors import REACH, of_client
+from accel.console.errors import code_of
+from accel.console.options import Settings
+from accel.diagnostics import region_typos
+from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_in_what_a_command_says(error: JobsError, hint: str | None, capsys: pyte
     ],
 )
 def test_of_a_text(text: str, named: str | None) -> None:
-    said = misspelt.region(text)
+    said = region_typos.region(text)
     assert said is None if named is None else said is not None and said.startswith(f"no region {named} is known")

@@ -8,7 +8,7 @@ import string
 import click
 import pytest
 
-from accel.words import did_you_mean
+from accel.diagnostics.messages import did_you_mean
 from jobs.cli.main import VERBS, jobs
 from jobs.job import Job
 

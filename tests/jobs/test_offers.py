@@ -17,8 +17,8 @@ from accel import cost
 from accel.catalog.prices import price
 from accel.catalog.spot import interruption
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import BadInputs
 from jobs import cost as job_cost
-from jobs.errors import BadInputs
 from jobs.job import Job
 from jobs.offers import NO_BAND, cheapest, decide
 from jobs.registry import of_target

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from click.testing import Result
 
+from accel.diagnostics.errors import JobsError
 from jobs import api
 from jobs.cli.main import VERBS
-from jobs.errors import JobsError
 from jobs.job import Job
 from tests.jobs.batch_target import BATCH
 from tests.jobs.conftest import start

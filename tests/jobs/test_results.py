@@ -15,9 +15,9 @@ import pytest
 import yaml
 from click.testing import Result
 
+from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs import sweep_results
 from jobs.backend import JobRef, LogLine, Phase, Request, Status
-from jobs.errors import CloudSilent, NotFound
 from jobs.runtime import lines
 from jobs.sweep_results import looked, ranked, read, rows
 from jobs.tasks import TaskStatus

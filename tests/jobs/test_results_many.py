@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from accel.diagnostics.errors import CloudRefused
 from jobs import registry, sweep_results
 from jobs.backend import JobRef, LogLine, Phase
 from jobs.cli import finding
-from jobs.errors import CloudRefused
 from jobs.runtime import lines
 from jobs.runtime.sweep import params
 from jobs.tasks import TaskStatus

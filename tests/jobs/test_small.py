@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from accel.words import name_shown, shown
+from accel.diagnostics.errors import BadInput, JobsError
+from accel.diagnostics.messages import name_shown, shown
+from accel.duration import seconds
 from jobs import keys, process
 from jobs.backend import JobRef
-from jobs.duration import seconds
-from jobs.errors import BadInput, JobsError
 from jobs.registry import of_ref
 
 
@@ -75,11 +75,11 @@ def test_names_are_printable() -> None:
 
 
 def test_error_codes_are_as_documented() -> None:
-    import jobs.errors
+    import accel.diagnostics.errors
 
     for error in JobsError.__subclasses__():
-        assert f"{error.__name__} " in (jobs.errors.__doc__ or "")
-        assert f" {error.exit_code} " in (jobs.errors.__doc__ or "")
+        assert f"{error.__name__} " in (accel.diagnostics.errors.__doc__ or "")
+        assert f" {error.exit_code} " in (accel.diagnostics.errors.__doc__ or "")
 
 
 def test_presence() -> None:

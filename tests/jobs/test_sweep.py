@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.contract import variables
+from accel.diagnostics.errors import BadInputs
 from jobs import document, sweep, sweep_tasks
-from jobs.errors import BadInputs
 from jobs.job import Job
 from jobs.runtime import sweep as parameters
 

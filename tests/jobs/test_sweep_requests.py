@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import BadInputs
 from jobs import sweep_tasks
 from jobs.backend import Request
 from jobs.backends.aws_batch.render import render as aws_render
-from jobs.errors import BadInputs
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends import (

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
+from accel.clouds.aws import client as aws
 from accel.contract.targets import AwsBatchTarget, LocalTarget
-from jobs import aws, published, targets
-from jobs.errors import BadInput, BadInputs, CloudRefused, CloudSilent, NoCredentials, NotFound
+from accel.diagnostics.errors import BadInput, BadInputs, CloudRefused, CloudSilent, NoCredentials, NotFound
+from jobs import published, targets
 from tests.jobs.batch_target import BATCH
 
 pytestmark = pytest.mark.usefixtures("home")

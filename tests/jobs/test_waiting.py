@@ -13,9 +13,17 @@ from typing import Any, cast
 
 import pytest
 
+from accel.diagnostics.errors import (
+    CloudSilent,
+    Interrupted,
+    JobFailed,
+    JobsError,
+    NoCredentials,
+    NotFound,
+    WaitedTooLong,
+)
 from jobs.backend import Backend, JobRef, Phase, Status
 from jobs.cli.waiting import Waiting, described, end, wait_for
-from jobs.errors import CloudSilent, Interrupted, JobFailed, JobsError, NoCredentials, NotFound, WaitedTooLong
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
 

@@ -21,13 +21,13 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from accel.console.screen import Screen
+from accel.console.terminal_text import Style
+from accel.diagnostics.errors import CloudRefused, CloudSilent, Interrupted, JobsError, NoCredentials, WaitedTooLong
 from jobs.backend import Attempt, Backend, Explanation, JobRef, LogLine, Phase, Status
 from jobs.cli.pending import APART_S, FIRST_S, JOBS_MAX, Pending
-from jobs.cli.screen import Screen
 from jobs.cli.watching import Watching
-from jobs.errors import CloudRefused, CloudSilent, Interrupted, JobsError, NoCredentials, WaitedTooLong
 from jobs.runtime.lines import written
-from jobs.watch.words import Style
 
 from .conftest import ROOT
 from .test_watch import REF, at, status, strip

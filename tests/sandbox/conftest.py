@@ -16,8 +16,8 @@ import pytest
 from botocore.config import Config
 
 from accel.catalog.quotas import quotas
+from accel.clouds.aws.clients import Clients, Timing
 from jobs.backend import Explanation, JobRef
-from jobs.backends.aws_batch.clients import Clients, Timing
 from jobs.backends.aws_batch.explain import CAUSES, explain
 from sandbox import keys
 from tests.support.waiting import until

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from accel.catalog.quotas import quota_for
+from accel.clouds.google.quotas import limit_of
 from accel.quota import GooglePool
-from jobs.google_quotas import limit_of
 from stacks.quota_google import judge_google
 from tests.jobs.backends.vms_cloud import variables
 from tests.support.google_fake import COMPUTE, Fake, P

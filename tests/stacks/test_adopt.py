@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.errors import BadInput
+from accel.diagnostics.errors import BadInput
 from stacks.adopt.found import read
 from stacks.adopt.section import adopt
 from stacks.adopt.written import write

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accel.faults import dotted, parsed, replaced
+from accel.diagnostics.faults import dotted, parsed, replaced
 from stacks.config import ConfigFaults, load_environment
 from tests.support.project import environment
 

@@ -8,7 +8,7 @@ import pytest
 
 import stacks.drift_google as drift_google
 import stacks.drift_state as drift_state
-from jobs.errors import CloudRefused, NoCredentials
+from accel.diagnostics.errors import CloudRefused, NoCredentials
 from sandbox.environment import project
 from stacks.drift_found import Drift, asked, ending, in_order
 from stacks.leaks_found import Lost, Stacks

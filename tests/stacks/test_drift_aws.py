@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import stacks.images_recommended as images_recommended
-from jobs.errors import NotFound
+from accel.diagnostics.errors import NotFound
 from stacks.drift_aws import COMPONENT, ENVIRONMENT, Environment, Region, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
 from stacks.drift_found import Drift
 from stacks.drift_state import Resource, State

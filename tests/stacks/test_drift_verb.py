@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import jobs.published as published
 import stacks.drift as drift
-from jobs.errors import CloudSilent, NotFound
+from accel.diagnostics.errors import CloudSilent, NotFound
 from sandbox.environment import project
 from stacks.cli import stacks
 from stacks.drift_found import Drift, Weight

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from jobs.errors import BadInputs, NotFound
+from accel.diagnostics.errors import BadInputs, NotFound
 from stacks.cli import stacks
 from stacks.config import ConfigFaults, load_environment
 from stacks.environment import deploy

@@ -10,7 +10,7 @@ import pytest
 
 import stacks.drift_state as drift_state
 import stacks.leaks as leaks
-from jobs.errors import CloudRefused, NotFound
+from accel.diagnostics.errors import CloudRefused, NotFound
 from stacks.leaks_found import Lost, Stacks, asked
 from stacks.leaks_google import Found
 from stacks.leaks_google_stacks import MADE_BY_PULUMI, orphan

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from jobs.errors import CloudRefused, CloudSilent, NotFound
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from stacks.queued_tpu_hooks import ask, retire
 
 

@@ -13,9 +13,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from accel.catalog.quotas import Quota, quota_for
+from accel.diagnostics.errors import CloudSilent
 from accel.quota import Use, needs
 from jobs.backends.aws_batch.quota import Limit
-from jobs.errors import CloudSilent
 from stacks.cli import stacks
 from stacks.config import load_environment
 from stacks.quota import pools

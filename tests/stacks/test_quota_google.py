@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from accel.catalog.quotas import quota_for
+from accel.clouds.google import rest as api
+from accel.clouds.google.quotas import limit_of
+from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict
-from jobs import google as api
-from jobs.errors import CloudSilent, NoCredentials, NotFound
-from jobs.google_quotas import limit_of
 from stacks.quota_google import judge_google, used
 from tests.support.google import RECORDED, Google, google
 

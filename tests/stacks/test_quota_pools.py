@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from accel.clouds.google import rest as api
 from accel.quota import GooglePool
-from jobs import google as api
 from stacks.cli import stacks
 from stacks.config import load_environment
 from stacks.gcp_config import Gcp

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import NoCredentials
+from accel.diagnostics.errors import NoCredentials
 from stacks.recover import aws, google, kubernetes
 from stacks.recover.found import NotSought, matching, proof
 from stacks.recover.pending import Pending
@@ -116,5 +116,5 @@ def test_accounts_are_those_of_arns() -> None:
 def test_a_cluster_is_asked_with_the_token_of_googles_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """By whichever case the header is written in: google-auth's is small."""
     for name in ("authorization", "Authorization"):
-        monkeypatch.setattr("jobs.google.signed", lambda name=name: {name: "Bearer abc"})
+        monkeypatch.setattr("accel.clouds.google.rest.signed", lambda name=name: {name: "Bearer abc"})
         assert kubernetes.token() == "abc"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import BadInput
+from accel.diagnostics.errors import BadInput
 from stacks.recover.found import Found, MadeAgain, NotSought
 from stacks.recover.pending import Pending, ordered, pending, resolved
 from stacks.recover.plan import Plan, Said

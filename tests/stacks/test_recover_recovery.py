@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import CloudRefused
+from accel.diagnostics.errors import CloudRefused
 from stacks.recover.engine import Engine
 from stacks.recover.plan import Said
 from stacks.recover.recovery import Recovery

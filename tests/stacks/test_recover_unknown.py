@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import CloudRefused
+from accel.diagnostics.errors import CloudRefused
 from stacks.recover import aws, google
 from stacks.recover.found import Found, NotSought
 from stacks.recover.pending import Pending

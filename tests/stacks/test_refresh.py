@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from jobs.errors import BadInputs, NotFound
+from accel.diagnostics.errors import BadInputs, NotFound
 from stacks.cli import stacks
 from stacks.refresh import asked
 from tests.support import commands

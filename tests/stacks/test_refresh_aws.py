@@ -8,8 +8,8 @@ import pytest
 from moto import mock_aws
 
 from accel.catalog.tables import shipped
-from jobs.aws import client
-from jobs.errors import CloudSilent, NoCredentials
+from accel.clouds.aws.client import client
+from accel.diagnostics.errors import CloudSilent, NoCredentials
 from stacks.refresh_aws import FILTERS, offers, read
 from stacks.refresh_reading import Reading, Spot
 

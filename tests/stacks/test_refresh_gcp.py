@@ -10,8 +10,8 @@ import pytest
 
 from accel.catalog.check import machine_rows
 from accel.catalog.tables import shipped
-from jobs import google
-from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
+from accel.clouds.google import rest
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
 from stacks.refresh_gcp import FAMILIES, GPUS, amounts, read
 from stacks.refresh_reading import Reading, Spot
 
@@ -61,7 +61,7 @@ OTHERS = [
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     """read() of us-central1 with a key, against a server that answers so, without pauses."""
     monkeypatch.setenv("GOOGLE_API_KEY", "k")
-    monkeypatch.setattr(google, "BACKOFF_S", 0)
+    monkeypatch.setattr(rest, "BACKOFF_S", 0)
     with ExitStack() as stack:
 
         def call(answer: Callable[[Asked], Answer]) -> Reading:
@@ -155,7 +155,7 @@ def test_throttling_is_waited_out_and_not_for_ever(live: Live) -> None:
     asked: list[Asked] = []
     with pytest.raises(CloudSilent, match="Quota exceeded"):
         live(lambda request: asked.append(request) or google_error(429, "Quota exceeded"))
-    assert len(asked) == google.ATTEMPTS
+    assert len(asked) == rest.ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_who_asks(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(request)
         return skus(*LISTED)
 
-    monkeypatch.setenv(google.GIVEN, "t")
+    monkeypatch.setenv(rest.GIVEN, "t")
     live(answer)
     monkeypatch.setenv("GOOGLE_API_KEY", " AIza\n")
     live(answer)
@@ -225,7 +225,7 @@ def test_without_credentials(live: Live, monkeypatch: pytest.MonkeyPatch) -> Non
         return import_module(name)
 
     monkeypatch.delenv("GOOGLE_API_KEY")
-    monkeypatch.delenv(google.GIVEN, raising=False)
-    monkeypatch.setattr(google, "import_module", missing)
+    monkeypatch.delenv(rest.GIVEN, raising=False)
+    monkeypatch.setattr(rest, "import_module", missing)
     with pytest.raises(NoCredentials, match="Google: "):
         live(lambda _: skus(*LISTED))

@@ -14,7 +14,7 @@ import pytest
 
 from accel.catalog.chosen import REFRESHED, snapshots
 from accel.catalog.tables import Row, Table, shipped
-from jobs.errors import BadInput, JobsError
+from accel.diagnostics.errors import BadInput, JobsError
 from stacks.refresh_aws import OFFERS, ON_DEMAND, SPOT
 from stacks.refresh_gcp import SOURCE
 from stacks.refresh_merge import DRAFT_AGE_S, Merged, check, merged, write

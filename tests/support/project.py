@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from accel.faults import parsed
+from accel.diagnostics.faults import parsed
 from sandbox.environment import project
 
 from .engine import Engine, Result, Sandbox

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _OVER = re.compile(r"\x1b\[\d+A\r|\x1b\[H\x1b\[2J")
-"""Where jobs/cli/screen.py begins to write over its last lines."""
+"""Where accel/console/screen.py begins to write over its last lines."""
 _END = "\x1b[J"
 _COLOUR = re.compile(r"\x1b\[(\d+)m")
 _CSS = {

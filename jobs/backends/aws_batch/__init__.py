@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from accel.clouds.aws.clients import Clients, Timing
 from accel.contract.targets import AwsBatchTarget
+from accel.diagnostics.errors import BadInput
 
 from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...errors import BadInput
 from ...free import Free
 from ...job import Job
 from ...tasks import TaskStatus
-from .clients import Clients, Timing
 from .render import KIND, render
 
 __all__ = ["KIND", "AwsBatchBackend", "Timing"]
@@ -69,8 +69,8 @@ class AwsBatchBackend:
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
-        from ...aws import CONNECTIONS
-        from ..rate import Rate
+        from accel.clouds.aws.client import CONNECTIONS
+        from accel.clouds.rate_limit import Rate
 
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
 from accel.contract.variables import INDEX_FROM, RESERVED_PREFIXES, TASK_INDEX
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.rules import aws_jobs
 
 from ... import sweep_tasks
 from ...backend import JobRef, Request
-from ...errors import BadInput, BadInputs, NotFound
 from ...keys import NAMED_DIGITS, platform_name
 from . import tags
-from .clients import Clients
-from .errors import asking
 from .found import part, parts
 from .observe import detail, node_count
 from .render import KIND, ONE_MACHINE_ONLY, spec_hash

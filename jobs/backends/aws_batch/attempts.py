@@ -8,8 +8,9 @@ Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_AttemptDetail.
 from collections.abc import Mapping
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+
 from ...backend import Attempt, JobRef, Phase
-from .clients import Clients
 from .found import describe, part, parts
 from .observe import PHASES, detail, is_lost, moment
 

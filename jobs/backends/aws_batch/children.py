@@ -1,8 +1,9 @@
 """The tasks of an array, each as Batch has it."""
 
+from accel.clouds.aws.clients import Clients
+
 from ...backend import JobRef
 from ...tasks import TaskStatus
-from .clients import Clients
 from .found import describe, part
 from .observe import PHASES, detail, status_of
 

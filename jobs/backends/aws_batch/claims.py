@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from accel.clouds.aws.clients import Client
+from accel.clouds.aws.errors import asking
 from accel.contract import claims as columns
 
 from ..claims.claim import Claim, claim_of
-from .clients import Client
-from .errors import asking
 
 REMEMBERED_S = columns.REMEMBERED_DAYS * 86_400
 

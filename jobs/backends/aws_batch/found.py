@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import CloudRefused, CloudSilent
+from accel.clouds.aws.clients import Client
+from accel.clouds.aws.errors import PERMISSION, asking
+from accel.diagnostics.errors import CloudRefused, CloudSilent
+
 from ..claims.platform import Found
 from . import tags
-from .clients import Client
-from .errors import PERMISSION, asking
 
 DESCRIBED_AT_ONCE = 100
 TASK_ALONE = (

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from accel.catalog import Machine
 from accel.catalog.memory import ecs_gpus
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
 from accel.rules import aws_types
 
 from ...free import Free
-from .clients import Clients
-from .errors import asking
 from .found import part, parts
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from accel import words
 from accel.contract.targets import AwsBatchTarget
 from accel.contract.variables import RESERVED_PREFIXES
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
 
-from ...errors import BadInput
 from ...fields import INT_MAX
 from ...job import NAME_MAX
 from . import retries, tags
@@ -43,7 +43,7 @@ def imported(request: Json) -> Imported:
     job = Imported()
     for name in ("jobName", "jobQueue", "jobDefinition"):
         if not isinstance(request.get(name), str) or not request[name]:
-            raise BadInput(f"{name}: must be a name, is {words.shown(request.get(name))}")
+            raise BadInput(f"{name}: must be a name, is {messages.shown(request.get(name))}")
     name = str(request["jobName"])
     if len(name) > NAME_MAX:
         job.lost("jobName", f"cut to {NAME_MAX} characters, since a submission's key is appended")
@@ -94,7 +94,7 @@ def _overrides(job: Imported, value: Any) -> None:
         elif name in OLD_NEEDS:
             job.values[OLD_NEEDS[name]] = inner
         else:
-            job.lost(f"containerOverrides.{name}", f"is {words.shown(inner)}; a job file has no counterpart")
+            job.lost(f"containerOverrides.{name}", f"is {messages.shown(inner)}; a job file has no counterpart")
 
 
 def _environment(job: Imported, variables: list[Json]) -> None:
@@ -116,7 +116,7 @@ def _need(job: Imported, kind: str, value: Any) -> None:
     elif kind in NEEDS:
         job.values[NEEDS[kind]] = number
     else:
-        job.lost("containerOverrides.resourceRequirements", f"type {words.name_shown(kind)} is none that is known")
+        job.lost("containerOverrides.resourceRequirements", f"type {messages.name_shown(kind)} is none that is known")
 
 
 DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
@@ -131,7 +131,7 @@ def _depends_on(job: Imported, value: Any) -> None:
     for index, one in enumerate(_objects("dependsOn", value)):
         job_id, kind = one.get("jobId"), one.get("type")
         if kind not in (None, *DEPENDENCIES) or not (job_id or kind == "SEQUENTIAL"):
-            job.lost(f"dependsOn[{index}]", f"is {words.shown(one)}; Batch takes a jobId, and N_TO_N or SEQUENTIAL")
+            job.lost(f"dependsOn[{index}]", f"is {messages.shown(one)}; Batch takes a jobId, and N_TO_N or SEQUENTIAL")
         elif kind:
             entries.append({"type": kind, **({"job": job_id} if job_id else {})})
         else:
@@ -145,7 +145,7 @@ def _retry(job: Imported, value: Any) -> None:
     attempts = strategy.get("attempts")
     rules = _objects("retryStrategy.evaluateOnExit", strategy.get("evaluateOnExit") or [])
     if not isinstance(attempts, int) or not 1 <= attempts <= INT_MAX:
-        raise BadInput(f"retryStrategy.attempts: must be an integer from 1, is {words.shown(attempts)}")
+        raise BadInput(f"retryStrategy.attempts: must be an integer from 1, is {messages.shown(attempts)}")
     said = {"attempts": attempts, **({"evaluateOnExit": rules} if rules else {})}
     again = attempts - 1
     for own, lost in ((again, None), (None, again), (again, 0)):
@@ -186,7 +186,7 @@ def _tags(job: Imported, value: Any) -> None:
 
 
 def _propagate(job: Imported, value: Any) -> None:
-    job.lost("propagateTags", f"is {words.shown(value)}; the definition says whether tags are propagated")
+    job.lost("propagateTags", f"is {messages.shown(value)}; the definition says whether tags are propagated")
 
 
 def _parameters(job: Imported, value: Any) -> None:
@@ -210,11 +210,11 @@ _FIELDS: Mapping[str, Callable[[Imported, Any], None]] = {
 
 def _object(name: str, value: Any) -> Json:
     if not isinstance(value, dict):
-        raise BadInput(f"{name}: must be an object, is {words.shown(value)}")
+        raise BadInput(f"{name}: must be an object, is {messages.shown(value)}")
     return cast(Json, value)
 
 
 def _objects(name: str, value: Any) -> list[Json]:
     if not isinstance(value, list):
-        raise BadInput(f"{name}: must be a list, is {words.shown(value)}")
+        raise BadInput(f"{name}: must be a list, is {messages.shown(value)}")
     return [_object(f"{name}[{index}]", one) for index, one in enumerate(cast(list[Any], value))]

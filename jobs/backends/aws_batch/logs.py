@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
+from accel.clouds.backoff import LONGEST_PAUSE_S, pause
+from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
+
 from ...backend import JobRef, LogLine
-from ...errors import BadInput, CloudSilent, NotFound
-from ..claims.patience import LONGEST_PAUSE_S, pause
-from .clients import Clients
-from .errors import asking
 from .found import describe, part
 from .observe import PHASES, detail, node_count, streams
 

@@ -8,11 +8,12 @@ the attempts never wrote anything.
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
+from accel.clouds.rate_limit import Rate
+
 from ...backend import JobRef, LogLine
 from ...runtime.lines import MARK
-from ..rate import Rate
-from .clients import Clients
-from .errors import asking
 from .found import describe, part
 from .logs import BATCH_GROUP
 from .observe import streams

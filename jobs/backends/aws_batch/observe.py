@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from accel.clouds.aws.clients import Client, Clients
+from accel.diagnostics.errors import CloudRefused, NotFound
 from accel.rules import exits
 
 from ...backend import JobRef, Phase, Status
-from ...errors import CloudRefused, NotFound
 from ...owners import owner_of
-from .clients import Client, Clients
 from .found import DESCRIBED_AT_ONCE, describe, pages, part, parts, terminate
 from .render import KIND
 

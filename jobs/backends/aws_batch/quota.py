@@ -8,14 +8,14 @@ from typing import Any
 
 from accel.catalog import Machine, UnknownName, expand, holding
 from accel.catalog.quotas import Quota, quota_for
+from accel.clouds.aws.clients import Client
+from accel.clouds.aws.errors import asking
+from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.rules.aws_fit import Size
 
 from ...backend import QuotaAnswer
-from ...errors import CloudRefused, JobsError
-from ..limits import DOUBTED_S, MAX_AGE_S, Limit, remembered
-from .clients import Client
-from .errors import asking
 
 SERVICE = "ec2"
 
@@ -25,7 +25,7 @@ _IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_U
 
 def client(region: str, *, attempts: int = 5) -> Client:
     """Service Quotas of a region; it throttles early, so a call is tried a few times."""
-    from ...aws import client as made
+    from accel.clouds.aws.client import client as made
 
     with asking(f"service-quotas in {region}"):
         return made("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)

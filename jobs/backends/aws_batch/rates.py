@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules.aws_fit import Size, holding_of
 from accel.rules.aws_types import sorted_out
 
-from ...errors import BadInputs
 from ...job import Job
 from . import definition
 from .retries import DEFAULT_ATTEMPTS

@@ -6,6 +6,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
+from accel.diagnostics.errors import BadInput, BadInputs
 from accel.rules import (
     Finding,
     aws_definitions,
@@ -22,7 +23,6 @@ from accel.rules import (
 
 from ... import sweep_tasks
 from ...backend import JobRef, Request
-from ...errors import BadInput, BadInputs
 from ...job import Job, unused_blocks
 from ...keys import content_hash
 from . import capacity, definition, nodes, retries, tags

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
+from accel.clouds.backoff import now
 from accel.contract import stop
-
-from ...errors import OverLimit
-from ..claims.patience import now
-from .clients import Clients
-from .errors import asking
+from accel.diagnostics.errors import OverLimit
 
 LOOKED_S = 5
 """A command that submits thousands of jobs looks so often; the queues themselves are disabled a moment later."""

@@ -3,15 +3,16 @@
 import logging
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import asking
+from accel.clouds.backoff import Lease, now, patiently
+from accel.diagnostics.errors import CloudSilent, Throttled
+
 from ...backend import JobRef, Request
-from ...errors import CloudSilent, Throttled
 from ..claims import submit as submission
 from ..claims.claim import Claims
-from ..claims.patience import Lease, now, patiently
 from ..claims.platform import Forgetting, Found, Pace
 from . import tags
-from .clients import Clients
-from .errors import asking
 from .found import named, terminate
 from .render import KIND
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...errors import CloudSilent
+from accel.diagnostics.errors import CloudSilent
 
 BY_HAND = "`accel-jobs ls -a` shows whether the job was made; then remove the claim and submit again"
 

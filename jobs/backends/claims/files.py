@@ -9,8 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from ... import folders
-from ...errors import CloudSilent
+from accel import folders
+from accel.diagnostics.errors import CloudSilent
+
 from .claim import BY_HAND, Claim, claim_of
 
 

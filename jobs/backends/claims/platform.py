@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from .patience import Lease
+from accel.clouds.backoff import Lease
 
 
 class Found(NamedTuple):

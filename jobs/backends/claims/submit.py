@@ -20,7 +20,8 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 
-from ...errors import (
+from accel.clouds.backoff import Lease, now, patiently, pause
+from accel.diagnostics.errors import (
     BadInput,
     CloudRefused,
     CloudSilent,
@@ -32,8 +33,8 @@ from ...errors import (
     Throttled,
     Unreached,
 )
+
 from .claim import Claim, Claims
-from .patience import Lease, now, patiently, pause
 from .platform import Found, Platform
 
 WRITES = 3

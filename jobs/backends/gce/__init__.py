@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from accel.contract.google_vms import GceTarget
+from accel.diagnostics.errors import BadInput
 
 from ...backend import QuotaAnswer, Request
-from ...errors import BadInput
 from ...job import Job
 from ..vms.backend import VmBackend
 from ..vms.told import Telling

@@ -3,7 +3,8 @@
 import copy
 from typing import Any
 
-from ...google import part, root_of
+from accel.clouds.google.rest import part, root_of
+
 from ..vms import marks, sent
 from ..vms.record import Attempt, Record
 

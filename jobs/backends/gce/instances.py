@@ -8,12 +8,13 @@ https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-wi
 import time
 from typing import Any
 
-from ...errors import CloudRefused, CloudSilent, NotFound
-from ...google import line, mapping, part
-from ...google_api import Conflict, Google
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
-from ...timing import pause
+from accel.clouds.google.api import Conflict, Google
+from accel.clouds.google.rest import line, mapping, part
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
 from ..vms import marks, sent
 from ..vms.control import ABSENT, STARTING, TAKEN, NoCapacity, Seen
 from ..vms.record import ENDED, MADE, PLANNED, Attempt, Record

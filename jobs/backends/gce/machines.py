@@ -11,8 +11,8 @@ from accel.catalog.gke_machines import boot_disks
 from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
 from accel.catalog.places import where
 from accel.contract.google_vms import GceTarget
+from accel.diagnostics.messages import did_you_mean
 from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_machines, gcp_vms, gcp_zones
-from accel.words import did_you_mean
 
 from ...blocks import Gce
 from ...job import Job

@@ -11,11 +11,11 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms, launchers
 
 from ...backend import Request
 from ...blocks import Gce
-from ...errors import BadInputs
 from ...job import Job, unused_blocks
 from ..vms import asked, marks
 from .machines import Choice, choose, tell

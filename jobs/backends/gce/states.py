@@ -7,10 +7,11 @@ https://docs.cloud.google.com/compute/docs/resource-error
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...errors import CloudRefused, JobsError
-from ...google import line, mapping
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
+from accel.clouds.google.rest import line, mapping
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.diagnostics.errors import CloudRefused, JobsError
+
 from ..vms.control import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, NoCapacity, Seen
 
 INSTANCE = {

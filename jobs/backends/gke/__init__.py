@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from accel.clouds.kubernetes.client import Api, Timing
+from accel.clouds.rate_limit import Rate
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import BadInput
 
 from ...backend import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
-from ...errors import BadInput
 from ...free import Free
 from ...job import Job
-from ...kubernetes import Api, Timing
 from ...tasks import TaskStatus
-from ..rate import Rate
 from .clusters import Clusters
 from .marks import KIND, Scope
 from .render import render
@@ -57,7 +57,8 @@ class GkeBackend:
         from .submit import submit
 
         if self._target and self._target.stop:
-            from ...google_api import Google
+            from accel.clouds.google.api import Google
+
             from ..google_stop import refuse
 
             refuse(Google(self._clusters.timing), self._target)

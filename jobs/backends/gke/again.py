@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import BadInput
+
 from ... import sweep_tasks
 from ...backend import JobRef, Request
-from ...errors import BadInput
 from ...keys import platform_name
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from . import marks
 from .found import Found, body, main
 from .marks import Scope

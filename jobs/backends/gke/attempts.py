@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+
 from ...backend import Attempt, JobRef
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from . import found
 from .gone import gone, until_the_next
 from .marks import Scope

@@ -1,7 +1,8 @@
 """Where a cluster's API server is, and who asks it.
 
-Google says where it is, or the user has confirmed it (jobs/confirmed.py). What a target says chooses among the
-addresses that Google has of the cluster, and no more: whoever can write a target would else be sent a token.
+Google says where it is, or the user has confirmed it (accel/clouds/kubernetes/endpoint_trust.py). What a target says
+chooses among the addresses that Google has of the cluster, and no more: whoever can write a target would else be sent a
+token.
 """
 
 import base64
@@ -15,14 +16,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from accel.clouds.google import rest
+from accel.clouds.kubernetes import endpoint_trust
+from accel.clouds.kubernetes.client import Api, Timing
+from accel.clouds.kubernetes.endpoint_trust import Place
+from accel.clouds.kubernetes.responses import part
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
+from accel.folders import cache, write_json
 
-from ... import confirmed, google
-from ...confirmed import Place
-from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
-from ...folders import cache, write_json
-from ...kubernetes import Api, Timing
-from ...kubernetes_answers import part
 from .marks import Scope
 
 MAX_AGE_S = 3600.0
@@ -44,7 +46,7 @@ class Clusters:
         """Raises BadInput for a target that cannot be right, CloudRefused where Google does not say where the cluster
         is and nobody has confirmed it, and what google.get raises."""
         copy = _copy(self.scope)
-        places, known = confirmed.of(path_of(self.scope)), _kept(copy)
+        places, known = endpoint_trust.of(path_of(self.scope)), _kept(copy)
         if self._target is not None:
             return self._made(self._named(named_by(self._target), places, known, copy))
         if places:
@@ -89,10 +91,10 @@ class Clusters:
         instead. Source: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
         """
         scope = self.scope
-        names = [google.part(name) for name in (scope.project, scope.location, scope.cluster)]
+        names = [rest.part(name) for name in (scope.project, scope.location, scope.cluster)]
         path = "v1/projects/{}/locations/{}/clusters/{}".format(*names)
         try:
-            found = google.get(self._session(), "container", path)
+            found = rest.get(self._session(), "container", path)
         except NotFound as missing:
             raise NotFound(
                 f"cluster {scope.cluster} in {scope.location} of {scope.project}: {missing.message}"
@@ -111,7 +113,7 @@ class Clusters:
         return [Place(str(each), ca_pem) for each in dict.fromkeys([endpoint, *others]) if each] + by_name
 
     def _session(self) -> Any:
-        self._google = self._google or google.session()
+        self._google = self._google or rest.session()
         return self._google
 
     def _sign(self) -> str:

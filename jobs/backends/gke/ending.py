@@ -10,12 +10,12 @@ this moment has the deadline on it.
 
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part
 from accel.contract.gke import ASKING_AGAIN
+from accel.diagnostics.errors import NotFound
 
 from ...backend import JobRef
-from ...errors import NotFound
-from ...kubernetes import Api
-from ...kubernetes_answers import part
 from . import found, marks
 from .found import Found
 from .marks import Scope

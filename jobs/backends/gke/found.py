@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import GIVEN_UP
+from accel.diagnostics.errors import CloudRefused, NotFound
 
 from ...backend import JobRef
-from ...errors import CloudRefused, NotFound
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from . import marks
 from .marks import Scope
 from .retries import lost_exits

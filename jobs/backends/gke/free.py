@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import POOL_LABEL, GkeTarget
+from accel.diagnostics.errors import CloudRefused, NotFound
 
-from ...errors import CloudRefused, NotFound
 from ...free import Free
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from .places import CHIPS, GPUS
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta1"

@@ -11,10 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part
+from accel.diagnostics.errors import CloudRefused
+
 from ...backend import Attempt
-from ...errors import CloudRefused
-from ...kubernetes import Api
-from ...kubernetes_answers import part
 from . import marks
 from .found import Found, at
 from .marks import Scope

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part
+
 from ...backend import JobRef, Phase
-from ...kubernetes import Api
-from ...kubernetes_answers import part
 from ...runtime.sweep import spans
 from ...tasks import TaskStatus
 from . import found, marks

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
+
 from ...backend import JobRef, LogLine
-from ...errors import BadInput, CloudRefused, CloudSilent, NotFound
-from ...kubernetes import Api
-from ...kubernetes_answers import part
 from . import found, marks
 from .found import Found
 from .marks import Scope

@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from accel.diagnostics.errors import BadInput
+
 from ...backend import JobRef
-from ...errors import BadInput
 from ...keys import NAMED_DIGITS
 
 KIND = "gke"

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import CloudRefused, NotFound
+
 from ...backend import JobRef, Phase, Status
-from ...errors import CloudRefused, NotFound
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from ...owners import owner_of
 from . import found, marks
 from .found import Found

@@ -7,9 +7,9 @@ from typing import Any
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.tpu import NoSuchSlice, Slice, forms
 from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
+from accel.diagnostics.messages import did_you_mean
 from accel.rules import gke_jobs
 from accel.rules.gke_jobs import Place, Size
-from accel.words import did_you_mean
 
 from ...job import Job
 

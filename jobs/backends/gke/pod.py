@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.messages import did_you_mean
 from accel.rules.gke_jobs import SPOT_GRACE_S
-from accel.words import did_you_mean
 
 from ... import sweep_tasks
 from ...fields import Mount

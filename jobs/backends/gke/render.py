@@ -5,12 +5,12 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules import Finding, containers, gke_jobs, image_cuda, launchers, placeholders
 
 from ... import sweep_tasks
 from ...backend import Request
 from ...blocks import Gke
-from ...errors import BadInputs
 from ...job import Job, unused_blocks
 from ...keys import content_hash
 from .. import grace

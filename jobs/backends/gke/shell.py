@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
+
 from ...backend import JobRef, Places, Streams
-from ...errors import BadInput, CloudRefused, CloudSilent, NotFound
-from ...kubernetes import Api
-from ...kubernetes_answers import part, parts
 from . import found, marks
 from .found import Found
 from .marks import Scope

@@ -8,11 +8,21 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import AlreadyExists, part
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import (
+    BadInput,
+    CloudRefused,
+    CloudSilent,
+    JobsError,
+    NoCredentials,
+    NotFound,
+    Throttled,
+    Unreached,
+)
+
 from ...backend import JobRef, Request
-from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled, Unreached
-from ...kubernetes import Api
-from ...kubernetes_answers import AlreadyExists, part
-from ...timing import pause
 from . import marks
 from .marks import Scope
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from accel.clouds.google.api import Google
+from accel.clouds.rate_limit import Rate
+from accel.clouds.timeouts import Timing
 from accel.contract.google_jobs import GoogleBatchTarget
+from accel.diagnostics.errors import BadInput
 
 from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...errors import BadInput
-from ...google_api import Google
 from ...job import Job
 from ...keys import platform_name
 from ...tasks import TaskStatus
-from ...timing import Timing
-from ..rate import Rate
 from .marks import KIND, Scope
 
 __all__ = ["KIND", "GoogleBatchBackend"]

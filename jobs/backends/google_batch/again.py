@@ -4,10 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping
+
 from ... import sweep_tasks
 from ...backend import JobRef, Request
-from ...google import entries, mapping
-from ...google_api import Google
 from ...keys import NAMED_DIGITS, platform_name
 from . import marks
 from .found import look

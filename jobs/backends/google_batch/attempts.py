@@ -6,10 +6,10 @@ Source of the events: https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 import re
 from datetime import datetime
 
+from accel.clouds.google.api import Google
 from accel.rules.google_batch import LOST
 
 from ...backend import Attempt, JobRef
-from ...google_api import Google
 from .found import Event, Task, look, task, tasks
 from .marks import Scope
 from .states import found_at, moved

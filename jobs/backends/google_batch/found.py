@@ -7,11 +7,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NoReturn
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
 from accel.contract import variables
+from accel.diagnostics.errors import NotFound
 
-from ...errors import NotFound
-from ...google import REACH, Garbled, entries, mapping, part
-from ...google_api import Google
 from ..cloud_logging import moment
 from . import marks
 from .marks import Scope

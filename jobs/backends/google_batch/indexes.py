@@ -1,9 +1,9 @@
 """The tasks of a job, each as Batch has it."""
 
+from accel.clouds.google.api import Google
 from accel.rules.google_batch import LOST
 
 from ...backend import JobRef, Phase
-from ...google_api import Google
 from ...tasks import TaskStatus
 from .found import Task, look
 from .found import tasks as listed

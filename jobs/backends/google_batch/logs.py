@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import mapping
+from accel.diagnostics.errors import BadInput
+
 from ...backend import JobRef, LogLine
-from ...errors import BadInput
-from ...google import mapping
-from ...google_api import Google
 from ..cloud_logging import Entry, Tail, moment, newest, said
 from . import marks
 from .found import Found, look

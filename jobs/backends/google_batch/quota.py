@@ -1,9 +1,9 @@
 """Whether the project's quotas could ever hold the VMs that a request asks for: those that must be there at once."""
 
 from accel.catalog import UnknownName, machine
+from accel.clouds.timeouts import Timing
 
 from ...backend import QuotaAnswer, Request
-from ...timing import Timing
 from ..vms.quota import check, gpus
 from .found import Found, first
 

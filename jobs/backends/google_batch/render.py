@@ -6,6 +6,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules import (
     Finding,
     containers,
@@ -23,7 +24,6 @@ from accel.rules import (
 from ... import sweep_tasks
 from ...backend import Request
 from ...blocks_google import GoogleBatch
-from ...errors import BadInputs
 from ...job import Job, unused_blocks
 from ..vms import asked
 from . import marks, nodes, retries, runnables, storage

@@ -9,8 +9,8 @@ from accel.catalog.attached import attached, n1
 from accel.catalog.gke_machines import node_machine
 from accel.catalog.machines import Machine, hosts, machines, machines_for
 from accel.catalog.places import where
+from accel.diagnostics.messages import did_you_mean
 from accel.rules import Finding, gcp_machines
-from accel.words import did_you_mean
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""

@@ -8,14 +8,14 @@ from itertools import islice
 from uuid import uuid4
 
 from accel.catalog import UnknownName, machine
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled
+from accel.clouds.timeouts import tried
+from accel.diagnostics.errors import CloudRefused, NotFound
 from accel.rules.google_batch import LOST
 
 from ...backend import JobRef, Phase, Status
-from ...errors import CloudRefused, NotFound
-from ...google import REACH, Garbled
-from ...google_api import Google
 from ...owners import owner_of
-from ...timing import tried
 from ..cloud_logging import moment
 from . import marks
 from .found import KEPT, Event, Found, Task, first, look, path_of, task, tasks

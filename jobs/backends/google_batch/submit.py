@@ -13,10 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+from accel.clouds.google.api import Conflict, Google
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
+
 from ...backend import JobRef, Request
-from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
-from ...google_api import Conflict, Google
-from ...timing import pause
 from . import marks
 from .found import Found, is_job, look
 from .marks import Scope

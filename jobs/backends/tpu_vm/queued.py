@@ -8,12 +8,13 @@ https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queu
 import uuid
 from typing import Any
 
-from ...errors import CloudRefused, CloudSilent, NotFound, Throttled
-from ...google import line, mapping, part, root_of
-from ...google_api import Conflict, Google
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
-from ...timing import pause
+from accel.clouds.google.api import Conflict, Google
+from accel.clouds.google.rest import line, mapping, part, root_of
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound, Throttled
+
 from ..vms import marks, sent
 from ..vms.control import ABSENT, LEAVING, Seen
 from ..vms.record import Attempt, Record

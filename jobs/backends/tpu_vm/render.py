@@ -9,11 +9,11 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes, launchers
 
 from ...backend import Request
 from ...blocks import TpuVm
-from ...errors import BadInputs
 from ...job import Job, unused_blocks
 from ..vms import asked, marks
 from .slices import Choice, choose, tell

@@ -7,10 +7,11 @@ https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.node
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import CloudRefused, CloudSilent, JobsError, Throttled
-from ...google import line
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
+from accel.clouds.google.rest import line
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, Throttled
+
 from ..vms.control import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, NoCapacity, Seen
 
 REQUEST = {

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from accel.clouds.google.api import Google
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.errors import BadInput
 
 from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...errors import BadInput
-from ...google_api import Google
 from ...job import Job
 from .marks import KIND, Scope
 from .pace import THREADS, Timing

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import BadInput
+
 from ...backend import JobRef, Request
-from ...errors import BadInput
-from ...google_api import Google
 from ...keys import platform_name
 from . import marks
 from .found import look

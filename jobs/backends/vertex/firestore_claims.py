@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Conflict, Garbled, Unmet, mapping, part
 from accel.contract import claims as columns
+from accel.diagnostics.errors import NotFound
 
-from ...errors import NotFound
-from ...google import REACH, Conflict, Garbled, Unmet, mapping, part
-from ...google_api import Google
 from ..claims.claim import Claim, claim_of
 
 REMEMBERED_S = columns.REMEMBERED_DAYS * 86_400

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
+from accel.diagnostics.errors import CloudRefused, NotFound
+
 from ...backend import Phase
-from ...errors import CloudRefused, NotFound
-from ...google import REACH, Garbled, entries, mapping, part
-from ...google_api import Google
 from ..cloud_logging import moment
 from .marks import Scope
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import mapping
+from accel.diagnostics.errors import BadInput
+
 from ...backend import JobRef, LogLine
-from ...errors import BadInput
-from ...google import mapping
-from ...google_api import Google
 from ..cloud_logging import Tail, moment, said
 from .found import Job, look
 from .marks import Scope

@@ -10,8 +10,8 @@ from accel.catalog.gke_machines import has_size, node_machine, series
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.places import where
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.messages import did_you_mean
 from accel.rules import gce_jobs, gcp_gpus, gcp_legacy, vertex_machines
-from accel.words import did_you_mean
 
 from ...fields import Accelerator
 from ..vms.asked import tell

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ... import timing
-from ..rate import Rate
+from accel.clouds import timeouts
+from accel.clouds.rate_limit import Rate
 
 THREADS = 4
 """That submit at once: with a submission a second, more would only wait."""
@@ -13,7 +13,7 @@ threads come, no minute has more. Source: https://docs.cloud.google.com/vertex-a
 
 
 @dataclass(frozen=True)
-class Timing(timing.Timing):
+class Timing(timeouts.Timing):
     """Seconds. A claim's lease has to outlive a call (connect + read), the quiet period and another call."""
 
     lease_s: float = 120

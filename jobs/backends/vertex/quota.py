@@ -9,15 +9,15 @@ from typing import Any
 
 from accel.catalog.accelerators import accelerators
 from accel.catalog.quotas import Quota
+from accel.clouds.google.api import Google
+from accel.clouds.google.quotas import infos_path, limit_of
+from accel.clouds.google.rest import mapping, part
+from accel.clouds.quota_cache import Limit
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.quota import GooglePool, google_needs
 
 from ...backend import QuotaAnswer
-from ...errors import CloudRefused, CloudSilent, NotFound
-from ...google import mapping, part
-from ...google_api import Google
-from ...google_quotas import infos_path, limit_of
-from ...timing import Timing
-from ..limits import Limit
 from ..vms import quota as project
 from ..vms.quota import Wanted
 

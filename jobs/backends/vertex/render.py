@@ -10,12 +10,12 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.errors import BadInputs
 from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, launchers, placeholders, vertex_jobs
 
 from ... import sweep_tasks
 from ...backend import Request
 from ...blocks_google import Vertex
-from ...errors import BadInputs
 from ...job import Job, prefers, unused_blocks
 from ..vms.asked import tell
 from . import marks, pools, scheduling

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import NotFound
 from accel.rules import exits
 
 from ...backend import JobRef, Phase, Status
-from ...errors import NotFound
-from ...google_api import Google
 from ...owners import owner_of
 from . import marks
 from .found import LIVE, Job, listed, look

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from accel.clouds.backoff import Lease
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, line
+from accel.diagnostics.errors import CloudSilent, OverLimit, Throttled
+
 from ...backend import JobRef, Request
-from ...errors import CloudSilent, OverLimit, Throttled
-from ...google import REACH, line
-from ...google_api import Google
 from ..claims import submit as submission
 from ..claims.claim import Claims
-from ..claims.patience import Lease
 from ..claims.platform import Forgetting, Found, Pace
 from . import marks
 from .found import cancel, listed, number

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from ...errors import CloudRefused
+from accel.diagnostics.errors import CloudRefused
+
 from .control import ABSENT, Done, Machines, Make, NoCapacity, Remove, Seen, Wait, Write, decide, end
 from .record import ENDED, EXPIRED, GONE, LOST, MADE, NO_CAPACITY, PLANNED, REFUSED, Attempt, Record, Result
 

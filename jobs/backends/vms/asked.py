@@ -7,8 +7,8 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_vms import VmGround
+from accel.diagnostics.messages import did_you_mean
 from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
-from accel.words import did_you_mean
 
 from ... import sweep_tasks
 from ...fields import Mount

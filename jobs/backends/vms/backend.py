@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from accel.clouds.google.api import Google
+from accel.clouds.timeouts import Timing, pause
 from accel.contract.google_vms import VmGround
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
 from ...backend import Attempt as Tried
 from ...backend import Explanation, JobRef, LogLine, Places, Request, Status, Streams
-from ...errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
-from ...google_api import Google
 from ...job import Job
 from ...keys import content_hash, platform_name
-from ...timing import Timing, pause
 from ..google_stop import refuse
 from . import marks
 from .advance import advance, ask, look, take_back

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from accel.diagnostics.errors import CloudRefused
 from accel.rules import exits
 
-from ...errors import CloudRefused
 from . import marks
 from .record import (
     CANCELLED,

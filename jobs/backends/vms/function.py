@@ -6,8 +6,9 @@ Its archive has this module, what it imports, and `requests`; nothing else of th
 import os
 from typing import Any
 
-from ...google import GIVEN
-from ...google_api import Google
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import GIVEN
+
 from .reconcile import Reconciler
 
 BUCKET = "BUCKET"

@@ -10,11 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import BadInput, CloudRefused, NotFound
-from ...google import part
-from ...google_api import Google
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import part
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
+
 from .iap import GONE
 from .record import MADE, Attempt, Record
 

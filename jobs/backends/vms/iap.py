@@ -22,9 +22,9 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlencode
 
-from ...errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from ...google import REACH, SIGN_IN, line
-from ...google_api import Google
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, SIGN_IN, line
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 
 URL = "ACCEL_IAP_URL"
 """Variable: another relay than Google's."""

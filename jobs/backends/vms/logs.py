@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import mapping
+from accel.diagnostics.errors import BadInput
+
 from ...backend import JobRef, LogLine
-from ...errors import BadInput
-from ...google import mapping
-from ...google_api import Google
 from ..cloud_logging import Entry, followed, listed, newest
 from . import marks
 from .record import ENDED, GONE, Attempt, Record, Result

@@ -16,13 +16,13 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ... import folders
-from ...errors import CloudRefused, CloudSilent, NotFound
-from ...google import mapping, part
-from ...google_account import email
-from ...google_api import Google
-from ...kubernetes_answers import part as inside
-from ...kubernetes_answers import parts
+from accel import folders
+from accel.clouds.google.account import email
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import mapping, part
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 API = "oslogin"
 KEPT_S = 12 * 3600

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.google.api import Google, object_path
 from accel.contract import buckets
+from accel.diagnostics.errors import CloudSilent, JobsError, NotFound, NotPromised
 
-from ...errors import CloudSilent, JobsError, NotFound, NotPromised
-from ...google_api import Google, object_path
 from ...keys import content_hash, platform_name, submission_key
 from ..tpu_vm.queued import QueuedResources
 from . import marks

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, standard_of
+from accel.clouds.google.api import Google
+from accel.clouds.google.quotas import infos_path, limit_of
+from accel.clouds.google.rest import part
+from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 from accel.quota import GooglePool, Need, google_needs, google_reading, google_readings
 
 from ...backend import QuotaAnswer
-from ...errors import CloudRefused, JobsError, NotFound
-from ...google import part
-from ...google_api import Google
-from ...google_quotas import infos_path, limit_of
-from ...timing import Timing
-from ..limits import DOUBTED_S, MAX_AGE_S, Limit, remembered
 
 QUICK = Timing(connect_s=3, read_s=10, attempts=2)
 """A submit does not depend on the answer."""

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from ...errors import JobsError, NotFound
-from ...google_api import Google
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import JobsError, NotFound
+
 from ..gce.instances import Instances
 from ..tpu_vm.queued import QueuedResources
 from .advance import advance

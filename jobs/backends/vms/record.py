@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from ...errors import CloudSilent
+from accel.diagnostics.errors import CloudSilent
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+from accel.clouds.google.api import Conflict, Google, object_path
+from accel.clouds.google.bucket_targets import published
 from accel.contract import buckets
+from accel.diagnostics.errors import BadInput, CloudSilent, NotFound, NotPromised
 
-from ...bucket_targets import published
-from ...errors import BadInput, CloudSilent, NotFound, NotPromised
-from ...google_api import Conflict, Google, object_path
 from .compare import difference
 from .marks import PREFIX, attempt_name
 from .record import Attempt, Record, Result, as_json, never_made, of_json, result_of

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Sequence
 
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import line
+from accel.diagnostics.errors import CloudRefused
+
 from ...backend import Places, Streams
-from ...errors import CloudRefused
-from ...google import line
-from ...google_api import Google
 from . import marks, oslogin
 from .hosts import host
 from .record import Record

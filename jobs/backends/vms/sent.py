@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from accel.contract import variables
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
-from ...errors import CloudRefused, CloudSilent, NotFound
 from . import marks
 from .record import Attempt, Record
 from .records import folder

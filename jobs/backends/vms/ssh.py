@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ... import folders
+from accel import folders
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import line
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent
+
 from ...backend import Streams
-from ...errors import CloudRefused, CloudSilent
-from ...google import line
-from ...google_api import Google
-from ...timing import pause
 from . import iap
 from .hosts import Host
 from .oslogin import Login, ssh_library

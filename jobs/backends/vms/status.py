@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.google.rest import mapping
+
 from ...backend import JobRef, Phase, Status
-from ...google import mapping
 from ...owners import owner_of
 from .control import ABSENT, Seen, Write, decide, may_go_on
 from .record import CANCELLED, ENDED, GONE, LOST, MADE, NO_CAPACITY, SUCCEEDED, Attempt, Record, Result

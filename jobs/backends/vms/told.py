@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...kubernetes_answers import part as inside
+from accel.clouds.kubernetes.responses import part as inside
+
 from .control import Machines
 from .record import Attempt, Record
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.findings import Finding
 from accel.rules import gke_access, gke_clusters, gke_maintenance
-from accel.rules.finding import Finding
 
 
 def ids(found: list[Finding]) -> list[str]:

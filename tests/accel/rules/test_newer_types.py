@@ -6,8 +6,8 @@ import pytest
 
 from accel.catalog import families, machines
 from accel.catalog.machines import as_of
+from accel.diagnostics.findings import Finding, apply
 from accel.rules import aws_types, gcp_machines, gcp_vms, gke_nodes, newer_types
-from accel.rules.finding import Finding, apply
 
 AWS_NEWER = ["g8", "g8.xlarge", "g7x.2xlarge", "g9e.48xlarge", "gr7.4xlarge", "p7.48xlarge", "p6-b400.48xlarge",
              "p6e-gb200.36xlarge", "p8en", "g8.metal-48xl"]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.image_repository import ImageRepository, ImageRepositorySpec
 from components.aws.job_definition import JobDefinitionSpec, canonical, container

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.gcp.budget import GcpBudgetSpec
 from components.gcp.budget_stop import PACKAGE, archive
 from components.gcp.stop_hooks import wait_for_agent

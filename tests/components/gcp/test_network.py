@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.gcp.network import GcpNetwork, GcpNetworkSpec
 from tests.support import gcp
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.gcp.service_accounts import NodeServiceAccountSpec, WorkloadServiceAccountSpec
 from tests.support import gcp
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.kubernetes.bundle import ReleaseBundle, ReleaseBundleSpec, ReleaseRefused, documents, manifest
 from tests.support import memory
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accel.catalog.xids import cordoning, xids
-from accel.faults import find
+from accel.diagnostics.faults import find
 from components.kubernetes.drivers import DriverInstaller, DriverInstallerArgs, DriverInstallerSpec
 from components.kubernetes.health import GpuHealth, GpuHealthSpec
 from components.kubernetes.namespace import JobNamespace, JobNamespaceArgs, JobNamespaceSpec

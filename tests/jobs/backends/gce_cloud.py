@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.api import Google, object_path
+from accel.clouds.timeouts import Timing
 from jobs.backends.gce.instances import Instances
 from jobs.backends.vms.record import Record
 from jobs.backends.vms.records import folder
-from jobs.google_api import Google, object_path
-from jobs.timing import Timing
 from tests.jobs.backends.gce_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import COMPUTE, Fake

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudSilent, JobsError
 from jobs.backend import JobRef, Request, Status
 from jobs.backends.google_batch import GoogleBatchBackend
-from jobs.errors import CloudSilent, JobsError
-from jobs.timing import Timing
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_target import REGION
 from tests.support.google_fake import Fake, P

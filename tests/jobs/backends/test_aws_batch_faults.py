@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
 from jobs.backend import JobRef, Request
 from jobs.backends.aws_batch import AwsBatchBackend
-from jobs.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
 from tests.jobs.backends.aws_batch_cloud import ANSWERS, BODIES, Chance, Cloud, Proxy
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at, request_of, steady
 from tests.support.soak import SOAK, sampled
@@ -173,7 +173,7 @@ def test_unreachable(cloud: Cloud, endpoint: str) -> None:
 
 CHILD = """
 import logging, os, sys
-from jobs.errors import Throttled
+from accel.diagnostics.errors import Throttled
 from tests.jobs.backends.aws_batch_target import backend_at, request_of, steady
 
 endpoint, read_s, table, *submits = sys.argv[1:]

@@ -10,11 +10,11 @@ import pytest
 from click.testing import Result
 
 from accel.contract.targets import write
+from accel.diagnostics.errors import BadInput
 from jobs.backend import Request
 from jobs.backends.aws_batch import retries
 from jobs.backends.aws_batch.imported import fitted, imported
 from jobs.document import parse
-from jobs.errors import BadInput
 from jobs.job import Job
 from tests.jobs.backends.aws_batch_target import make_target
 from tests.jobs.backends.test_aws_batch_render import JOBS, render

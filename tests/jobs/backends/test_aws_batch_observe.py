@@ -17,11 +17,11 @@ from botocore.exceptions import (
 )
 from botocore.stub import ANY, Stubber
 
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backend import JobRef, LogLine, Phase
 from jobs.backends.aws_batch import AwsBatchBackend
-from jobs.backends.aws_batch.errors import asking
 from jobs.cli.waiting import wait_for
-from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from sandbox.batch.jobs import SUMMARY
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
 
@@ -322,7 +322,7 @@ def test_the_last_lines_of_all_tasks() -> None:
 @pytest.mark.parametrize("faults", [0.0, 0.3])
 def test_following_from_the_last_lines(faults: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that comes after the last lines is lost or doubled."""
-    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
+    monkeypatch.setattr("accel.clouds.backoff.time.sleep", lambda s: None)
     job = detail(status="RUNNING", container={"logStreamName": "s"})
     batch, logs = FakeBatch(job), FakeLogs({"s": [(i, f"line {i}") for i in range(1000)]}, page=9, faults=faults)
     looks = Counter[str]()
@@ -359,7 +359,7 @@ def test_log_group_that_is_missing() -> None:
 @pytest.mark.parametrize("faults", [0.0, 0.3])
 def test_following_loses_and_doubles_nothing(faults: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines come while they are read, some of them after the job has ended; calls fail."""
-    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
+    monkeypatch.setattr("accel.clouds.backoff.time.sleep", lambda s: None)
     job = detail(status="RUNNABLE")
     batch, logs = FakeBatch(job), FakeLogs({"s": []}, page=97, faults=faults)
     total, looks = 20_000, Counter[str]()
@@ -398,8 +398,8 @@ def test_log_of_an_array() -> None:
 
 
 def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.backends.claims.patience.time.sleep", lambda s: None)
-    monkeypatch.setattr("jobs.backends.aws_batch.clients.Timing.silence_s", 0.05)
+    monkeypatch.setattr("accel.clouds.backoff.time.sleep", lambda s: None)
+    monkeypatch.setattr("accel.clouds.aws.clients.Timing.silence_s", 0.05)
     backend = backend_of(FakeBatch(detail(container={"logStreamName": "s"})), FakeLogs({}, faults=1))
     backend._clients.timing = type(QUICK)(silence_s=0.05, poll_s=0)
     with pytest.raises(CloudSilent):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import JobsError
 from jobs.backend import JobRef
-from jobs.errors import JobsError
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at
 from tests.support.serving import QuietServer
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import BadInputs
 from jobs.backend import Request
 from jobs.backends.aws_batch import AwsBatchBackend, retries
 from jobs.backends.aws_batch.rates import demand
-from jobs.errors import BadInputs
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.aws_batch_target import make_target

@@ -6,12 +6,12 @@ from bisect import bisect_left
 
 import pytest
 
-from jobs.backends.aws_batch.clients import SUBMITS_PER_S
-from jobs.backends.aws_batch.errors import Throttled
-from jobs.backends.claims import patience
-from jobs.backends.claims.patience import Lease, now, patiently
-from jobs.backends.rate import Rate
-from jobs.errors import NotSent
+from accel.clouds import backoff
+from accel.clouds.aws.clients import SUBMITS_PER_S
+from accel.clouds.aws.errors import Throttled
+from accel.clouds.backoff import Lease, now, patiently
+from accel.clouds.rate_limit import Rate
+from accel.diagnostics.errors import NotSent
 
 
 class Clock:
@@ -120,7 +120,7 @@ def test_every_attempt_of_a_throttled_call_takes_a_turn_and_backs_off_by_anythin
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[float, float]] = []
-    monkeypatch.setattr(patience.random, "uniform", lambda low, high: asked.append((low, high)) or 0.0)
+    monkeypatch.setattr(backoff.random, "uniform", lambda low, high: asked.append((low, high)) or 0.0)
     turns: list[int] = []
     answers = iter([Throttled("no"), Throttled("no"), Throttled("no"), "done"])
 

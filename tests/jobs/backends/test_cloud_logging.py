@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.api import Google
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudSilent, Throttled
 from jobs.backend import LogLine
 from jobs.backends import cloud_logging as module
 from jobs.backends.cloud_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, moment, said
-from jobs.errors import CloudSilent, Throttled
-from jobs.google_api import Google
-from jobs.timing import Timing
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.soak import SOAK

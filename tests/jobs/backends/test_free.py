@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from accel.contract.gke import POOL_LABEL
+from accel.diagnostics.errors import CloudRefused
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.gke import GkeBackend
 from jobs.backends.gke.free import KUEUE, free
-from jobs.errors import CloudRefused
 from jobs.free import FreeGpus
 from tests.jobs.backends import gke_target
 from tests.jobs.backends.aws_batch_target import QUICK, make_target

@@ -2,12 +2,12 @@
 
 import pytest
 
+from accel.clouds.google.api import Google
 from jobs.backends.gce import GceBackend, bodies
 from jobs.backends.gce.instances import Instances
 from jobs.backends.vms.record import Record
 from jobs.backends.vms.records import Records
 from jobs.fields import Accelerator
-from jobs.google_api import Google
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import COMPUTE, GROUND, PROJECT, QUICK, ZONE, instances, left, made, reach, wanted

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.gce import bodies, states
 from jobs.backends.gce.instances import Instances
 from jobs.backends.vms.control import NoCapacity, Seen
 from jobs.backends.vms.records import Records
-from jobs.errors import CloudRefused, CloudSilent
-from jobs.google_api import Google
 from tests.jobs.backends.gce_cloud import (
     INSERT,
     PROJECT,

@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 
 from accel.contract.targets import write
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.gke.clusters import Clusters
-from jobs.errors import CloudRefused, CloudSilent, NotFound
 from tests.jobs.backends.gke_cluster import QUICK, SCOPE, Cluster
 from tests.jobs.backends.gke_target import IMAGE, make_target
 from tests.jobs.backends.test_gke_clusters import CA, PEM

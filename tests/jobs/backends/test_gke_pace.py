@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from accel.clouds.timeouts import Timing
 from jobs.backends.gke.logs import logs
-from jobs.timing import Timing
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.test_gke_observe import a_pod, submitted
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.contract.gke import GkeTarget
+from accel.diagnostics.errors import BadInputs
 from jobs.backends.gke import marks, pod, retries
-from jobs.errors import BadInputs
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.gke_target import POOLS, gpu_pool, make_request, make_target, pool, pools_of, spec_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import BadInputs
+from accel.diagnostics.errors import BadInputs
 from tests.jobs.backends.gke_target import make_request, make_target, pools_of, spec_of, tpu_pool
 
 V5E, V6E = "tpu-v5-lite-podslice", "tpu-v6e-slice"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backend import JobRef
 from jobs.backends.gke import marks
 from jobs.backends.gke.again import again
 from jobs.backends.gke.submit import submit
-from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import BadInput, NotFound
 from jobs.backend import JobRef, Logs, Phase
 from jobs.backends.google_batch import logs as module
 from jobs.backends.google_batch import marks
-from jobs.errors import BadInput, NotFound
 from tests.jobs.backends.google_batch_cloud import REGION, Cloud
 from tests.support.google_fake import P
 from tests.support.soak import SOAK

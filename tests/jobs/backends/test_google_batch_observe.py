@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 from jobs.backend import Again, Listing, Many, Phase, Quotas, Status
 from jobs.backends.google_batch import GoogleBatchBackend, marks
 from jobs.backends.google_batch.found import Found, Task
 from jobs.backends.google_batch.states import FEW, NO_ROOM, PHASES, TAKEN, status_of
-from jobs.errors import BadInput, CloudRefused, NotFound
 from jobs.job import Job
 from jobs.keys import submission_key
 from sandbox.google.discovery import document

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import BadInputs
+from accel.diagnostics.errors import BadInputs
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.google_batch_target import IMAGE, make_request, make_target
 

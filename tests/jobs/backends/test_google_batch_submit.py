@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
 from jobs.backend import Concurrent, JobRef
 from jobs.backends.google_batch import GoogleBatchBackend, marks
 from jobs.backends.google_batch.submit import AGAIN, request_id
-from jobs.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
 from jobs.keys import platform_name
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_cloud import GROUND, JOBS, Cloud

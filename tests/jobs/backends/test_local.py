@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
+from accel.folders import state
 from accel.rules.exits import CANNOT_RUN
 from jobs import keys, machine
 from jobs.backend import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
 from jobs.backends import local
 from jobs.backends.local import LocalBackend
-from jobs.errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
-from jobs.folders import state
 from jobs.job import Job
 from tests.support.waiting import until
 

@@ -13,12 +13,12 @@ import pytest
 from click.testing import Result
 
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import CloudSilent
+from accel.folders import state
 from jobs.backends.claims.claim import Claim
 from jobs.backends.claims.files import FileClaims
 from jobs.backends.local import LocalBackend
 from jobs.cli import history
-from jobs.errors import CloudSilent
-from jobs.folders import state
 from tests.jobs.backends.test_local import ended, request
 from tests.support.soak import SOAK
 from tests.support.waiting import until

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInputs, NoRuntime
+from accel.folders import state
 from jobs import machine
 from jobs.backend import JobRef, Phase, Status
 from jobs.backends.local import LocalBackend
-from jobs.errors import BadInputs, NoRuntime
-from jobs.folders import state
 from tests.jobs.backends.test_local import ended, request, texts
 from tests.support.waiting import until
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.api import Google, object_path
+from accel.diagnostics.errors import NotFound
 from jobs.backend import Phase
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.tpu_vm.queued import QueuedResources
-from jobs.errors import NotFound
 from jobs.fields import Accelerator
-from jobs.google_api import Google, object_path
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, reach, wanted

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from accel.catalog.tpu import tpu
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.tpu_vm.queued import QueuedResources, queued_resource
 from jobs.backends.vms.control import NoCapacity, Seen
 from jobs.backends.vms.record import Record
-from jobs.errors import CloudRefused, CloudSilent
-from jobs.google_api import Google
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from accel.catalog.tpu import slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.contract.google_vms import TpuVmTarget
+from accel.diagnostics.errors import BadInputs
 from jobs.backends.tpu_vm.queued import queued_resource
-from jobs.errors import BadInputs
 from jobs.keys import platform_name, submission_key
 from sandbox.google.discovery import check, document
 from sandbox.google.errors import Refused

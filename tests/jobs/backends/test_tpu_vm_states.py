@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.tpu_vm import states
 from jobs.backends.tpu_vm.queued import QueuedResources
 from jobs.backends.vms.control import NoCapacity, Seen
-from jobs.errors import CloudRefused, CloudSilent
-from jobs.google_api import Google
 from sandbox.google.discovery import document
 from tests.jobs.backends.tpu_target import make_request
 from tests.jobs.backends.vm_records import make_record

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.rest import root_of
+from accel.diagnostics.errors import BadInput, NotFound
 from jobs.backend import Again, JobRef, Listing, Logs, Many, Phase, Quotas
 from jobs.backends.vertex import VertexBackend, marks, states
 from jobs.backends.vertex.found import PHASES, Job
 from jobs.backends.vertex.logs import text_of
 from jobs.backends.vertex.states import FEW, NO_ROOM, TAKEN, status_of
-from jobs.errors import BadInput, NotFound
-from jobs.google import root_of
 from jobs.job import Job as Wanted
 from jobs.keys import submission_key
 from sandbox.google.discovery import document

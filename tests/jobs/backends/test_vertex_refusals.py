@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.errors import BadInputs
+from accel.diagnostics.errors import BadInputs
 from tests.jobs.backends.vertex_jobs import PREBUILT, RESERVED, Fields, make_request, make_target, of, on
 
 FLEX = {"provisioning": "flex-start"}

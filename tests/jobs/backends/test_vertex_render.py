@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import BadInputs
+from accel.diagnostics.errors import BadInputs
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.vertex_jobs import IMAGE, PREBUILT, RESERVED, Fields, make_request, make_target, of, on
 

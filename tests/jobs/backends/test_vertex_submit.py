@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from accel.clouds.google.api import Google
 from accel.contract import claims as columns
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
 from jobs.backend import Concurrent, JobRef
 from jobs.backends.vertex.firestore_claims import FirestoreClaims
 from jobs.bulk import submit_all
-from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
-from jobs.google_api import Google
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
 from tests.support.proxy import BODIES, Chance
 from tests.support.soak import SOAK
@@ -224,7 +224,7 @@ def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, m
 CHILD = """
 import sys
 from dataclasses import replace
-from jobs.google_api import Google
+from accel.clouds.google.api import Google
 from tests.jobs.backends.vertex_cloud import GROUND, QUICK, request_of
 from tests.jobs.backends import vertex_jobs
 from jobs.backends.vertex import VertexBackend

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vms import control, marks
 from jobs.backends.vms.advance import advance
 from jobs.backends.vms.control import Done, Make, NoCapacity, Remove, Seen, Wait, Write, decide
 from jobs.backends.vms.record import Attempt, Record, Result, as_json, of_json
-from jobs.errors import CloudRefused, CloudSilent
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAME = "train-0123456789ab"

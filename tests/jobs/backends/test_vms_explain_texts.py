@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from accel.diagnostics.errors import CloudRefused
 from jobs.backend import Explain, Explanation
 from jobs.backends.gce import states as gce_states
 from jobs.backends.tpu_vm import states as tpu_states
@@ -16,7 +17,6 @@ from jobs.backends.vms.explain.__main__ import page
 from jobs.backends.vms.explain.because import span
 from jobs.backends.vms.record import Attempt, Record, Result
 from jobs.backends.vms.told import Told, maintenance
-from jobs.errors import CloudRefused
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
 
 ROOT = Path(__file__).parents[3]

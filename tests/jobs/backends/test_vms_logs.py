@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.google.api import Google
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import BadInput, CloudSilent, Throttled
 from jobs.backend import JobRef, LogLine
 from jobs.backends.vms import logs as module
 from jobs.backends.vms import marks
 from jobs.backends.vms.logs import BOOT_LINES, MOST_CLAUSES, logs
 from jobs.backends.vms.record import Attempt, Record, Result
-from jobs.errors import BadInput, CloudSilent, Throttled
-from jobs.google_api import Google
-from jobs.timing import Timing
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.google_fake import Fake

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs.backends.vms import control, queues
 from jobs.backends.vms.queues import Queues
-from jobs.errors import CloudSilent, NotFound
 from tests.jobs.backends.test_vms_standing import BODY, BUCKET
 from tests.jobs.backends.tpu_turns import killer
 from tests.jobs.backends.tpu_world import Client, Crash, Json, World

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from accel.clouds.google.rest import Conflict
 from jobs.backends.vms import control, queues
-from jobs.google import Conflict
 from tests.jobs.backends.test_vms_queues import DECLARED, QueueWorld, look, move
 from tests.jobs.backends.tpu_turns import Turns, cloud
 from tests.jobs.backends.tpu_world import Json

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from accel import folders
 from accel.contract.targets import write
-from jobs import folders
 from jobs.backend import QuotaAnswer, Quotas
 from jobs.backends.gce import GceBackend
 from jobs.backends.tpu_vm import TpuVmBackend

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.diagnostics.errors import CloudSilent
 from jobs.backends.gce import bodies
 from jobs.backends.tpu_vm.queued import queued_resource
 from jobs.backends.vms.control import Seen, Write, decide
 from jobs.backends.vms.record import Attempt, Record, as_json, of_json, result_of
 from jobs.backends.vms.records import Records, folder
-from jobs.errors import CloudSilent
 from tests.jobs.backends.test_vms_compare import sent
 from tests.jobs.backends.tpu_world import Client, World
 

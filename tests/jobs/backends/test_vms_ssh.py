@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from jobs.backend import Places, Streams
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.vms import oslogin
 from jobs.blocks import TpuVm
-from jobs.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from jobs.fields import Accelerator
-from jobs.google_api import Google
 from jobs.job import Job
 from jobs.keys import platform_name, submission_key
 from tests.jobs.backends import tpu_cloud, tpu_target

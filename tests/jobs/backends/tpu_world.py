@@ -1,13 +1,13 @@
-"""Cloud TPU and a bucket in memory, as jobs.google_api.Google shows them: queued resources in Google's own states,
-their nodes, and the agent on each. A client can be killed at each of its calls, or made to wait there."""
+"""Cloud TPU and a bucket in memory, as accel.clouds.google.api.Google shows them: queued resources in Google's
+own states, their nodes, and the agent on each. A client can be killed at each of its calls, or made to wait there."""
 
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from jobs.errors import NotFound
-from jobs.google import Conflict
-from jobs.timing import Timing
+from accel.clouds.google.rest import Conflict
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import NotFound
 
 T = TypeVar("T")
 Json = dict[str, Any]

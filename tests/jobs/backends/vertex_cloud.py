@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from accel.diagnostics.errors import CloudSilent, JobsError
 from jobs.backend import JobRef, Request, Status
 from jobs.backends.vertex import Timing, VertexBackend
-from jobs.errors import CloudSilent, JobsError
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_jobs import REGION
 from tests.support.google_fake import Fake, P

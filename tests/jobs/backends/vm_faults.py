@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.timeouts import Timing
+from accel.diagnostics.errors import CloudSilent, JobsError
 from jobs import agent
 from jobs.backend import JobRef, Request
 from jobs.backends.gce import GceBackend
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.vms.backend import VmBackend
-from jobs.errors import CloudSilent, JobsError
-from jobs.timing import Timing
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.gce_cloud import network
 from tests.support.google_fake import COMPUTE, Fake, P

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.timeouts import Timing
 from accel.contract.targets import write
 from jobs.backend import Explanation, JobRef
 from jobs.backends.gce import GceBackend
 from jobs.backends.tpu_vm import TpuVmBackend
 from jobs.backends.vms.backend import VmBackend
 from jobs.backends.vms.record import Record
-from jobs.timing import Timing
 from tests.jobs.backends import gce_cloud, gce_target, tpu_cloud, tpu_target
 from tests.support.google_fake import COMPUTE, Fake
 from tests.support.waiting import until

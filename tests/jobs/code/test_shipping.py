@@ -11,11 +11,11 @@ import yaml
 from click.testing import Result
 
 from accel.contract.targets import AwsBatchTarget, read_one
+from accel.diagnostics.errors import BadInput, BadInputs
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.code.inside import program
 from jobs.code.shipping import Shipping
 from jobs.code.store import S3, CloudStorage, of_target
-from jobs.errors import BadInput, BadInputs
 from jobs.job import Job
 from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import git, project

@@ -21,12 +21,12 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from accel.clouds.google import rest
 from accel.contract.targets import read_one
-from jobs import google
+from accel.diagnostics.errors import BadInput, CloudRefused
 from jobs.code import store, tree
 from jobs.code.archive import Archive, pack
 from jobs.code.inside import s3 as fetching
-from jobs.errors import BadInput, CloudRefused
 from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import project, ran
 from tests.support.google_fake import Fake
@@ -149,7 +149,7 @@ def test_cloud_storage_has_it_once(fake: Fake, archive: Archive, monkeypatch: py
     fake.call("POST", "storage.googleapis.com/storage/v1/b", {"name": "code"}, project="accel-sandbox")
     kept = store.CloudStorage("code")
     assert kept.put(archive) is True
-    about = f"storage.googleapis.com/storage/v1/b/code/o/{google.part(archive.name)}"
+    about = f"storage.googleapis.com/storage/v1/b/code/o/{rest.part(archive.name)}"
     first = fake.call("GET", about)
     assert kept.put(archive) is False
     assert fake.call("GET", about)["generation"] == first["generation"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from accel.diagnostics.errors import BadInput
 from jobs.code import refused, secrets, tree
 from jobs.code.archive import MOST_MIB, pack
 from jobs.code.shipping import Shipping
-from jobs.errors import BadInput
 from tests.jobs.code.projects import git, project
 
 

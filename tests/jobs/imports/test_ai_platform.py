@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from accel.catalog.legacy import legacy_machines
+from accel.diagnostics.errors import BadInput
 from accel.rules.ai_platform import REPLACEMENTS, TIERS
-from jobs.errors import BadInput
 from jobs.imports.ai_platform import imported
 from jobs.imports.found import Found
 from jobs.imports.options import Options

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import Result
 
+from accel.diagnostics.yaml_positions import Tree
 from jobs.job import Job
-from jobs.yaml_tree import Tree
 from tests.jobs.backends import google_batch_target, vertex_jobs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "imports"

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import assume, given
 
+from accel.diagnostics.errors import BadInputs
 from jobs.backend import Request
-from jobs.errors import BadInputs
 from jobs.imports import google_batch, vertex
 from jobs.imports.found import Found
 from jobs.imports.options import Options

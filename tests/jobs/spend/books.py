@@ -15,8 +15,8 @@ import boto3
 
 from accel.contract import allowances as columns
 from accel.contract.allowances import Allowances
+from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs.backend import JobRef, Phase, Request, Status
-from jobs.errors import CloudSilent, NotFound
 from jobs.spend.hold import MICRO, Hold, Ledger
 from jobs.spend.holding import Wanted
 from jobs.spend.price import Price

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from accel.contract.allowances import Allowances
 from accel.contract.targets import LocalTarget
-from jobs.errors import OverLimit
+from accel.diagnostics.errors import OverLimit
 from jobs.spend.hold import Ledger
 from jobs.spend.holding import Holding
 from jobs.spend.ledgers import address, ledger_at

@@ -11,10 +11,10 @@ from click.testing import Result
 
 from accel.contract.allowances import Allowances
 from accel.contract.targets import AnyTarget, write
+from accel.diagnostics.errors import NotFound
 from jobs.backend import Request
 from jobs.backends.gce import GceBackend
 from jobs.backends.gke.submit import submit
-from jobs.errors import NotFound
 from jobs.job import Job
 from jobs.spend import made as finding
 from jobs.spend.hold import Change, Hold, Ledger

@@ -7,8 +7,8 @@ import pytest
 
 from accel.contract.allowances import Allowances
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotSent, OverLimit
 from jobs.backend import JobRef, Request
-from jobs.errors import BadInput, CloudRefused, CloudSilent, NotSent, OverLimit
 from jobs.spend import hold as holds_of
 from jobs.spend import holding
 from jobs.spend.hold import MICRO, Hold, Ledger

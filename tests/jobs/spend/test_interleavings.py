@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError
 from jobs.backend import JobRef, Request
-from jobs.errors import CloudRefused, CloudSilent, JobsError
 from jobs.spend import holding, settling
 from jobs.spend.files import FileLedger
 from jobs.spend.hold import MICRO, Ledger

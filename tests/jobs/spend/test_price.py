@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from accel.contract.allowances import Allowance, Allowances
+from accel.diagnostics.errors import BadInput, OverLimit
 from jobs.backend import JobRef
-from jobs.errors import BadInput, OverLimit
 from jobs.job import Job
 from jobs.priced import Environment, JobCost, Rate
 from jobs.spend.hold import MICRO

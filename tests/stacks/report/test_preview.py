@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import BadInput, NotFound
+from accel.diagnostics.errors import BadInput, NotFound
 from stacks.report.preview import of_text, read
 
 from .steps import PREFIX, preview, step

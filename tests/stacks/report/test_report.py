@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.errors import BadInput, NotFound
+from accel.diagnostics.errors import BadInput, NotFound
 from sandbox.environment import project
 from stacks.report.document import Wanted, document
 from stacks.report.given import drift, policy

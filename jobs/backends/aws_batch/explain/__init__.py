@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from accel.clouds.aws.clients import Clients
+from accel.diagnostics.errors import CloudRefused, CloudSilent
+
 from ....backend import Explanation, JobRef
-from ....errors import CloudRefused, CloudSilent
 from .. import found as jobs
-from ..clients import Clients
 from ..found import part, parts
 from ..observe import task_counts
 from . import ended, waiting

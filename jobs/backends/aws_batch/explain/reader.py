@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ....errors import CloudRefused, CloudSilent
-from ..clients import Client, Clients
-from ..errors import asking
+from accel.clouds.aws.clients import Client, Clients
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import CloudRefused, CloudSilent
+
 from ..found import part, parts
 
 T = TypeVar("T")

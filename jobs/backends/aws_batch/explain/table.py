@@ -1,6 +1,6 @@
 """Every cause that can be named, and where AWS tells of it. docs/explain.md is made of this."""
 
-from accel.rules.finding import API, GUIDE
+from accel.diagnostics.findings import API, GUIDE
 
 from ....backend import Explanation
 from ...causes import Cause

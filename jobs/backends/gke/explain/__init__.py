@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import NotFound
+
 from ....backend import Explanation, JobRef, Phase
-from ....errors import NotFound
-from ....kubernetes import Api
-from ....kubernetes_answers import part, parts
 from ... import outcome
 from .. import found, marks
 from ..marks import Scope

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import ASKED_AGAIN
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 from ....backend import JobRef, Status
-from ....errors import CloudRefused, CloudSilent, NotFound
-from ....kubernetes import Api
-from ....kubernetes_answers import part, parts
 from .. import found, marks
 from ..found import Found
 from ..marks import Scope

@@ -3,10 +3,10 @@
 from typing import Any
 
 from accel.catalog import nearest
+from accel.clouds.google.rest import entries
+from accel.clouds.kubernetes.responses import part, parts
 
 from ....backend import Explanation
-from ....google import entries
-from ....kubernetes_answers import part, parts
 from .. import found
 from ..places import GPU_LABEL, GPUS
 from .facts import Facts

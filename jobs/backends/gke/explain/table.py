@@ -1,6 +1,6 @@
 """Every cause that can be named. docs/explain-gke.md is made of this."""
 
-from accel.rules.finding import GKE
+from accel.diagnostics.findings import GKE
 
 from ...causes import Cause
 

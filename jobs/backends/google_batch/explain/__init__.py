@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import NotFound
+
 from ....backend import Explanation, JobRef, Phase
-from ....errors import NotFound
-from ....google_api import Google
 from ... import outcome
 from ..found import KEPT, look
 from ..marks import Scope

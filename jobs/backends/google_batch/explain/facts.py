@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
+from accel.clouds.google.api import Google
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
 from ....backend import JobRef, Status
-from ....errors import CloudRefused, CloudSilent, NotFound
-from ....google_api import Google
 from .. import logs
 from ..found import Found, Task
 from ..marks import Scope

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ....errors import CloudRefused, CloudSilent, NotFound
-from ....google_api import Google
+from accel.clouds.google.api import Google
+from accel.clouds.quota_cache import Limit
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
 from ...cloud_logging import newest
-from ...limits import Limit
 from .. import quota
 from ..found import Job, listed
 from ..logs import SERVICE, query, since, text_of

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from accel.clouds.google.api import Google
 from accel.contract import buckets
+from accel.diagnostics.errors import NotFound
 
 from ....backend import Explanation, JobRef, Phase
-from ....errors import NotFound
-from ....google_api import Google
 from ..records import Records
 from ..told import Telling
 from . import ended, waiting

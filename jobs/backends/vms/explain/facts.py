@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from accel.clouds.google.api import Google, object_path
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
 from ....backend import JobRef, Status
-from ....errors import CloudRefused, CloudSilent, NotFound
-from ....google_api import Google, object_path
 from ...cloud_logging import newest
 from .. import marks
 from ..advance import look

@@ -3,9 +3,9 @@
 from accel.catalog import UnknownName
 from accel.catalog.places import where
 from accel.catalog.tpu import NoSuchSlice, tpu
+from accel.clouds.google.rest import entries
+from accel.clouds.kubernetes.responses import part, parts
 
-from ....google import entries
-from ....kubernetes_answers import part, parts
 from ..record import Record
 
 SHOWN = 6

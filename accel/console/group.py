@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 import click
 
-from accel.redaction import guarded
+from accel.diagnostics.redaction import guarded
 
-from ..errors import BadInput
-from .report import code_of, silence_stdout
-from .settings import COMMON, Settings, options, program
+from ..diagnostics.errors import BadInput
+from .errors import code_of, silence_stdout
+from .options import COMMON, Settings, options, program
 
 
 class Verbs(click.Group):
@@ -45,7 +45,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.verbs:
-            from accel.words import did_you_mean, name_shown
+            from accel.diagnostics.messages import did_you_mean, name_shown
 
             near = did_you_mean(args[0], list(self.verbs))
             raise BadInput(f"unknown command {name_shown(args[0])}{near}", f"`{ctx.command_path} --help` lists them")

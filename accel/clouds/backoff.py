@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...errors import Throttled
+from ..diagnostics.errors import Throttled
 
 LONGEST_PAUSE_S = 8
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from .words import Style, fit, width
+from .terminal_text import Style, fit, width
 
 NARROWEST = 8
 """A name is not cut below it while a column can go."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .folders import state, write_json
+from ...folders import state, write_json
 
 
 class Place(NamedTuple):

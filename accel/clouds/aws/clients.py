@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..rate import Rate
+from ..rate_limit import Rate
 
 SUBMITS_PER_S = 49
 """AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
@@ -80,7 +80,7 @@ class Clients:
         return self._readers[service]
 
     def _client(self, service: str, attempts: int) -> Client:
-        from ...aws import client
+        from .client import client
         from .errors import asking
 
         timing = self.timing

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from .completing import with_completion
-from .settings import COMMON, options
+from .completion import with_completion
+from .options import COMMON, options
 
 
 class Verb(click.Command):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .errors import CloudSilent, Unreached
+from ..diagnostics.errors import CloudSilent, Unreached
 
 T = TypeVar("T")
 

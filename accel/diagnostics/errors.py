@@ -21,7 +21,7 @@ JobsError                 1   unexpected
 └── Interrupted         130   the user pressed Ctrl-C; the job goes on
 """
 
-from accel.redaction import redacted
+from accel.diagnostics.redaction import redacted
 
 
 class JobWarning(UserWarning):

@@ -5,7 +5,7 @@ import shutil
 import sys
 from typing import TextIO
 
-from ..watch.words import Style
+from .terminal_text import Style
 
 
 def live(stream: TextIO) -> bool:

@@ -4,8 +4,8 @@ import os
 from importlib import import_module
 from typing import Any
 
-from .errors import CloudRefused, NoCredentials, NotFound
-from .google import EMAIL, GIVEN, SCOPE, credentials, get, session, unchanged
+from ...diagnostics.errors import CloudRefused, NoCredentials, NotFound
+from .rest import EMAIL, GIVEN, SCOPE, credentials, get, session, unchanged
 
 ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
 """An address that is there already: of credentials that do not tell theirs."""

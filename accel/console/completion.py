@@ -16,14 +16,9 @@ SHELLS = ("bash", "zsh", "fish")
 _COMPLETED: dict[str, Complete | str] = {"FILE": "file", "FOLDER": "dir"}
 
 
-def complete(placeholder: str) -> Callable[[Complete], Complete]:
-    """Register what completes a placeholder, for the verbs of this process."""
-
-    def register(function: Complete) -> Complete:
-        _COMPLETED[placeholder] = function
-        return function
-
-    return register
+def complete(placeholder: str, by: Complete) -> None:
+    """Register what completes a placeholder, for the verbs that this process defines from now on."""
+    _COMPLETED[placeholder] = by
 
 
 class CompletedText(StringParamType):

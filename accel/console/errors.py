@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import click
 
-from ..errors import BadInput, BadInputs, Interrupted, JobsError
-from .settings import Settings
+from ..diagnostics.errors import BadInput, BadInputs, Interrupted, JobsError
+from .options import Settings
 
 EXTRAS = {
     **dict.fromkeys(("pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"), "pulumi"),
@@ -37,7 +37,7 @@ def _region(error: JobsError) -> str | None:
     """What is known of a region that a call failed in."""
     if isinstance(error, BadInput):
         return None
-    from ..misspelt import region
+    from ..diagnostics.region_typos import region
 
     return region(error.message)
 
@@ -97,7 +97,7 @@ def _usage(error: click.UsageError) -> BadInput:
     path = error.ctx.command_path if error.ctx else "jobs"
     hint = f"`{path} --help` shows how it is used"
     if isinstance(error, click.NoSuchOption):
-        from accel.words import did_you_mean, name_shown
+        from accel.diagnostics.messages import did_you_mean, name_shown
 
         params = error.ctx.command.get_params(error.ctx) if error.ctx else []
         known = [name for param in params for name in param.opts if name.startswith("--")]

@@ -16,9 +16,9 @@ from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, TypeVar
 
-from .errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
-from .google import REACH, Conflict, Garbled, entries, line, mapping, part, refusal, root_of, signed, unchanged
-from .timing import Timing, tried, unanswered
+from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
+from ..timeouts import Timing, tried, unanswered
+from .rest import REACH, Conflict, Garbled, entries, line, mapping, part, refusal, root_of, signed, unchanged
 
 T = TypeVar("T")
 

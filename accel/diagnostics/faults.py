@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from accel import words
 from accel.catalog.nearest import nearest
+from accel.diagnostics import messages
 
 Path = tuple[str | int, ...]
 
@@ -67,7 +67,7 @@ def find(model: type[BaseModel], document: Any) -> list[Fault]:
 def _without_echoes(faults: list[Fault]) -> list[Fault]:
     """Leaves out "is missing" for a key that stands there misspelt."""
     meant = {(*fault.path[:-1], fault.meant) for fault in faults if fault.meant}
-    return [fault for fault in faults if fault.message != words.MISSING or fault.path not in meant]
+    return [fault for fault in faults if fault.message != messages.MISSING or fault.path not in meant]
 
 
 def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
@@ -80,21 +80,21 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
         return [_unknown(path, list(around.model_fields) if _is_model(around) else [])]
     if detail["type"].startswith("union_tag_"):
         return [_untagged(path, str(context["discriminator"]).strip("'"), detail["input"], context)]
-    return [Fault(path, words.explained(detail["type"], context, path, detail["input"]))]
+    return [Fault(path, messages.explained(detail["type"], context, path, detail["input"]))]
 
 
 def _untagged(path: Path, tag: str, given: Any, context: Mapping[str, Any]) -> Fault:
     """The fault of the key that tells which variant is meant: not there, misspelt, or none of the known ones."""
     if "expected_tags" in context:
-        return Fault((*path, tag), words.explained("union_tag_invalid", context, path, given[tag]))
+        return Fault((*path, tag), messages.explained("union_tag_invalid", context, path, given[tag]))
     keys: list[Any] = list(given) if isinstance(given, dict) else []  # pyright: ignore[reportUnknownArgumentType]
     near = nearest(tag, [key for key in keys if isinstance(key, str)], 1)
-    return _unknown((*path, near[0]), [tag]) if near else Fault((*path, tag), words.MISSING)
+    return _unknown((*path, near[0]), [tag]) if near else Fault((*path, tag), messages.MISSING)
 
 
 def _unknown(path: Path, known: Sequence[str]) -> Fault:
     near = nearest(str(path[-1]), known, 1)
-    return Fault(path, f"unknown key{words.did_you_mean(str(path[-1]), known)}", near[0] if near else None)
+    return Fault(path, f"unknown key{messages.did_you_mean(str(path[-1]), known)}", near[0] if near else None)
 
 
 def _walk(model: Any, location: Sequence[str | int]) -> tuple[Path, Any]:

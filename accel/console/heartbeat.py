@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from ..watch.words import bar, clip
-from .report import say
+from .errors import say
 from .screen import live, style_of
+from .terminal_text import bar, clip
 
 QUIET_S = 30.0
 """Nobody waits for longer without a word."""

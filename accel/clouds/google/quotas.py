@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.catalog.quotas import Quota
 
-from .google import entries, mapping, part
+from .rest import entries, mapping, part
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
 """The catalogue's names of services as the APIs have them."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
 
-from .errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
-from .google import entries, mapping
+from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
+from ..google.rest import entries, mapping
 
 SHOWN = 500
 

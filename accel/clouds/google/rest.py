@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from .errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
+from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """What Cloud Quotas asks for; its methods have no read-only scope. Source:

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from accel import words
+from accel.diagnostics import messages
 
 Path = tuple[str | int, ...]
 
@@ -29,7 +29,7 @@ def refused(
             said = f"unknown field{meant or did_you_mean(str(path[-1]), known)}"
         else:
             value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
-            said = words.explained(fault["type"], limits, path, value)
+            said = messages.explained(fault["type"], limits, path, value)
             if path == (_ACCELERATOR,) and fault["type"].startswith("model"):
                 said += _gpus(value) or ""
         yield path, f"{place_name(path)}: {said}"
@@ -46,15 +46,15 @@ def is_gpus(name: str, known: Sequence[str]) -> bool:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """As in accel.words, and for what others call a field."""
-    return f"; did you mean {_ACCELERATOR}?" if is_gpus(name, known) else words.did_you_mean(name, known)
+    """As in accel.diagnostics.messages, and for what others call a field."""
+    return f"; did you mean {_ACCELERATOR}?" if is_gpus(name, known) else messages.did_you_mean(name, known)
 
 
 def _gpus(value: Any) -> str | None:
     """`; write accelerator: {count: 1}`, of a number or a kind of GPU as other tools have them."""
     if re.fullmatch(r"\d{1,4}", str(value), re.ASCII):
         return f"; write {_ACCELERATOR}: {{count: {value}}}"
-    found = _KIND.fullmatch(value) if isinstance(value, str) and words.shown(value) != "text" else None
+    found = _KIND.fullmatch(value) if isinstance(value, str) and messages.shown(value) != "text" else None
     count = f", count: {found[2]}" if found and found[2] else ""
     return f"; write {_ACCELERATOR}: {{type: {found[1]}{count}}}" if found else None
 
@@ -66,7 +66,7 @@ def path_of(text: str) -> Path:
 
 def place_name(path: Path) -> str:
     """The other way round, and short."""
-    return words.name_shown(".".join(str(part) for part in path))
+    return messages.name_shown(".".join(str(part) for part in path))
 
 
 def inside(annotation: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from . import blanks
+from . import no_break_spaces
 
 Path = tuple[str | int, ...]
 
@@ -90,7 +90,7 @@ def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -
 
     Raises Fault where nothing can be read.
     """
-    text, lines = blanks.in_yaml(_text(data))
+    text, lines = no_break_spaces.in_yaml(_text(data))
     _bounds(text)
     try:
         node: Any = _yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -99,7 +99,7 @@ def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -
     if node is None:
         raise Fault(1, "is empty")
     tree = _Reader(as_written).tree(node, at)
-    tree.notes += [blanks.note(lines)] if lines else []
+    tree.notes += [no_break_spaces.note(lines)] if lines else []
     return tree
 
 

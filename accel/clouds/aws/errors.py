@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from ...errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, Throttled
+from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, Throttled
 
 WHO_AM_I = "`aws sts get-caller-identity` shows who you are; then `aws sso login`, AWS_PROFILE or new keys"
 PERMISSION = "the message names the action; ask whoever owns the account for it, or use another AWS_PROFILE"

@@ -6,8 +6,8 @@ from typing import Any
 
 from accel.contract import buckets
 
-from .errors import BadInput
-from .google_api import Google, object_path
+from ...diagnostics.errors import BadInput
+from .api import Google, object_path
 
 _NAMES = "items(name),nextPageToken"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import BadInput
+from ..diagnostics.errors import BadInput
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,13 +30,13 @@ class Settings:
 
     def say(self, message: str) -> None:
         """As Voice."""
-        from .report import say
+        from .errors import say
 
         say(message)
 
     def warn(self, message: str) -> None:
         """As Voice."""
-        from .report import warn
+        from .errors import warn
 
         warn(message, self)
 
@@ -56,7 +56,7 @@ class OneOf(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.words:
             return str(value)
-        from accel.words import did_you_mean, name_shown
+        from accel.diagnostics.messages import did_you_mean, name_shown
 
         option = param.opts[-1] if param else ""
         near = did_you_mean(str(value), self.words) or f"; known: {', '.join(self.words)}"

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from .errors import BadInput, CloudSilent, NotFound
-from .folders import cache
-from .google import entries, mapping, unchanged
-from .kubernetes_answers import REACH, line, named, object_of, refusal
-from .timing import Timing, tried, unanswered
+from ...diagnostics.errors import BadInput, CloudSilent, NotFound
+from ...folders import cache
+from ..google.rest import entries, mapping, unchanged
+from ..timeouts import Timing, tried, unanswered
+from .responses import REACH, line, named, object_of, refusal
 
 PAGE = 500
 """Objects a page of a list, as kubectl asks for."""

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from ..errors import NotSent
+from ..diagnostics.errors import NotSent
 
 SLACK = 0.005
 """What a turn comes later than it could, so that calls that are a little late do not meet those after them."""

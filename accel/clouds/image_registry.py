@@ -16,7 +16,7 @@ from email.message import Message
 from http.client import HTTPException
 from typing import Any, cast
 
-from .errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
+from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
 TIMEOUT_S = 10.0
 """Of each request."""

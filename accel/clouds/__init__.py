@@ -1,0 +1,1 @@
+"""Clients of the clouds' APIs: errors, retries, rates, paging, credentials."""

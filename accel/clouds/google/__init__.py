@@ -1,0 +1,1 @@
+"""Clients of Google's REST APIs."""

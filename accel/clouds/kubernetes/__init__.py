@@ -1,0 +1,1 @@
+"""A client of a Kubernetes API server, and which servers may be sent credentials."""

@@ -1,0 +1,1 @@
+"""What the commands print with: options, tables, progress, prompts, exit codes."""

@@ -1,0 +1,1 @@
+"""Findings, faults and errors: what is wrong with a value or a document, and where."""
