@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accel.contract.targets import AwsBatchEnvironment
-from jobs.job import Job
-from jobs.offers import decide
-from jobs.targets import Entry
+from jobs.client.offers import decide
+from jobs.client.targets import Entry
+from jobs.model.job import Job
 from tests.jobs.backends.aws_batch_target import make_target
 
 from .measure import PYTHON, ROOT, Line, medians_s

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accel.catalog.prices import price
-from jobs.deadline.policy import decide
-from jobs.deadline.simulate import (
+from jobs.client.deadline.simulate import (
     ALWAYS_SPOT,
     KINDS,
     NEVER_ENDS,
@@ -24,6 +23,7 @@ from jobs.deadline.simulate import (
     schedule,
     task,
 )
+from jobs.model.deadline import decide
 
 from .measure import Failed, Line
 

@@ -20,9 +20,9 @@ import requests
 from accel.clouds.google.api import Google
 from accel.contract.google_jobs import VertexTarget
 from jobs.backends.vertex import VertexBackend
-from jobs.backends.vertex.pace import Timing
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.vertex.timing import Timing
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 from .deployed import deploy, google_section, sandbox
 from .measure import PYTHON, ROOT, Failed, Line, median_s, run

@@ -12,11 +12,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from accel.contract.allowances import Allowances
-from jobs.backend import Request
-from jobs.spend.hold import AT_ONCE, Hold
-from jobs.spend.holding import Holding, Wanted
-from jobs.spend.ledgers import address, ledger_at
-from jobs.spend.price import Price
+from jobs.backends.base import Request
+from jobs.client.allowances.ledgers import address, ledger_at
+from jobs.client.allowances.price import Price
+from jobs.client.allowances.reservation import AT_ONCE, Hold
+from jobs.client.allowances.reserve import Holding, Wanted
 
 from .measure import Line
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from accel.catalog import Machine, NoMachine, accelerators, hosts, machines_for, prices_for, regions
 from accel.diagnostics.errors import BadInput
-from jobs.market import listed
+from jobs.client.market import listed
 
 SEED = 20261121
 COUNT = 200

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs import runtime_wheel
+from jobs.client import runtime_wheel
 from jobs.runtime import checkpoints
 
 from .measure import PYTHON, Failed, Line, run

@@ -19,14 +19,14 @@ from unittest.mock import patch
 
 from accel.clouds.google.api import Google
 from accel.contract.google_vms import TpuVmTarget
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.tpu_vm.queued import queued_resource
-from jobs.backends.vms import marks
-from jobs.backends.vms.backend import new_record
-from jobs.backends.vms.record import GONE, MADE, SUCCEEDED, Record
-from jobs.backends.vms.records import folder
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.vm import labels as marks
+from jobs.backends.vm.backend import new_record
+from jobs.backends.vm.record import GONE, MADE, SUCCEEDED, Record
+from jobs.backends.vm.records import folder
+from jobs.backends.vm.tpu import TpuVmBackend
+from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 from .deployed import deploy, google_section, sandbox
 from .measure import PYTHON, ROOT, Failed, Line, once_s, run

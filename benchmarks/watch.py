@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from accel.console.screen import Screen
 from accel.console.terminal_text import Style
-from jobs.backend import Backend, JobRef, LogLine, Phase, Status
-from jobs.cli.watching import Watching
+from jobs.backends.base import Backend, JobRef, LogLine, Phase, Status
 from jobs.runtime.lines import written
+from jobs.views.watch.loop import Watching
 
 from .measure import Failed, Line
 

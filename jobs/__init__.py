@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from . import aio
     from .api import get, list_targets, ls, submit, submit_many, wait
-    from .backend import Explanation, JobRef, LogLine, Phase, Status
-    from .fields import Accelerator, Mount
+    from .backends.base import Explanation, JobRef, LogLine, Phase, Status
     from .handle import Run
-    from .job import Job
-    from .sweep import Sweep
+    from .model.fields import Accelerator, Mount
+    from .model.job import Job
+    from .model.sweep import Sweep
 
 __all__ = [
     "Accelerator",
@@ -40,11 +40,11 @@ __all__ = [
 
 _MODULES = {
     "api": ("get", "list_targets", "ls", "submit", "submit_many", "wait"),
-    "backend": ("Explanation", "JobRef", "LogLine", "Phase", "Status"),
-    "fields": ("Accelerator", "Mount"),
+    "backends.base": ("Explanation", "JobRef", "LogLine", "Phase", "Status"),
     "handle": ("Run",),
-    "job": ("Job",),
-    "sweep": ("Sweep",),
+    "model.fields": ("Accelerator", "Mount"),
+    "model.job": ("Job",),
+    "model.sweep": ("Sweep",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

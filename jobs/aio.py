@@ -13,10 +13,10 @@ from typing import Any, Literal, Unpack, overload
 from . import api
 from .api import Options, Work
 from .api import get as get
-from .backend import Explanation, LogLine, Status
+from .backends.base import Explanation, LogLine, Status
+from .client.sweep_results import Row
+from .client.targets import Targets
 from .handle import CANCELLED, AnyJob, Run, ended, reference, waiting_for
-from .sweep_results import Row
-from .targets import Targets
 
 
 @overload

@@ -7,15 +7,15 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 from accel.diagnostics.errors import BadInput
 
-from .backend import JobRef, Status
-from .bulk import Item, submit_all
-from .cli import finding, preparing, sending
-from .cli.preparing import Asked, Prepared
-from .cli.spending import Sender
-from .document import Document, read
+from .backends.base import JobRef, Status
+from .client import dispatch, resolve, submission
+from .client.allowances.submitter import Sender
+from .client.bulk import Item, submit_all
+from .client.submission import Asked, Prepared
+from .client.targets import Targets
 from .handle import AnyJob, Kept, Run, reference, wait_for
-from .job import Job, Written
-from .targets import Targets
+from .model.document import Document, read
+from .model.job import Job, Written
 
 Work = Job | Written | str | os.PathLike[str]
 """What can be submitted: a job, its fields as a mapping, or the path of a file with one."""
@@ -130,14 +130,14 @@ def ls(
     """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
     from accel.console.progress import untold
 
-    from .cli.look import listed
+    from .cli.get import listed
 
     return listed(to, ended, limit, Kept(targets, strict), untold)
 
 
 def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
     """Where jobs can run. `source`: a JSON file or a place where a stack publishes them, read again with `refresh`."""
-    return finding.targets(Kept(source, strict), refresh=refresh)
+    return resolve.targets(Kept(source, strict), refresh=refresh)
 
 
 def _prepared(works: Sequence[Work], to: str | None, dry_run: bool, options: Options) -> tuple[Prepared, Kept]:
@@ -157,10 +157,10 @@ def _prepared(works: Sequence[Work], to: str | None, dry_run: bool, options: Opt
         options.get("then_to"),
     )
     documents = [Document.of(work) if isinstance(work, Job | dict) else read(os.fspath(work)) for work in works]
-    jobs = preparing.checked(documents, asked, voice)
+    jobs = submission.checked(documents, asked, voice)
     if asked.then_to and any(job.spot != "prefer" for job in jobs):
         raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")
-    made = preparing.prepared(documents, jobs, asked, voice)
+    made = submission.prepared(documents, jobs, asked, voice)
     made.warn()
     if made.preferring:
         voice.note(UNTENDED)
@@ -174,7 +174,7 @@ def _sent(
     with made.ready(quota) as (sender, unknown):
         try:
             if len(items) == 1:
-                refs = [sending.made(*items[0], caller, voice, sender)]
+                refs = [dispatch.made(*items[0], caller, voice, sender)]
             else:
                 refs = _all(items, caller, rate, voice, sender, stop or threading.Event())
         except KeyboardInterrupt as pressed:
@@ -194,8 +194,8 @@ def _all(
     items: Sequence[Item], caller: str, rate: int | None, voice: Kept, sender: Sender, stop: threading.Event
 ) -> list[JobRef]:
     def note(number: int, ref: JobRef) -> None:
-        sending.noted(ref, items[number][1], caller, sender, voice)
+        dispatch.noted(ref, items[number][1], caller, sender, voice)
 
     sent = submit_all(items, submits_per_s=rate, made=note, send=sender.send, stop=stop)
-    sending.check_all(sent, len(items), caller, voice)
+    dispatch.check_all(sent, len(items), caller, voice)
     return [sent.refs[number] for number in range(len(items))]

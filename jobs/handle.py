@@ -10,12 +10,12 @@ from typing import Literal
 
 from accel.diagnostics.errors import BadInput, JobWarning
 
-from . import keys
-from .backend import Backend, Explanation, JobRef, LogLine, Status
-from .cli import finding
-from .cli.waiting import Waiting, end
-from .registry import of_ref
-from .sweep_results import Row
+from .backends.base import Backend, Explanation, JobRef, LogLine, Status
+from .backends.registry import of_ref
+from .client import resolve
+from .client.sweep_results import Row
+from .client.waiting import Waiting, end
+from .model import keys
 
 PACKAGE = __name__.rpartition(".")[0]
 CANCELLED = "cancelled by the user"
@@ -80,7 +80,7 @@ class Run:
 
     def status(self) -> Status:
         """As it is now."""
-        from .cli.spending import settle_ended
+        from .client.allowances.submitter import settle_ended
 
         status = of_ref(self.ref).status(self.ref)
         settle_ended([status], Kept().say)
@@ -123,7 +123,7 @@ class Run:
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
         from .cli.retry import again
-        from .cli.sending import made
+        from .client.dispatch import made
 
         voice, caller = Kept(), key if key is not None else keys.drawn()
         with again(self.ref, None, caller, every, voice) as (backend, request, sender):
@@ -138,7 +138,7 @@ AnyJob = Run | JobRef | Status | str
 def reference(job: AnyJob) -> JobRef:
     """Raises NotFound, or BadInput for what could be several jobs; see docs/cli.md for which a name means."""
     if isinstance(job, str):
-        return finding.reference(job, Kept())
+        return resolve.reference(job, Kept())
     return job if isinstance(job, JobRef) else job.ref
 
 

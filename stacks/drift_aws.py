@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from accel.clouds.aws.errors import asking
-from jobs.backends.aws_batch.found import part, parts
+from jobs.backends.aws_batch.lookup import part, parts
 
 from .aws_region import AwsRegion
 from .drift_found import Drift, asked, ending

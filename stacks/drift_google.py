@@ -10,9 +10,9 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.tpu_vm.queued import QueuedResources
-from jobs.backends.vms.control import RUNNING, STARTING, WAITING
-from jobs.backends.vms.queues import Queues
+from jobs.backends.vm.queues import Queues
+from jobs.backends.vm.state_machine import RUNNING, STARTING, WAITING
+from jobs.backends.vm.tpu.queued import QueuedResources
 
 from .drift_found import Drift, ending
 from .drift_state import Resource, State

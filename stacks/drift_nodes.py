@@ -9,7 +9,7 @@ from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.marks import Scope
+from jobs.backends.gke.labels import Scope
 
 from .drift_found import Drift, asked
 from .drift_google import moment

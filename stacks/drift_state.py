@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends.aws_batch.found import part, parts
+from jobs.backends.aws_batch.lookup import part, parts
 
 from .drift_found import Drift
 from .pulumi_command import ran

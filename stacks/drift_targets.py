@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.contract.published import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backends.aws_batch.found import part
+from jobs.backends.aws_batch.lookup import part
 
 from .drift_found import Drift, asked
 from .drift_state import State
@@ -52,7 +52,7 @@ def _sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _compared(source: str, wanted: Mapping[str, Any]) -> Iterator[Drift]:
-    from jobs.published import load
+    from jobs.client.published_targets import load
 
     try:
         documents = load(source, refresh=True)

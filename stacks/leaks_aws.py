@@ -13,7 +13,7 @@ from accel.catalog.node_prices import known
 from accel.clouds.aws.errors import asking
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.aws_batch.found import part, parts
+from jobs.backends.aws_batch.lookup import part, parts
 
 from .aws_region import AwsRegion
 from .leaks_found import NOT_HELD, Lost, Stacks, Unread, asked

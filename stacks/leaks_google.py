@@ -12,7 +12,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
-from jobs.backends.vms.marks import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
+from jobs.backends.vm.labels import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
 
 from .leaks_found import Unread, asked
 

@@ -71,7 +71,7 @@ def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) ->
     """
     from accel.console.errors import say, warn
     from accel.console.output import show
-    from jobs.targets import load
+    from jobs.client.targets import load
 
     targets = load(settings.targets)
     for warning in targets.warnings:
@@ -114,7 +114,7 @@ def judged(targets: Iterable["AwsBatchTarget"], keep: int, unused: bool) -> Iter
 
 def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
-    from jobs.backends.aws_batch.found import part
+    from jobs.backends.aws_batch.lookup import part
 
     name, tags = definition["jobDefinitionName"], part(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
@@ -158,7 +158,7 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
     """How many jobs that have not ended name each revision."""
-    from jobs.backends.aws_batch.found import describe, pages
+    from jobs.backends.aws_batch.lookup import describe, pages
 
     named: dict[str, str] = {}
     for queue in sorted(queues):

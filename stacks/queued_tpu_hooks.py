@@ -79,7 +79,7 @@ def retire(bucket: str, key: str) -> None:
 
 def _queues(bucket: str) -> Any:
     from accel.clouds.google.api import Google
-    from jobs.backends.vms.queues import Queues
+    from jobs.backends.vm.queues import Queues
 
     return Queues(Google(), bucket)
 

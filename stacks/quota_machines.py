@@ -87,7 +87,7 @@ def _slice(text: str, name: str, region: str) -> Slice | None:
 
 def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> Machine | None:
     """The cheapest machine with them, by the price that is asked about; without a known price, any that is offered."""
-    from jobs.market import listed
+    from jobs.client.market import listed
 
     kind, _, count = name.partition(":")
     try:

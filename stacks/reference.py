@@ -103,7 +103,7 @@ def _entry(value: Any) -> str:
 
 def pages() -> dict[str, str]:
     """Each generated page by its name."""
-    from jobs.job import Job
+    from jobs.model.job import Job
 
     from .config import Environment
     from .reference_cli import page

@@ -116,7 +116,7 @@ def _regions(name: str, stack: str | None, region: str | None) -> list[str]:
 
 def _meant(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
     """By ARN, by name, or by the author's key, to which auto-naming added a hyphen and seven digits."""
-    from jobs.backends.aws_batch.found import part
+    from jobs.backends.aws_batch.lookup import part
 
     own = environment["computeEnvironmentName"]
     if name in (own, environment["computeEnvironmentArn"]):

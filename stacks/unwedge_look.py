@@ -8,7 +8,7 @@ from typing import Any
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
-from jobs.backends.aws_batch.found import pages
+from jobs.backends.aws_batch.lookup import pages
 
 from .unwedge_roles import Named, named
 

@@ -99,13 +99,13 @@ def test_imports_go_one_way() -> None:
         ("accel/catalog/fit.py", "from accel.rules import names", "accel.catalog imports accel.rules.names"),
         ("accel/rules/names.py", "from ..contract import hub", "accel.rules imports accel.contract.hub"),
         ("accel/rules/names.py", "from accel import contract", "accel.rules imports accel.contract"),
-        ("components/base.py", "import jobs.job", "components imports jobs.job"),
+        ("components/base.py", "import jobs.model.job", "components imports jobs.model.job"),
         ("jobs/cli/main.py", "from components import base", "jobs imports components.base"),
-        ("jobs/cli/main.py", "from jobs.job import Job", "imports jobs.job.Job by its absolute name"),
-        ("jobs/job.py", "from ..accel import rules", "imports from above its package"),
-        ("jobs/job.py", "def f():\n    import sandbox", "jobs imports sandbox"),
+        ("jobs/cli/main.py", "from jobs.model.job import Job", "imports jobs.model.job.Job by its absolute name"),
+        ("jobs/model/job.py", "from ..accel import rules", "imports from above its package"),
+        ("jobs/model/job.py", "def f():\n    import sandbox", "jobs imports sandbox"),
         ("stacks/config.py", "import sandbox.cloud", "stacks imports sandbox.cloud"),
-        ("sandbox/cloud.py", "from jobs import runner", "sandbox imports jobs.runner"),
+        ("sandbox/cloud.py", "from jobs import runner", "sandbox imports jobs.backends.local.runner"),
     ],
 )  # fmt: skip
 def test_a_wrong_import_is_found(path: str, source: str, fault: str) -> None:

@@ -70,7 +70,7 @@ def imported(node: ast.AST) -> list[str]:
         (["-m", "accel.stacks", "cost", "sandbox"], "sandbox: idle $"),
         (
             ["-c", "from accel.stacks.reconcile_archive import archive; print(*archive())"],
-            "jobs/backends/vms/function.py",
+            "jobs/backends/vm/function.py",
         ),
         (["-c", "from accel.stacks.environment import deploy; print(deploy.__module__)"], "accel.stacks.environment"),
     ],

@@ -19,7 +19,7 @@ from .services import enabled
 
 ENTRY = "reconcile"
 TIMEOUT_S = 300
-"""More than twice as long as a call goes on by itself (jobs/backends/vms/function.py). The scheduler waits as long; it
+"""More than twice as long as a call goes on by itself (jobs/backends/vm/function.py). The scheduler waits as long; it
 takes 15 s to 30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs"""
 
 SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "logging", "run", "storage")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..backend import Explanation
+from .base import Explanation
 
 TAIL = 100
 """Lines looked at, from the end."""

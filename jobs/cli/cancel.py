@@ -15,7 +15,7 @@ def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
     """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
     from accel.diagnostics.errors import BadInput, Declined, JobsError
 
-    from .finding import job
+    from ..client.resolve import job
 
     found = [job(text, settings) for text in dict.fromkeys(jobs)]
     names = ", ".join(str(ref) for ref, _ in found)

@@ -12,7 +12,7 @@ JOBS_SHOWN = 100
 
 def targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     """Those of the source that the command would read, with their kinds."""
-    from ..targets import load
+    from ..client.targets import load
 
     settings = context.find_object(Settings)
     for entry in load(settings.targets if settings else None).entries.values():
@@ -21,7 +21,7 @@ def targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
 
 def jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
     """Ids, newest first. A whole reference has a colon, at which bash begins another word: only where one is begun."""
-    from . import history
+    from ..client import history
 
     for entry in history.recent()[:JOBS_SHOWN]:
         ref = str(entry["ref"])

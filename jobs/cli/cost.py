@@ -11,7 +11,7 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 
 if TYPE_CHECKING:
-    from ..priced import JobCost
+    from ..client.cost_parts import JobCost
 
 COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_attempt", "confidence", "prices_of")
 
@@ -23,8 +23,8 @@ COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_att
 def cost(settings: Settings, file: str, to: str | None) -> None:
     """Show what the job of FILE costs: an attempt that takes its whole timeout, and at worst every attempt of every
     task, on demand. Without timeout_s that is unbounded."""
-    from ..document import read
-    from .finding import targets
+    from ..client.resolve import targets
+    from ..model.document import read
 
     job = read(file).job()
     found = _costs(job, targets(settings), to)
@@ -47,10 +47,10 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
 
 def _costs(job: Any, found: Any, to: str | None) -> "list[JobCost]":
     """Of the named target; else of every one that can run it. Raises BadInputs with the reasons where none can."""
-    from .. import cost as costs
-    from ..keys import platform_name
-    from ..offers import KEY, decide, none_can
-    from ..registry import of_target
+    from ..backends.registry import of_target
+    from ..client import cost as costs
+    from ..client.offers import KEY, decide, none_can
+    from ..model.keys import platform_name
 
     if to is not None:
         name, target = found.choose(to)

@@ -86,7 +86,7 @@ def _state(settings: Settings) -> Iterator[Finding]:
 
 
 def _history(settings: Settings) -> Iterator[Finding]:
-    from . import history
+    from ..client import history
 
     for fault in history.faults():
         yield Finding("warn", "history", f"{fault}: remove it from {history.path()}")
@@ -109,8 +109,8 @@ def _targets(settings: Settings) -> Iterator[Finding]:
     from accel.contract.targets import AwsBatchTarget, GkeTarget, LocalTarget
     from accel.diagnostics.errors import BadInputs, JobsError
 
-    from ..current import compared
-    from ..targets import load
+    from ..client.stale_targets import compared
+    from ..client.targets import load
 
     try:
         targets = load(settings.targets)
@@ -152,7 +152,7 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
     from accel.diagnostics.errors import JobsError
 
     from ..backends.gke.clusters import Clusters
-    from ..backends.gke.marks import Scope
+    from ..backends.gke.labels import Scope
 
     check = f"target {name}"
     scope = Scope(target.project, target.location, target.cluster, target.namespace)

@@ -13,7 +13,7 @@ from accel.console.verb import Verb
 from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
-    from ..backend import Exec, JobRef, Places
+    from ..backends.base import Exec, JobRef, Places
 
 
 @click.command(cls=Verb)
@@ -44,14 +44,14 @@ def exec(
     """
     from accel.diagnostics.errors import BadInput, Interrupted
 
-    from ..backend import Exec
-    from . import finding
+    from ..backends.base import Exec
+    from ..client import resolve
 
     if check == bool(command):
         raise BadInput("--check: takes no COMMAND" if check else "COMMAND is missing", "`-- nvidia-smi`, or --check")
     if check and (stdin or tty):
         raise BadInput("--check: takes neither --stdin nor --tty")
-    ref, backend = finding.job(job, settings)
+    ref, backend = resolve.job(job, settings)
     if not isinstance(backend, Exec):
         raise BadInput(f"{ref}: no command can be run in jobs of kind {ref.kind}")
     if tty and not sys.stdin.isatty():
@@ -59,7 +59,7 @@ def exec(
     try:
         places = backend.places(ref) if check or task is None else None
         if check and places:
-            from .checking import check as checked
+            from .exec_check import check as checked
 
             numbers = places.running if task is None else (task,)
             checked(backend, ref, places, numbers, host, settings.output)
@@ -79,7 +79,7 @@ def exec(
 def _one(
     backend: "Exec", ref: "JobRef", command: tuple[str, ...], task: int | None, stdin: bool, tty: bool, host: bool
 ) -> int:
-    from ..backend import Streams
+    from ..backends.base import Streams
 
     size = os.get_terminal_size(sys.stdin.fileno()) if tty else None
     streams = Streams(_write, _read if stdin or tty else None, None if size is None else (size.columns, size.lines))
@@ -91,8 +91,8 @@ def _several(backend: "Exec", ref: "JobRef", command: tuple[str, ...], places: "
     """The exit code of the first that failed."""
     from accel.diagnostics.errors import JobsError
 
-    from ..backend import Streams
-    from .everywhere import Lines, everywhere
+    from ..backends.base import Streams
+    from ..client.fanout import Lines, everywhere
 
     lines = Lines(_write)
 

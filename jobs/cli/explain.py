@@ -12,7 +12,7 @@ from accel.console.verb import Verb
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
 
-    from ..backend import Backend, Explanation, JobRef
+    from ..backends.base import Backend, Explanation, JobRef
 
 
 @click.command(cls=Verb)
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def explain(settings: Settings, job: str) -> None:
     """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
-    from .finding import job as found
+    from ..client.resolve import job as found
 
     ref, backend = found(job, settings)
     _show(ref, explained(ref, backend, settings), settings)
@@ -30,7 +30,7 @@ def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation
     """Raises BadInput for a job of a kind that cannot be explained, and what its backend raises."""
     from accel.diagnostics.errors import BadInput
 
-    from ..backend import Explain
+    from ..backends.base import Explain
 
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
@@ -43,7 +43,7 @@ def _regions(kind: str, voice: "Voice") -> list[str]:
     error."""
     from accel.diagnostics.errors import JobsError
 
-    from .finding import targets
+    from ..client.resolve import targets
 
     try:
         entries = targets(voice).entries.values()

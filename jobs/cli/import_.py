@@ -15,7 +15,7 @@ from accel.diagnostics.redaction import own
 if TYPE_CHECKING:
     from accel.contract.targets import Target
 
-    from ..imports.found import Found
+    from ..importers.outcome import Found
 
 BYTES_MAX = 1_000_000
 KINDS = ("aws-batch", "google-batch", "vertex", "ai-platform")
@@ -87,7 +87,7 @@ def import_(
         return
     name = "stdin" if file == "-" else file
     if kind == "google-batch":
-        from ..imports import google_batch
+        from ..importers import google_batch
 
         chosen = google_batch.Options(image, _pairs("--mount", mounts))
         found = google_batch.imported(name, _data(file), chosen)
@@ -140,16 +140,16 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 def _for_vertex(
     kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, chosen: dict[str, Any]
 ) -> "Found":
-    from ..imports.options import Form, Options, k80_replacement
+    from ..importers.options import Form, Options, k80_replacement
 
     form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
     k80 = k80_replacement(chosen["--k80-replacement"])
     options = Options(form, k80, chosen["--image"], chosen["--capacity"], chosen["--var"])
     if kind == "vertex":
-        from ..imports import vertex
+        from ..importers import vertex
 
         return vertex.imported(name, data, flags, options)
-    from ..imports import ai_platform
+    from ..importers import ai_platform
 
     return ai_platform.imported(name, data, flags, options)
 
@@ -187,7 +187,7 @@ def _print(found: "Found", name: str, output: str) -> None:
     from accel.diagnostics.errors import BadInputs
     from accel.diagnostics.yaml_positions import Tree
 
-    from ..document import Document
+    from ..model.document import Document
 
     try:
         job = Document(name, Tree(found.values)).job()
@@ -221,8 +221,8 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
     from accel.diagnostics.errors import BadInput, BadInputs
     from accel.diagnostics.yaml_positions import Tree
 
-    from ..backends.aws_batch.imported import fitted, imported
-    from ..document import Document
+    from ..importers.aws_batch import fitted, imported
+    from ..model.document import Document
 
     name = "stdin" if file == "-" else file
     try:
@@ -252,7 +252,7 @@ def _data(file: str) -> bytes:
     from accel.diagnostics.errors import BadInput, NotFound
     from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
 
-    from ..imports.reading import read_as_spaces
+    from ..importers.reading import read_as_spaces
 
     try:
         if file == "-":
@@ -287,6 +287,6 @@ def _request(file: str) -> dict[str, Any]:
 
 
 def _targets(settings: Settings) -> "dict[str, Target]":
-    from .finding import targets
+    from ..client.resolve import targets
 
     return {name: entry.target for name, entry in targets(settings).entries.items() if entry.target is not None}

@@ -17,7 +17,7 @@ from accel.diagnostics.redaction import own
 if TYPE_CHECKING:
     from accel.console.terminal_text import Style
 
-    from ..backend import Backend, JobRef, LogLine
+    from ..backends.base import Backend, JobRef, LogLine
 
 PROGRESS = ("short", "none", "raw")
 TASKS_MAX = 32
@@ -59,15 +59,15 @@ def logs(
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
     from accel.diagnostics.errors import BadInput
 
-    from ..registry import of_ref
-    from . import finding
-    from .waiting import end
+    from ..backends.registry import of_ref
+    from ..client import resolve
+    from ..client.waiting import end
 
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
     after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)
     shown = Shown(settings.output, _pattern(pattern), progress, after)
-    ref, backend = finding.job(job, settings)
+    ref, backend = resolve.job(job, settings)
     wanted = list(dict.fromkeys(tasks))
     if len(wanted) > 1:
         word = "task" if backend.status(ref).tasks else "node"
@@ -101,7 +101,7 @@ def lines_of(
     """Raises BadInput for a job of a kind that keeps no log."""
     from accel.diagnostics.errors import BadInput
 
-    from ..backend import Logs
+    from ..backends.base import Logs
 
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
@@ -136,7 +136,7 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
 
     if shown.progress == "raw" or MARK not in line.text:
         return line.text
-    from ..watch.told import parse, short
+    from ..client.progress import parse, short
 
     told = parse(line.text)
     if told is None:
@@ -148,7 +148,7 @@ def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal:
     """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
     from accel.console.terminal_text import colour_of, job_text
 
-    from ..watch.told import place_of
+    from ..client.progress import place_of
 
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
@@ -173,7 +173,7 @@ def _side_by_side(
         for line in lines_of(backend_of(ref), ref, task, follow, tail):
             yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
 
-    from ..watch.told import place_of
+    from ..client.progress import place_of
 
     def named(source: str) -> bool:
         # Some backends say whose line it is although only one was asked for.

@@ -14,10 +14,10 @@ from accel.console.verb import Verb
 if TYPE_CHECKING:
     from accel.diagnostics.errors import BadInput
 
-    from ..job import Job
-    from ..market import Listed
-    from ..offers import Decision, Offer
-    from ..targets import Target, Targets
+    from ..client.market import Listed
+    from ..client.offers import Decision, Offer
+    from ..client.targets import Target, Targets
+    from ..model.job import Job
 
 CHEAPEST = "cheapest"
 
@@ -78,7 +78,7 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
 def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> None:
     from accel.diagnostics.errors import BadInput
 
-    from ..market import kinds
+    from ..client.market import kinds
 
     cloud = asked.pop("cloud")
     if beside is not None or any(value is not None for value in asked.values()):
@@ -104,10 +104,10 @@ def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> Non
 
 
 def _decision(settings: Settings, file: str, gpu: str | None) -> None:
-    from ..document import read
-    from ..market import wanted
-    from ..offers import decide, none_can
-    from .finding import targets
+    from ..client.market import wanted
+    from ..client.offers import decide, none_can
+    from ..client.resolve import targets
+    from ..model.document import read
 
     document = read(file)
     if gpu is not None:
@@ -156,7 +156,7 @@ def _prices(offer: "Offer") -> dict[str, str]:
 
 
 def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> None:
-    from ..market import listed, not_sold, slices, wanted
+    from ..client.market import listed, not_sold, slices, wanted
 
     sized = asked.get("cloud") == "aws" or {"cpus", "memory_gib"} & asked.keys()
     if not sized and (found := slices(gpu, asked.get("region"), asked.get("capacity"))):
@@ -219,7 +219,7 @@ def chosen(job: "Job", found: "Targets", to: str | None, say: Callable[[str], No
     """The target that --to means; `cheapest` is the first of the offers, and is said, unless a target has that name."""
     if to != CHEAPEST or CHEAPEST in found.entries:
         return found.choose(to)
-    from ..offers import cheapest
+    from ..client.offers import cheapest
 
     offer, decision = cheapest(job, found.entries)
     say(f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from accel.console.progress import Opens
     from accel.console.reporter import Voice
 
-    from ..backend import JobRef
-    from ..sweep_results import Job, Row
+    from ..backends.base import JobRef
+    from ..client.sweep_results import Job, Row
 
 CSV = "csv"
 _OWN = ("task", "state", "attempts", "exit_code", "step", "job", "job_task", "reason")
@@ -44,7 +44,7 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
     """
     from accel.console.progress import Progress
 
-    from .finding import reference
+    from ..client.resolve import reference
 
     found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
     _shown(found, metric, settings)
@@ -58,8 +58,8 @@ def ranking(
     progress: "Opens",
 ) -> "tuple[list[Row], str | None]":
     """The tasks of the jobs, the best first, and by what metric. Raises BadInput for one that nobody told."""
-    from ..registry import of_ref
-    from ..sweep_results import looked, ranked, read, rows
+    from ..backends.registry import of_ref
+    from ..client.sweep_results import looked, ranked, read, rows
 
     seen = looked(refs, of_ref, voice.say)
     metric, best = _objective(seen, by, best)

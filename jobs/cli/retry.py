@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from accel.console.reporter import Voice
 
-    from ..backend import Backend, JobRef, Request
-    from .spending import Sender
+    from ..backends.base import Backend, JobRef, Request
+    from ..client.allowances.submitter import Sender
 
 
 @click.command(cls=Verb)
@@ -28,9 +28,9 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
 
     Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
     """
-    from .. import keys
-    from .finding import reference
-    from .sending import submitted
+    from ..client.dispatch import submitted
+    from ..client.resolve import reference
+    from ..model import keys
 
     caller = key if key is not None else keys.drawn()
     with again(reference(job, settings), to, caller, every, settings) as (backend, request, sender):
@@ -44,12 +44,12 @@ def again(
     """What runs a job once more, and what sends it. Raises BadInput for one that cannot be run again, OverLimit."""
     from accel.diagnostics.errors import BadInput
 
-    from .. import keys
-    from ..backend import Again
-    from . import history
-    from .finding import with_target
-    from .so_far import size_in
-    from .spending import held_again
+    from ..backends.base import Again
+    from ..client import history
+    from ..client.accrued_cost import size_in
+    from ..client.allowances.submitter import held_again
+    from ..client.resolve import with_target
+    from ..model import keys
 
     backend = with_target(ref, to, voice)
     if not isinstance(backend, Again):
@@ -75,9 +75,9 @@ def _in_part(backend: "Backend", ref: "JobRef", whole: "Request", voice: "Voice"
     """
     from accel.diagnostics.errors import BadInput
 
-    from ..sweep_results import failed
-    from ..sweep_tasks import found
-    from ..tasks import AgainInPart
+    from ..backends.tasks import AgainInPart
+    from ..client.sweep_results import failed
+    from ..model.sweep_tasks import found
 
     sweep = found(whole.body)
     if sweep is None or not isinstance(backend, AgainInPart):

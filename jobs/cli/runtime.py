@@ -18,7 +18,7 @@ def runtime(settings: Settings, out: Path) -> None:
     """
     from accel.diagnostics.errors import BadInput
 
-    from ..runtime_wheel import name, write
+    from ..client.runtime_wheel import name, write
 
     try:
         path = write(out)

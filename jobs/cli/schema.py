@@ -15,6 +15,6 @@ def schema(kind: str) -> None:
     """
     from accel.schema import text
 
-    from ..schema import KINDS
+    from ..model.schema import KINDS
 
     click.echo(text(KINDS[kind]()))

@@ -14,8 +14,8 @@ from accel.console.verb import Verb
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
 
-    from ..spend.hold import Hold, Ledger
-    from ..targets import Targets
+    from ..client.allowances.reservation import Hold, Ledger
+    from ..client.targets import Targets
 
 TEAMS = ("team", "period", "allowance", "held", "settled", "free", "jobs")
 JOBS = ("job", "team", "period", "target", "held", "settled", "age")
@@ -36,7 +36,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
     from accel.console.output import show
     from accel.diagnostics.errors import NotFound
 
-    from .finding import targets
+    from ..client.resolve import targets
 
     known = targets(settings)
     found = list(_ledgers(known))
@@ -62,7 +62,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
 
 def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
     """Each once, however many targets name it."""
-    from ..spend.ledgers import address, ledger_at
+    from ..client.allowances.ledgers import address, ledger_at
 
     seen: set[str] = set()
     for entry in known.entries.values():
@@ -74,7 +74,7 @@ def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
 
 def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]:
     """Amounts are USD."""
-    from ..spend.hold import MICRO
+    from ..client.allowances.reservation import MICRO
 
     holds = book.holds(name)
     period = _period(book)
@@ -99,7 +99,7 @@ def _jobs(book: "Ledger", name: str) -> list[dict[str, Any]]:
 
 
 def _settled(book: "Ledger", name: str, known: "Targets", settings: Settings) -> list[dict[str, Any]]:
-    from ..spend.settling import settle_team
+    from ..client.allowances.settlement import settle_team
 
     targets = {key: entry.target for key, entry in known.entries.items() if entry.target}
     done = settle_team(book, name, targets)
@@ -135,7 +135,7 @@ def _period(book: "Ledger") -> str:
 
 def _usd(amount: int) -> str:
     """With what is less than a cent: a short job on a small machine is."""
-    from ..spend.hold import MICRO
+    from ..client.allowances.reservation import MICRO
 
     text = f"{amount / MICRO:.6f}".rstrip("0")
     return text + "0" * max(0, 2 - len(text.partition(".")[2]))

@@ -8,10 +8,10 @@ import click
 from accel.console.options import Duration, Settings
 from accel.console.verb import Verb
 
-from .quota import no_quota
+from ..client.quota import no_quota
 
 if TYPE_CHECKING:
-    from ..document import Document
+    from ..model.document import Document
 
 
 @click.command(cls=Verb)
@@ -75,9 +75,9 @@ def submit(
     """
     from accel.diagnostics.errors import BadInput
 
-    from ..document import read_all
-    from .preparing import Asked, checked, prepared
-    from .sending import send_all, submitted, to_the_end
+    from ..client.dispatch import send_all, submitted, to_the_end
+    from ..client.submission import Asked, checked, prepared
+    from ..model.document import read_all
 
     asked = Asked(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file)]
@@ -88,7 +88,7 @@ def submit(
         raise BadInput(f"{'--then-to' if then_to else '--follow'}: is for one job, and there are {len(jobs)}")
     prefers = any(job.spot == "prefer" for job in jobs)
     if prefers:
-        from .prefer import check as check_prefers
+        from ..client.spot_fallback import check as check_prefers
 
         check_prefers(jobs, wait or timeout is not None, follow)
     ready = prepared(documents, jobs, asked, settings)
@@ -99,7 +99,7 @@ def submit(
         )
     after = jobs[0]
     if then_to and not prefers:
-        from .then import check
+        from ..client.failover import check
 
         if ready.shipping:
             after = ready.shipping.with_code(after, *known.choose(then_to), after.name)
@@ -115,15 +115,15 @@ def submit(
         else:
             refs = [submitted(*items[0], caller, settings, unknown, sender)]
     if prefers:
-        from .prefer import alone
-        from .prefer import run as run_preferring
+        from ..client.spot_fallback import alone
+        from ..client.spot_fallback import run as run_preferring
 
         if wait or timeout is not None:
             run_preferring(refs[0], items[0][0], known, caller, timeout, settings)
         else:
             alone(ready.pairs, refs)
     elif then_to:
-        from .then import run
+        from ..client.failover import run
 
         run(after, refs[0], items[0][0], known, then_to, caller, follow, timeout, settings)
     elif wait or follow or timeout is not None:

@@ -8,7 +8,7 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 
 if TYPE_CHECKING:
-    from ..targets import Entry
+    from ..client.targets import Entry
 
 
 @click.command(cls=Verb)
@@ -25,17 +25,17 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     from accel.console.errors import say
     from accel.console.output import show, span
 
-    from . import finding
+    from ..client import resolve
 
-    found = finding.targets(settings, refresh=refresh)
+    found = resolve.targets(settings, refresh=refresh)
     if refresh:
-        from ..current import said
+        from ..client.stale_targets import said
 
         found = said(found, found.entries, settings)
     if confirm is not None:
-        from . import confirming
+        from . import confirm_endpoint
 
-        confirming.confirm(found, confirm, fingerprint)
+        confirm_endpoint.confirm(found, confirm, fingerprint)
         return
     rows = [_row(entry) for entry in found.entries.values()]
     if settings.output == "wide":
@@ -58,8 +58,8 @@ def _free(entry: "Entry") -> str:
     from accel.console.errors import say
     from accel.diagnostics.errors import JobsError
 
-    from ..free import FreeGpus
-    from ..registry import of_target
+    from ..backends.free_gpus import FreeGpus
+    from ..backends.registry import of_target
 
     if entry.target is None:
         return "-"

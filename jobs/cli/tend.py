@@ -24,10 +24,10 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     from accel.console.output import show
     from accel.diagnostics.errors import BadInput, Interrupted
 
-    from .finding import targets
-    from .prefer import Followers
-    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
-    from .tending import round_of
+    from ..client.reconcile import round_of
+    from ..client.resolve import targets
+    from ..client.spot_fallback import Followers
+    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")

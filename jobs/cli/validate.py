@@ -9,10 +9,10 @@ from accel.console.errors import say
 from accel.console.options import Settings
 from accel.console.verb import Verb
 
-from .quota import check, no_quota
+from ..client.quota import check, no_quota
 
 if TYPE_CHECKING:
-    from ..job import Job
+    from ..model.job import Job
 
 
 @click.command(cls=Verb)
@@ -28,11 +28,11 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     from accel.contract.targets import LocalTarget
     from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
-    from ..document import jobs_of, read_all
-    from ..keys import platform_name
-    from ..registry import of_target
-    from ..sweep_tasks import apart
-    from .finding import targets
+    from ..backends.registry import of_target
+    from ..client.resolve import targets
+    from ..model.document import jobs_of, read_all
+    from ..model.keys import platform_name
+    from ..model.sweep_tasks import apart
 
     name, target = targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None

@@ -17,9 +17,9 @@ def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None
     """
     from accel.console.output import show
 
-    from .finding import job
-    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
-    from .waiting import end, wait_for
+    from ..client.resolve import job
+    from ..client.waiting import end, wait_for
+    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
     statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)
     if settings.output != "table":

@@ -8,12 +8,12 @@ import click
 from accel.console.options import Duration, Settings, program
 from accel.console.verb import Verb
 
-from .choosing import SCANNED, Choice, choosing
+from ..client.selection import SCANNED, Choice, choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .watching import Jobs
+    from ..views.watch.loop import Jobs
 
 LISTED_MAX = 10_000
 
@@ -42,12 +42,12 @@ def watch(
     from accel.console.output import show
     from accel.console.screen import Screen, live, style_of
 
-    from . import so_far
-    from .finding import job
-    from .spending import settle_ended
-    from .status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
-    from .waiting import end
-    from .watching import Watching
+    from ..client import accrued_cost
+    from ..client.allowances.submitter import settle_ended
+    from ..client.resolve import job
+    from ..client.waiting import end
+    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
+    from ..views.watch.loop import Watching
 
     choice = Choice(to, name, states, owner)
     if jobs and (to or choice.narrow):
@@ -63,7 +63,7 @@ def watch(
     watching = Watching(
         chosen,
         more=more,
-        priced=lambda refs: so_far.known(refs, settings),
+        priced=lambda refs: accrued_cost.known(refs, settings),
         logs=logs,
         screen=Screen() if live(sys.stdout) and settings.output in ("table", "wide") else None,
         style=style_of(sys.stdout),
@@ -82,12 +82,12 @@ def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
     from accel.console.errors import warn
     from accel.diagnostics.errors import JobsError
 
-    from ..backend import Listing
-    from ..listing import listed as asked
-    from ..listing import once
-    from ..registry import of_target
-    from .finding import targets
-    from .listing import MISSING, names_of
+    from ..backends.base import Listing
+    from ..backends.listing import listed as asked
+    from ..backends.listing import once
+    from ..backends.registry import of_target
+    from ..client.listing import MISSING, names_of
+    from ..client.resolve import targets
 
     known = targets(settings)
     names = names_of(known, choice.to)

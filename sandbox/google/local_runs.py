@@ -1,5 +1,5 @@
-"""What really runs here of a job: an image `local/<folder>` as a process of jobs/runner.py, and what it prints as log
-entries.
+"""What really runs here of a job: an image `local/<folder>` as a process of jobs/backends/local/runner.py, and what it
+prints as log entries.
 
 `start()` returns a Run; `poll()` says how it ended. Put what runs for a resource into `World.runs` and call
 `World.watch()`, and operations are looked at even where nobody asks; what is left there ends with the sandbox.

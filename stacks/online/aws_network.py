@@ -6,7 +6,7 @@ from typing import Any
 from accel.rules.aws_existing import HTTPS, GroupFacts, SubnetFacts
 from jobs.backends.aws_batch.explain.network import default_route
 from jobs.backends.aws_batch.explain.reader import Reader
-from jobs.backends.aws_batch.found import parts
+from jobs.backends.aws_batch.lookup import parts
 
 EVERY_PORT = range(65536)
 

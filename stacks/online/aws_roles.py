@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from accel.rules.aws_existing import RoleFacts
 from jobs.backends.aws_batch.explain.reader import Absent, Reader
 from jobs.backends.aws_batch.explain.role import REGISTER, lacking, role, trusts
-from jobs.backends.aws_batch.found import part
+from jobs.backends.aws_batch.lookup import part
 
 
 def read_profile(reader: Reader, profile: str) -> RoleFacts | None:

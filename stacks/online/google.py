@@ -13,7 +13,7 @@ from accel.rules.gcp_existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec
 from components.kubernetes.storage import BucketVolume, FilestoreVolume
 from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.marks import Scope
+from jobs.backends.gke.labels import Scope
 
 from ..gcp_config import CreatedCluster, ExistingCluster, ExistingNetwork, ExistingNodeAccount, ExistingSubnet, Gcp
 from .checks import Checked

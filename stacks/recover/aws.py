@@ -10,7 +10,7 @@ from typing import Any
 
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import NoCredentials
-from jobs.backends.aws_batch.found import part, parts
+from jobs.backends.aws_batch.lookup import part, parts
 
 from .found import GONE, Found, NotSought, matching, moment, proof
 from .pending import Json, Pending, resources, setting

@@ -8,10 +8,10 @@ from typing import Any
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
-from jobs.backend import JobRef, Phase
-from jobs.backends.aws_batch.found import describe, pages, part, parts
-from jobs.backends.aws_batch.observe import LIVE, phase
-from jobs.backends.aws_batch.render import KIND
+from jobs.backends.aws_batch.lookup import describe, pages, part, parts
+from jobs.backends.aws_batch.request import KIND
+from jobs.backends.aws_batch.status import LIVE, phase
+from jobs.backends.base import JobRef, Phase
 
 from .live import Live, hours
 

@@ -7,9 +7,10 @@ from typing import Any
 from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import NotFound
-from jobs.backends.gke import GkeBackend, found, marks
+from jobs.backends.gke import GkeBackend, lookup
+from jobs.backends.gke import labels as marks
 from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.places import CHIPS, GPUS, NODEPOOL
+from jobs.backends.gke.machines import CHIPS, GPUS, NODEPOOL
 
 from .live import LIMIT, Live, hours
 from .threats import JOBSETS
@@ -33,7 +34,7 @@ def jobs_of(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
         places |= {f"localqueue:{target.namespace}/{target.queue}"} if target.queue else set[str]()
         places |= {f"pool:{cluster}/{pools.get(str(part(pod, 'spec')['nodeName']), '')}" for pod in own}
         places |= {f"definition:{JOBSETS}"} if status.ref.id in jobsets else set[str]()
-        counted = [(_count(pod), found.at(part(pod, "status").get("startTime"))) for pod in own]
+        counted = [(_count(pod), lookup.at(part(pod, "status").get("startTime"))) for pod in own]
         spans = [hours(sum(counts), since, now) for counts, since in counted]
         yield Live(
             ref=str(status.ref),
@@ -62,5 +63,5 @@ def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
 
 def _count(pod: dict[str, Any]) -> tuple[int, int]:
     """GPUs and TPU chips that the pod's own container asked for."""
-    asked = part(found.main(parts(part(pod, "spec"), "containers")), "resources", "limits")
+    asked = part(lookup.main(parts(part(pod, "spec"), "containers")), "resources", "limits")
     return int(asked.get(GPUS) or 0), int(asked.get(CHIPS) or 0)

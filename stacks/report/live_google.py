@@ -14,13 +14,13 @@ from accel.clouds.google.rest import entries, mapping
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
-from jobs.backend import Listing, Phase, Status
-from jobs.backends.google_batch import found as batch_found
-from jobs.backends.google_batch import marks as batch_marks
-from jobs.backends.vertex import found as vertex_found
-from jobs.backends.vertex import marks as vertex_marks
-from jobs.backends.vms.records import Records
-from jobs.registry import of_target
+from jobs.backends.base import Listing, Phase, Status
+from jobs.backends.google_batch import labels as batch_marks
+from jobs.backends.google_batch import lookup as batch_found
+from jobs.backends.registry import of_target
+from jobs.backends.vertex import labels as vertex_marks
+from jobs.backends.vertex import lookup as vertex_found
+from jobs.backends.vm.records import Records
 
 from .live import LIMIT, Live, ground, hours
 

@@ -13,7 +13,7 @@ from benchmarks import market, sky_catalog
 from benchmarks.measure import Failed
 from benchmarks.questions import COUNT, Answer, Question, answer, askable, questions
 from benchmarks.sky import resources
-from jobs.market import listed
+from jobs.client.market import listed
 
 Rows = list[dict[str, str]]
 

@@ -8,7 +8,7 @@ import click
 import pytest
 import yaml
 
-from jobs.document import parse
+from jobs.model.document import parse
 from tests.support.pages import FENCE, NOT_RUN, ROOT, SHELLS, Block, blocks, commands, fault, pages, printed_as, steps
 
 ALL = [block for page in pages() for block in blocks(page)]

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 
 from accel.contract.targets import write
 from accel.diagnostics.errors import BadInputs
-from jobs import document
 from jobs.cli.main import jobs
-from jobs.job import Job
+from jobs.model import document
+from jobs.model.job import Job
 from stacks.cli import stacks
 from stacks.config import ConfigFaults, Environment, load_environment
 from stacks.environment import deploy

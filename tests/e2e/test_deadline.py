@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.keys import drawn
+from jobs.model.keys import drawn
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.project import Stack

@@ -15,8 +15,8 @@ from accel.contract.allowances import Allowances
 from accel.diagnostics import errors
 from jobs import submit
 from jobs.cli.main import jobs as command
-from jobs.spend.hold import Balance, Change, Hold, Ledger
-from jobs.spend.ledgers import address, ledger_at
+from jobs.client.allowances.ledgers import address, ledger_at
+from jobs.client.allowances.reservation import Balance, Change, Hold, Ledger
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 

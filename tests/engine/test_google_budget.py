@@ -17,9 +17,9 @@ from accel.budget.levers import drill
 from accel.contract.budgets import Budget
 from accel.contract.targets import read_one
 from accel.diagnostics.errors import OverLimit
-from jobs.backends import google_stop
-from jobs.job import Job
-from jobs.registry import of_target
+from jobs.backends import google_budget_gate
+from jobs.backends.registry import of_target
+from jobs.model.job import Job
 from sandbox.google.billing import ACCOUNT
 from stacks.budget_google import part as part_of
 from tests.support.engine import Engine
@@ -163,7 +163,7 @@ def test_a_budget_stops_its_section_and_resume_takes_it_back(
     assert state(fake, "runs") == "RUNNING" and state(fake, "of-others") in ("QUEUED", "SCHEDULED")
     heard = chat.pop().splitlines()
     assert heard[1] == "over 90% of the amount" and any("waits" in line for line in heard)
-    google_stop._looked.clear()
+    google_budget_gate._looked.clear()
     with pytest.raises(OverLimit, match="takes no new jobs: budget ml: 900"):
         backend.submit(request)
 
@@ -177,7 +177,7 @@ def test_a_budget_stops_its_section_and_resume_takes_it_back(
     assert outcome.done == ("new submissions: taken again",)
     assert spend(fake, budget["name"], 990)["code"] == 0
     assert part.store.load()[0].stopped is None, "a person has waved it through"
-    google_stop._looked.clear()
+    google_budget_gate._looked.clear()
     assert backend.submit(request)
     engine.destroy("--run-program")
     assert fake.call("GET", BUDGETS).get("budgets", []) == []

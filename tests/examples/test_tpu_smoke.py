@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.job import Job
+from jobs.model.job import Job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JAX, TORCH = "tpu_smoke_jax.py", "tpu_smoke_torch_xla.py"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
-from jobs.job import Job
+from jobs.model.job import Job
 from jobs.runtime import lines as protocol
 from tests.support.soak import SOAK
 

@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-from jobs import machine, runtime_wheel
+from jobs.backends.local import machine
+from jobs.client import runtime_wheel
 from jobs.runtime.gpus import Source
 from jobs.runtime.gpus_nvml import LIBRARY, Nvml
 from jobs.runtime.gpus_smi import Smi

@@ -7,8 +7,8 @@ from typing import Any, assert_type
 import jobs
 from accel.diagnostics import errors
 from jobs import Accelerator, Explanation, Job, JobRef, LogLine, Phase, Run, Status, aio, submit, wait
-from jobs.sweep_results import Row
-from jobs.targets import Targets
+from jobs.client.sweep_results import Row
+from jobs.client.targets import Targets
 
 job = Job(
     name="train",

@@ -266,7 +266,7 @@ def test_a_warning_from_deep_inside_names_the_users_line(monkeypatch: pytest.Mon
         voice.warn("quota: no instance can start")
         return []
 
-    monkeypatch.setattr("jobs.cli.sending.check_quotas", asked)
+    monkeypatch.setattr("jobs.client.dispatch.check_quotas", asked)
     with pytest.warns(errors.JobWarning, match="no instance can start") as told:
         run = submit(HELLO)
     assert told[0].filename == __file__ and run.warnings == ("quota: no instance can start",)

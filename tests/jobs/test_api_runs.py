@@ -16,7 +16,7 @@ from click.testing import Result
 
 from accel.diagnostics import errors
 from jobs import Job, Phase, Run, aio, get, list_targets, ls, submit, submit_many, wait
-from jobs.cli import history
+from jobs.client import history
 from tests.jobs.calling import HELLO, LONG, WAIT_S, printed_by, until_printed
 from tests.support.sweeping import sweep
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.cli.history import recent
 from jobs.cli.main import VERBS
+from jobs.client.history import recent
 from tests.jobs.bad_arguments import BAD_ARGUMENTS
 
 TARGETS = {

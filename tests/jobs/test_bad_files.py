@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.cli.history import recent
+from jobs.client.history import recent
 from tests.jobs.bad_files import BAD_FILES
 
 

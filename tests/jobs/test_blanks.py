@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from accel.diagnostics import no_break_spaces, yaml_positions
 from accel.diagnostics.errors import JobWarning
 from jobs.cli.main import jobs
-from jobs.job import Job
+from jobs.model.job import Job
 from stacks.cli import stacks
 from tests.support.project import KEY, environment
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from accel.diagnostics.errors import CloudRefused, Interrupted, JobsError
-from jobs.backend import Backend, JobRef, Request
-from jobs.bulk import Item, submit_all
+from jobs.backends.base import Backend, JobRef, Request
+from jobs.client.bulk import Item, submit_all
 
 
 class Fake:

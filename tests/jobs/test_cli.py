@@ -13,8 +13,8 @@ import pytest
 from click.testing import Result
 
 from accel.console import version
-from jobs.cli import history
 from jobs.cli.main import VERBS
+from jobs.client import history
 from tests.jobs.batch_target import BATCH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def test_an_interrupt_on_the_way_to_the_wait_names_the_job(invoke: Invoke, monke
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jobs.cli.waiting.end", pressed)
+    monkeypatch.setattr("jobs.client.waiting.end", pressed)
     result = invoke("submit", "j.yaml", "-o", "id", "--wait")
     ref = result.stdout.strip()
     assert result.exit_code == 130 and f"error: interrupted; {ref} goes on\n" in result.stderr, result.stderr
@@ -335,7 +335,7 @@ def test_free_gpus_are_shown_where_a_platform_tells(
 ) -> None:
     from accel.diagnostics.errors import CloudSilent
     from jobs.backends.aws_batch import AwsBatchBackend
-    from jobs.free import Free
+    from jobs.backends.free_gpus import Free
 
     (home / "t.json").write_text(json.dumps({"gpu": BATCH}))
     monkeypatch.setattr(AwsBatchBackend, "free", lambda self: [Free("e", 3, 8), Free("f", 4, 4, 2)])
@@ -417,8 +417,8 @@ def test_an_unexpected_error_is_one_line(invoke: Invoke, monkeypatch: pytest.Mon
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a fault\nin two lines")
 
-    monkeypatch.setattr("jobs.targets.load", broken)
-    monkeypatch.setattr("jobs.cli.finding.load", broken)
+    monkeypatch.setattr("jobs.client.targets.load", broken)
+    monkeypatch.setattr("jobs.client.resolve.load", broken)
     result = invoke("targets")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [

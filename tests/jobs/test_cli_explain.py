@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.backend import Explain
 from jobs.backends.aws_batch import AwsBatchBackend
+from jobs.backends.base import Explain
 from jobs.backends.local import LocalBackend
 
 Invoke = Callable[..., Result]

@@ -161,4 +161,4 @@ def test_what_is_imported(arguments: str, allowed: set[str]) -> None:
     found = imported(*arguments.split())
     assert {name.partition(".")[0] for name in found} & HEAVY <= allowed
     if not allowed:
-        assert "accel.contract.targets" not in found and "jobs.backend" not in found
+        assert "accel.contract.targets" not in found and "jobs.backends.base" not in found

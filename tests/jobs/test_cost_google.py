@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accel.catalog.node_prices import known, with_gpus
-from jobs import cost
-from jobs.job import Job
-from jobs.priced import JobCost
+from jobs.client import cost
+from jobs.client.cost_parts import JobCost
+from jobs.model.job import Job
 
 from .backends import google_batch_target, vertex_jobs
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.deadline.policy import decide, look_s, needed_s
-from jobs.deadline.progress import left
-from jobs.job import Job
+from jobs.client.deadline.progress import left
+from jobs.model.deadline import decide, look_s, needed_s
+from jobs.model.job import Job
 from tests.jobs.deadline_lines import printed
 
 HOUR = 3600

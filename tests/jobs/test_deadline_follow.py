@@ -15,14 +15,14 @@ from click.testing import Result
 from accel.contract.targets import AwsBatchTarget, write
 from accel.contract.variables import PLAN
 from accel.diagnostics.errors import BadInput, CloudSilent
-from jobs.backend import Backend, JobRef, LogLine, Phase, Request, Status
-from jobs.deadline import plan as plans
-from jobs.deadline.follow import Follower
-from jobs.deadline.plan import MOVED, Plan, plan_of, prepared, second, second_key
-from jobs.job import Job
-from jobs.keys import platform_name
-from jobs.registry import of_target
-from jobs.targets import Entry, Targets
+from jobs.backends.base import Backend, JobRef, LogLine, Phase, Request, Status
+from jobs.backends.registry import of_target
+from jobs.client.deadline import plan as plans
+from jobs.client.deadline.follow import Follower
+from jobs.client.deadline.plan import MOVED, Plan, plan_of, prepared, second, second_key
+from jobs.client.targets import Entry, Targets
+from jobs.model.job import Job
+from jobs.model.keys import platform_name
 from tests.jobs.backends import aws_batch_target, gce_target, gke_target, google_batch_target, tpu_target
 from tests.jobs.deadline_lines import printed
 

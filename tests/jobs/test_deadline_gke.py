@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from jobs.backend import Backend, JobRef, LogLine, Phase, Request, Status
-from jobs.backends.gke import again, ending, observe
+from jobs.backends.base import Backend, JobRef, LogLine, Phase, Request, Status
+from jobs.backends.gke import cancel as ending
+from jobs.backends.gke import resubmit as again
+from jobs.backends.gke import status as observe
 from jobs.backends.gke.submit import submit
-from jobs.deadline.follow import Follower
-from jobs.deadline.plan import Plan, plan_of, prepared
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
-from jobs.registry import of_target
-from jobs.targets import Entry, Targets
+from jobs.backends.registry import of_target
+from jobs.client.deadline.follow import Follower
+from jobs.client.deadline.plan import Plan, plan_of, prepared
+from jobs.client.targets import Entry, Targets
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import IMAGE, make_target, pools_of
 from tests.jobs.backends.test_gke_observe import a_pod, body, failed, has

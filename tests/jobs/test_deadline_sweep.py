@@ -13,12 +13,12 @@ from click.testing import Result
 from accel.contract.targets import write
 from accel.contract.variables import PLAN
 from accel.diagnostics.errors import BadInput
-from jobs import sweep_tasks
-from jobs.backend import Backend
-from jobs.cli import prefer
-from jobs.deadline.plan import Plan, plan_of, prepared, second
-from jobs.keys import platform_name
-from jobs.registry import of_target
+from jobs.backends.base import Backend
+from jobs.backends.registry import of_target
+from jobs.client import spot_fallback
+from jobs.client.deadline.plan import Plan, plan_of, prepared, second
+from jobs.model import sweep_tasks
+from jobs.model.keys import platform_name
 from tests.jobs.test_deadline_follow import HOUR, KEY, KNOWN, REF, TARGETS, Sent, World, follower, preferring
 
 Invoke = Callable[..., Result]
@@ -83,10 +83,10 @@ def test_many_are_named_by_their_target(capsys: pytest.CaptureFixture[str]) -> N
         (job.model_copy(update={"env": {**job.env, PLAN: "x"}}), (None, type("R", (), {"target": "batch"})))
         for job in jobs
     ]
-    prefer.alone(pairs, [f"ref-{each}" for each in range(6)])  # pyright: ignore[reportArgumentType]
+    spot_fallback.alone(pairs, [f"ref-{each}" for each in range(6)])  # pyright: ignore[reportArgumentType]
     told = capsys.readouterr().err.strip()
     assert told.endswith("them to on demand unless `accel-jobs tend --to batch --every 30s` runs")
-    prefer.alone(pairs[:2], ["ref-0", "ref-1"])  # pyright: ignore[reportArgumentType]
+    spot_fallback.alone(pairs[:2], ["ref-0", "ref-1"])  # pyright: ignore[reportArgumentType]
     assert "unless `accel-jobs tend ref-0 ref-1 --every 30s` runs" in capsys.readouterr().err
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-from jobs import document
-from jobs.job import Job
+from jobs.model import document
+from jobs.model.job import Job
 
 BASE = "name: digits\ncommand: [python, train.py]\n"
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from accel.diagnostics.errors import BadInputs
-from jobs import document
+from jobs.model import document
 from tests.support.soak import SOAK
 
 CASES = 200_000 if SOAK else 1500

@@ -12,10 +12,10 @@ import pytest
 from click.testing import Result
 
 from accel.contract.targets import LocalTarget
-from jobs import keys
-from jobs.backend import JobRef
+from jobs.backends.base import JobRef
 from jobs.backends.local import LocalBackend
-from jobs.job import Job
+from jobs.model import keys
+from jobs.model.job import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = [

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.backend import Attempt, Explanation, JobRef, LogLine, Phase, Status
-from jobs.cli.so_far import Known
-from jobs.html.axis import Axis, around, between, since
-from jobs.html.chart import FIELD, Series, Times, chart
-from jobs.html.gather import POINTS_MAX, Curve, Gathered
-from jobs.html.page import Facts, machine_s, page
+from jobs.backends.base import Attempt, Explanation, JobRef, LogLine, Phase, Status
+from jobs.backends.tasks import TaskStatus
+from jobs.client.accrued_cost import Known
+from jobs.client.observation import Rate
 from jobs.runtime.lines import MARK
-from jobs.tasks import TaskStatus
-from jobs.watch.state import Rate
+from jobs.views.report.axis import Axis, around, between, since
+from jobs.views.report.chart import FIELD, Series, Times, chart
+from jobs.views.report.gather import POINTS_MAX, Curve, Gathered
+from jobs.views.report.page import Facts, machine_s, page
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "report.html"
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import Attempt, Phase
-from jobs.html.gather import Gathered
-from jobs.html.page import page
-from jobs.html.sweep import Sweep
-from jobs.sent import Sent
-from jobs.sweep_results import Row
-from jobs.tasks import TaskStatus
+from jobs.backends.base import Attempt, Phase
+from jobs.backends.tasks import TaskStatus
+from jobs.client.request_body import Sent
+from jobs.client.sweep_results import Row
+from jobs.views.report.gather import Gathered
+from jobs.views.report.page import page
+from jobs.views.report.sweep import Sweep
 from tests.support.browser import Page, opened
 from tests.support.project import project
 

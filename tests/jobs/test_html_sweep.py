@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.backend import JobRef, LogLine, Phase
-from jobs.html.gather import SERIES_MAX, Gathered
-from jobs.html.page import page
-from jobs.html.sweep import PLACES_MAX, Sweep, of, scatter
+from jobs.backends.base import JobRef, LogLine, Phase
+from jobs.backends.tasks import TaskStatus
+from jobs.client.sweep_results import Row
+from jobs.model.sweep_tasks import Found
 from jobs.runtime.lines import MARK
-from jobs.sweep_results import Row
-from jobs.sweep_tasks import Found
-from jobs.tasks import TaskStatus
+from jobs.views.report.gather import SERIES_MAX, Gathered
+from jobs.views.report.page import page
+from jobs.views.report.sweep import PLACES_MAX, Sweep, of, scatter
 
 from .test_html import EVIL, T0, at, figure, read, reclaimed
 

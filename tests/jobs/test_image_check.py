@@ -10,11 +10,11 @@ import pytest
 
 from accel.clouds.image_registry import read
 from accel.diagnostics.errors import BadInputs
-from jobs import image_check
-from jobs.backend import Backend, Request
+from jobs.backends.base import Backend, Request
+from jobs.client import image_check
+from jobs.client.image_check import HANDED, check
 from jobs.handle import Kept
-from jobs.image_check import HANDED, check
-from jobs.job import Job
+from jobs.model.job import Job
 from tests.support.image_registry import Registry, serving
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.backend import JobRef
-from jobs.cli.naming import job_name, known_as, shorts
+from jobs.backends.base import JobRef
+from jobs.client.names import job_name, known_as, shorts
 from tests.jobs.batch_target import BATCH
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until

@@ -14,8 +14,8 @@ from click.testing import Result
 from accel.catalog import machine, price
 from accel.catalog.prices import Price
 from accel.diagnostics.errors import BadInput
-from jobs import market
-from jobs.market import listed, wanted
+from jobs.client import market
+from jobs.client.market import listed, wanted
 
 
 def test_the_market_is_sorted_by_price() -> None:

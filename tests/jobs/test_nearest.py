@@ -10,7 +10,7 @@ import pytest
 
 from accel.diagnostics.messages import did_you_mean
 from jobs.cli.main import VERBS, jobs
-from jobs.job import Job
+from jobs.model.job import Job
 
 TARGETS = ["gpu", "gpu-spot", "h100-reserved", "a10g-ondemand", "cpu", "tpu-v5e", "local", "nightly-batch"]
 

@@ -18,11 +18,11 @@ from accel.catalog.prices import price
 from accel.catalog.spot import interruption
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import BadInputs
-from jobs import cost as job_cost
-from jobs.job import Job
-from jobs.offers import NO_BAND, cheapest, decide
-from jobs.registry import of_target
-from jobs.targets import Entry
+from jobs.backends.registry import of_target
+from jobs.client import cost as job_cost
+from jobs.client.offers import NO_BAND, cheapest, decide
+from jobs.client.targets import Entry
+from jobs.model.job import Job
 from tests.jobs.backends.aws_batch_target import make_target
 from tests.jobs.conftest import ROOT
 

@@ -14,7 +14,7 @@ from click.testing import Result
 from accel.diagnostics.errors import JobsError
 from jobs import api
 from jobs.cli.main import VERBS
-from jobs.job import Job
+from jobs.model.job import Job
 from tests.jobs.batch_target import BATCH
 from tests.jobs.conftest import start
 from tests.support.markers import FORMS, MARKER, planted

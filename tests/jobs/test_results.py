@@ -16,11 +16,11 @@ import yaml
 from click.testing import Result
 
 from accel.diagnostics.errors import CloudSilent, NotFound
-from jobs import sweep_results
-from jobs.backend import JobRef, LogLine, Phase, Request, Status
+from jobs.backends.base import JobRef, LogLine, Phase, Request, Status
+from jobs.backends.tasks import TaskStatus
+from jobs.client import sweep_results
+from jobs.client.sweep_results import looked, ranked, read, rows
 from jobs.runtime import lines
-from jobs.sweep_results import looked, ranked, read, rows
-from jobs.tasks import TaskStatus
 from tests.support.sweeping import sweep
 
 Invoke = Callable[..., Result]

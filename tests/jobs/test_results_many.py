@@ -13,12 +13,12 @@ import pytest
 from click.testing import Result
 
 from accel.diagnostics.errors import CloudRefused
-from jobs import registry, sweep_results
-from jobs.backend import JobRef, LogLine, Phase
-from jobs.cli import finding
+from jobs.backends import registry
+from jobs.backends.base import JobRef, LogLine, Phase
+from jobs.backends.tasks import TaskStatus
+from jobs.client import resolve, sweep_results
 from jobs.runtime import lines
 from jobs.runtime.sweep import params
-from jobs.tasks import TaskStatus
 from tests.jobs.test_results import Cloud
 
 Invoke = Callable[..., Result]
@@ -99,7 +99,7 @@ def test_ten_thousand_tasks_are_one_table(
     array = made(MANY, {"env": {"ACCEL_SWEEP": json.dumps(SPEC)}})
     if kind in sweep_results.TOGETHER:
         monkeypatch.setattr(Array, "printed", staticmethod(together(Array.printed)))
-    assert finding.reference  # what takes of_ref when it is imported has done so
+    assert resolve.reference  # what takes of_ref when it is imported has done so
     monkeypatch.setattr(registry, "of_ref", lambda ref: array)
     done = invoke("results", f"{SCOPES[kind]}/tuned", "-o", "csv")
     assert done.exit_code == 0, done.output

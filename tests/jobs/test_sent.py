@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from accel.contract.targets import AnyTarget, LocalTarget
-from jobs.code.shipping import Shipping
-from jobs.job import Job
-from jobs.registry import of_target
-from jobs.sent import sent
+from jobs.backends.registry import of_target
+from jobs.client.code.shipping import Shipping
+from jobs.client.request_body import sent
+from jobs.model.job import Job
 from tests.jobs.backends import (
     aws_batch_target,
     gce_target,

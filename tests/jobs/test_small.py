@@ -11,9 +11,10 @@ import pytest
 from accel.diagnostics.errors import BadInput, JobsError
 from accel.diagnostics.messages import name_shown, shown
 from accel.duration import seconds
-from jobs import keys, process
-from jobs.backend import JobRef
-from jobs.registry import of_ref
+from jobs.backends.base import JobRef
+from jobs.backends.local import process
+from jobs.backends.registry import of_ref
+from jobs.model import keys
 
 
 @pytest.mark.parametrize(

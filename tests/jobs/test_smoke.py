@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import Result
 
-from jobs import smoke
-from jobs.job import Job
-from jobs.keys import of_smoke, submission_key
-from jobs.sweep_tasks import variable
+from jobs.client import smoke
+from jobs.model.job import Job
+from jobs.model.keys import of_smoke, submission_key
+from jobs.model.sweep_tasks import variable
 from tests.jobs.backends import (
     aws_batch_target,
     gce_target,

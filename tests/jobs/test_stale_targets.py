@@ -10,7 +10,7 @@ from click.testing import Result
 
 from accel.contract import claims, stop
 from accel.contract.targets import AwsBatchTarget, write
-from jobs import published
+from jobs.client import published_targets
 from tests.jobs.backends.aws_batch_cloud import Cloud
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, REGION, make_target
 
@@ -50,7 +50,7 @@ def stack(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         monkeypatch.setenv(name, value)
     cloud = Cloud()
     monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint)
-    monkeypatch.setattr(published, "NOW_S", 0.0)
+    monkeypatch.setattr(published_targets, "NOW_S", 0.0)
     yield Stack(cloud, home)
     cloud.stop()
 
@@ -102,7 +102,7 @@ def test_where_nothing_can_be_read_the_file_stands(
 
 
 def test_the_stack_is_asked_once_a_minute(stack: Stack, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "NOW_S", 60.0)
+    monkeypatch.setattr(published_targets, "NOW_S", 60.0)
     stack.export(stack.up())
     assert invoke(*SUBMIT).exit_code == 0
     stack.cloud.client("ssm").delete_parameter(Name=f"{PATH}/gpu")

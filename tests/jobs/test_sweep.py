@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from accel.contract import variables
 from accel.diagnostics.errors import BadInputs
-from jobs import document, sweep, sweep_tasks
-from jobs.job import Job
+from jobs.model import document, sweep, sweep_tasks
+from jobs.model.job import Job
 from jobs.runtime import sweep as parameters
 
 BASE = "name: s\ncommand: [python, train.py]\n"

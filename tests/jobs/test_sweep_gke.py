@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput
-from jobs import sweep_tasks
-from jobs.backend import JobRef, Phase
-from jobs.backends.gke.again import again
-from jobs.backends.gke.indexes import tasks
-from jobs.backends.gke.render import MIN_PARALLELISM
+from jobs.backends.base import JobRef, Phase
+from jobs.backends.gke.request import MIN_PARALLELISM
+from jobs.backends.gke.resubmit import again
 from jobs.backends.gke.submit import submit
+from jobs.backends.gke.tasks import tasks
+from jobs.model import sweep_tasks
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request
 from tests.jobs.backends.test_gke_observe import a_pod, ended

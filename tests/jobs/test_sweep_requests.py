@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInputs
-from jobs import sweep_tasks
-from jobs.backend import Request
-from jobs.backends.aws_batch.render import render as aws_render
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.aws_batch.request import render as aws_render
+from jobs.backends.base import Request
+from jobs.model import sweep_tasks
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends import (
     aws_batch_target,
     gce_target,

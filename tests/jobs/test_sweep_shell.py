@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import sweep_shell
+from jobs.model import sweep_shell
 from jobs.runtime import sweep as parameters
 
 SHELLS = [path for path in map(shutil.which, ("dash", "bash", "ksh", "mksh", "yash", "zsh")) if path]

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from accel.clouds.aws import client as aws
 from accel.contract.targets import AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudRefused, CloudSilent, NoCredentials, NotFound
-from jobs import published, targets
+from jobs.client import published_targets, targets
 from tests.jobs.batch_target import BATCH
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -204,7 +204,7 @@ def test_definitions_in_parameters_of_their_own(ssm: Ssm) -> None:
 
 def test_the_copy_is_used_for_an_hour(ssm: Ssm, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 1e9
-    monkeypatch.setattr(published.time, "time", lambda: clock)
+    monkeypatch.setattr(published_targets.time, "time", lambda: clock)
     targets.load(SOURCE)
     clock += 3599
     assert targets.load(SOURCE).age_s == 3599
@@ -225,7 +225,7 @@ def test_the_copy_is_used_for_an_hour(ssm: Ssm, monkeypatch: pytest.MonkeyPatch)
 )
 def test_an_old_copy_is_better_than_silence(error: Exception, ssm: Ssm, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 1e9
-    monkeypatch.setattr(published.time, "time", lambda: clock)
+    monkeypatch.setattr(published_targets.time, "time", lambda: clock)
     targets.load(SOURCE)
     clock += 7200
     ssm.answer = error

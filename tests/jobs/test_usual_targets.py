@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs import targets
+from jobs.client import targets
 
 USUAL = Path(".accel", "targets.json")
 Invoke = Callable[..., Result]

@@ -22,8 +22,8 @@ from accel.diagnostics.errors import (
     NotFound,
     WaitedTooLong,
 )
-from jobs.backend import Backend, JobRef, Phase, Status
-from jobs.cli.waiting import Waiting, described, end, wait_for
+from jobs.backends.base import Backend, JobRef, Phase, Status
+from jobs.client.waiting import Waiting, described, end, wait_for
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.console.terminal_text import Style, bar, clip, fit, job_text, lasting, width
-from jobs.backend import Attempt, JobRef, Phase, Status
+from jobs.backends.base import Attempt, JobRef, Phase, Status
+from jobs.client.observation import Board, Rate
+from jobs.client.progress import parse, place_of, short
 from jobs.runtime.lines import MARK, written
-from jobs.watch.changes import Changes
-from jobs.watch.draw import Frame, draw
-from jobs.watch.state import Board, Rate
-from jobs.watch.told import parse, place_of, short
+from jobs.views.watch.changes import Changes
+from jobs.views.watch.draw import Frame, draw
 
 T0 = 1_795_000_000.0
 REF = JobRef("aws-batch", "us-east-1", "a1")

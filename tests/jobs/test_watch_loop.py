@@ -24,10 +24,10 @@ import yaml
 from accel.console.screen import Screen
 from accel.console.terminal_text import Style
 from accel.diagnostics.errors import CloudRefused, CloudSilent, Interrupted, JobsError, NoCredentials, WaitedTooLong
-from jobs.backend import Attempt, Backend, Explanation, JobRef, LogLine, Phase, Status
-from jobs.cli.pending import APART_S, FIRST_S, JOBS_MAX, Pending
-from jobs.cli.watching import Watching
+from jobs.backends.base import Attempt, Backend, Explanation, JobRef, LogLine, Phase, Status
+from jobs.client.wait_reasons import APART_S, FIRST_S, JOBS_MAX, Pending
 from jobs.runtime.lines import written
+from jobs.views.watch.loop import Watching
 
 from .conftest import ROOT
 from .test_watch import REF, at, status, strip

@@ -17,8 +17,8 @@ from botocore.config import Config
 
 from accel.catalog.quotas import quotas
 from accel.clouds.aws.clients import Clients, Timing
-from jobs.backend import Explanation, JobRef
 from jobs.backends.aws_batch.explain import CAUSES, explain
+from jobs.backends.base import Explanation, JobRef
 from sandbox import keys
 from tests.support.waiting import until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import Explanation
+from jobs.backends.base import Explanation
 
 MANIFEST = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json"})
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backend import Explanation
+from jobs.backends.base import Explanation
 
 ON_DEMAND_G, SPOT_G = "L-DB2E81BA", "L-3819A6DF"
 LATER_S = 1200

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from accel.clouds.google.api import Google
-from jobs.backends.vms.queues import Declared, QueueRecords, _record  # pyright: ignore[reportPrivateUsage]
-from jobs.backends.vms.reconcile import Reconciler
-from jobs.backends.vms.record import Record, as_json
+from jobs.backends.vm.queues import Declared, QueueRecords, _record  # pyright: ignore[reportPrivateUsage]
+from jobs.backends.vm.reconcile import Reconciler
+from jobs.backends.vm.record import Record, as_json
 from tests.jobs.backends.test_vms_compare import EVIL, forged
 from tests.jobs.backends.vms_cloud import BUCKET, QUICK, gce, keep, ref
 from tests.sandbox.test_explain_vms_command import shell

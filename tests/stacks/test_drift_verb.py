@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-import jobs.published as published
+import jobs.client.published_targets as published
 import stacks.drift as drift
 from accel.diagnostics.errors import CloudSilent, NotFound
 from sandbox.environment import project

@@ -28,7 +28,7 @@ def test_it_starts_with_the_standard_library_alone(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     where, handler, agent = done.stdout.split()
-    assert Path(where).is_relative_to(tmp_path) and handler == "jobs.backends.vms.function"
+    assert Path(where).is_relative_to(tmp_path) and handler == "jobs.backends.vm.function"
     assert int(agent) == len(metadata()["accel-agent"]), "a machine gets the agent that a client would give it"
 
 

@@ -25,9 +25,15 @@ from sandbox.environment import project
 
 IMPORTED = (
     *("boto3", "requests", "stacks.adopt.verb", "stacks.commands", "stacks.cost", "stacks.environment"),
-    *("stacks.leaks_google", "stacks.quota", "stacks.refresh", "jobs.backends.aws_batch.submit", "jobs.backends.gce"),
-    *("jobs.backends.gke", "jobs.backends.google_batch", "jobs.backends.tpu_vm", "jobs.backends.vertex"),
-    *("jobs.cli.offers", "jobs.cli.submit", "jobs.cli.waiting"),
+    *(
+        "stacks.leaks_google",
+        "stacks.quota",
+        "stacks.refresh",
+        "jobs.backends.aws_batch.submit",
+        "jobs.backends.vm.gpu",
+    ),
+    *("jobs.backends.gke", "jobs.backends.google_batch", "jobs.backends.vm.tpu", "jobs.backends.vertex"),
+    *("jobs.cli.offers", "jobs.cli.submit", "jobs.client.waiting"),
 )
 TIMEOUT_S = 120
 

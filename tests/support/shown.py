@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from jobs.job import Job
+from jobs.model.job import Job
 from stacks.config import Aws, Environment
 from stacks.gcp_config import Gcp
 from tests.support.pages import ROOT, Block, blocks, pages

@@ -18,7 +18,7 @@ from .cloud import Cloud, Gone, Unmet, part
 from .plan import Plan
 
 MAKER, JOBS = "accel-maker", "jobs"
-"""Label and value of what our client makes: jobs/backends/regional.py."""
+"""Label and value of what our client makes: jobs/backends/google_regional.py."""
 BATCH = {"waiting": ("QUEUED", "SCHEDULED"), "running": ("RUNNING",)}
 """Source: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs#State"""
 VERTEX = {"waiting": ("JOB_STATE_QUEUED", "JOB_STATE_PENDING"), "running": ("JOB_STATE_RUNNING",)}

@@ -6,11 +6,11 @@ from accel.clouds.aws.clients import Clients, Timing
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
 
-from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...free import Free
-from ...job import Job
-from ...tasks import TaskStatus
-from .render import KIND, render
+from ...model.job import Job
+from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..free_gpus import Free
+from ..tasks import TaskStatus
+from .request import KIND, render
 
 __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
@@ -42,13 +42,13 @@ class AwsBatchBackend:
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py for how, and for what it does not cover."""
+        from ..claims.dynamodb import TableClaims
         from ..claims.files import FileClaims
-        from .claims import TableClaims
         from .submit import submit
 
         table = self._target.claim_table if self._target else None
         if table and self._target and self._target.budget_stops:
-            from .stopped import refuse
+            from .budget_gate import refuse
 
             refuse(self._clients, table)
         if table is None:
@@ -57,13 +57,13 @@ class AwsBatchBackend:
 
     def status(self, ref: JobRef) -> Status:
         """From DescribeJobs. Raises NotFound where Batch does not know the job."""
-        from .observe import status
+        from .status import status
 
         return status(self._clients, self._checked(ref), self._queue_name)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """From DescribeJobs, a hundred jobs a call; without those that Batch does not know."""
-        from .observe import statuses
+        from .status import statuses
 
         return statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
 
@@ -84,7 +84,7 @@ class AwsBatchBackend:
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
-        from .observe import cancel
+        from .status import cancel
 
         cancel(self._clients, self._checked(ref), reason)
 
@@ -101,32 +101,32 @@ class AwsBatchBackend:
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The queue's jobs, newest first; array tasks are part of their job."""
-        from .observe import listed
+        from .status import listed
 
         target_name, target = self._needed("list")
         return listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """The same definition, size, command and environment as the job of `ref` had."""
-        from .again import again
+        from .resubmit import again
 
         return again(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, an array of these tasks; a plain job of one."""
-        from .again import again
+        from .resubmit import again
 
         return again(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From ListJobs and DescribeJobs of the array's children."""
-        from .children import tasks
+        from .tasks import tasks
 
         return tasks(self._clients, self._checked(ref))
 
     def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """From FilterLogEvents, a hundred attempts a call."""
-        from .marked import marked
+        from .progress_lines import marked
 
         group = self._target.log_group if self._target else None
         return marked(self._clients, self._checked(ref), group, tasks)

@@ -10,9 +10,9 @@ from typing import Any
 
 from accel.clouds.aws.clients import Clients
 
-from ...backend import Attempt, JobRef, Phase
-from .found import describe, part, parts
-from .observe import PHASES, detail, is_lost, moment
+from ..base import Attempt, JobRef, Phase
+from .lookup import describe, part, parts
+from .status import PHASES, detail, is_lost, moment
 
 TASKS_MAX = 100
 """Of an array: one call. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""

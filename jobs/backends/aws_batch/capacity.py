@@ -8,7 +8,7 @@ from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.rules import aws_fit, aws_types
 from accel.rules.aws_fit import Size
 
-from ...job import Job
+from ...model.job import Job
 
 FIELDS = {
     "gpus": "accelerator.count",

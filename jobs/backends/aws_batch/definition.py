@@ -10,9 +10,9 @@ from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
 from accel.rules import aws_definitions, aws_network, aws_storage
 from accel.rules.aws_fit import Size
 
-from ...fields import Mount
-from ...job import Job
-from ...keys import content_hash
+from ...model.fields import Mount
+from ...model.job import Job
+from ...model.keys import content_hash
 from . import nodes
 from .retries import DEFAULT_ATTEMPTS, infrastructure_only
 

@@ -14,8 +14,8 @@ from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
 from accel.rules import aws_types
 
-from ...free import Free
-from .found import part, parts
+from ..free_gpus import Free
+from .lookup import part, parts
 
 
 def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:

@@ -15,9 +15,9 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.backoff import LONGEST_PAUSE_S, pause
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
 
-from ...backend import JobRef, LogLine
-from .found import describe, part
-from .observe import PHASES, detail, node_count, streams
+from ..base import JobRef, LogLine
+from .lookup import describe, part
+from .status import PHASES, detail, node_count, streams
 
 BATCH_GROUP = "/aws/batch/job"
 """Where Batch logs without a log configuration."""

@@ -1,6 +1,6 @@
 """A job of several nodes, as Batch's multi-node parallel job: a container a node, on an instance of its own.
 
-Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
+Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.views.report
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.rules import Finding, aws_nodes
 from accel.rules.aws_fit import Size
 
-from ...job import Job
+from ...model.job import Job
 
 MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the containers get none"
 

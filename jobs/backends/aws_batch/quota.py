@@ -15,7 +15,7 @@ from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.rules.aws_fit import Size
 
-from ...backend import QuotaAnswer
+from ..base import QuotaAnswer
 
 SERVICE = "ec2"
 

@@ -8,13 +8,13 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.backoff import Lease, now, patiently
 from accel.diagnostics.errors import CloudSilent, Throttled
 
-from ...backend import JobRef, Request
+from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
 from ..claims.platform import Forgetting, Found, Pace
-from . import tags
-from .found import named, terminate
-from .render import KIND
+from . import labels
+from .lookup import named, terminate
+from .request import KIND
 
 FORGOTTEN_S = 6 * 86_400
 """Batch lists an ended job for seven days at least; past six, that none is listed proves nothing.
@@ -47,7 +47,7 @@ class _Batch:
         self.key = request.key
         self._register: dict[str, Any] | None = request.body["register"]
         self._submit: dict[str, Any] = request.body["submit"]
-        self.spec: str = self._submit["tags"][tags.SPEC]
+        self.spec: str = self._submit["tags"][labels.SPEC]
         self._clients = clients
         self.pace: Pace = clients.timing
         self.forgetting: Forgetting | None = Forgetting(FORGOTTEN_S, FORGOTTEN)

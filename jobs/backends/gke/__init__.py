@@ -7,13 +7,13 @@ from accel.clouds.rate_limit import Rate
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
 
-from ...backend import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
-from ...free import Free
-from ...job import Job
-from ...tasks import TaskStatus
+from ...model.job import Job
+from ..base import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
+from ..free_gpus import Free
+from ..tasks import TaskStatus
 from .clusters import Clusters
-from .marks import KIND, Scope
-from .render import render
+from .labels import KIND, Scope
+from .request import render
 
 __all__ = ["KIND", "GkeBackend"]
 
@@ -59,7 +59,7 @@ class GkeBackend:
         if self._target and self._target.stop:
             from accel.clouds.google.api import Google
 
-            from ..google_stop import refuse
+            from ..google_budget_gate import refuse
 
             refuse(Google(self._clusters.timing), self._target)
         if self._rate is not None:
@@ -79,13 +79,13 @@ class GkeBackend:
 
     def status(self, ref: JobRef) -> Status:
         """From the Job or JobSet and its pods. Raises NotFound."""
-        from .observe import status
+        from .status import status
 
         return status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that the cluster does not know."""
-        from .observe import statuses
+        from .status import statuses
 
         for ref in refs:
             self._at(ref)
@@ -95,7 +95,7 @@ class GkeBackend:
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The namespace's jobs, newest first; tasks and nodes are part of their job."""
-        from .observe import listed
+        from .status import listed
 
         return listed(self._clusters.api, self._clusters.scope, limit=limit, ended=ended, progress=progress)
 
@@ -109,7 +109,7 @@ class GkeBackend:
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the job's pods and gives its quota back; the job stays to be seen. See ending.py."""
-        from .ending import cancel
+        from .cancel import cancel
 
         cancel(*self._at(ref), reason)
 
@@ -129,19 +129,19 @@ class GkeBackend:
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        from .again import again
+        from .resubmit import again
 
         return again(*self._at(ref), key)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer indexes."""
-        from .again import again
+        from .resubmit import again
 
         return again(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From the Job and its pods, some hundreds a call."""
-        from .indexes import tasks
+        from .tasks import tasks
 
         return tasks(*self._at(ref))
 

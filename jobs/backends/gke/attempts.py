@@ -11,10 +11,10 @@ from typing import Any
 from accel.clouds.kubernetes.client import Api
 from accel.clouds.kubernetes.responses import part, parts
 
-from ...backend import Attempt, JobRef
-from . import found
-from .gone import gone, until_the_next
-from .marks import Scope
+from ..base import Attempt, JobRef
+from . import lookup
+from .deleted_pods import gone, until_the_next
+from .labels import Scope
 
 PLACES_MAX = 100
 RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
@@ -23,10 +23,10 @@ RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 
 def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
     """By task or node, the oldest first. Raises NotFound."""
-    job = found.look(api, scope, ref)
-    made = found.at(part(job.body, "metadata").get("creationTimestamp"))
+    job = lookup.look(api, scope, ref)
+    made = lookup.at(part(job.body, "metadata").get("creationTimestamp"))
     places: dict[int, list[Attempt]] = {}
-    for place, attempt in [*gone(api, scope, job), *((found.index(pod), _of(pod, job)) for pod in job.pods)]:
+    for place, attempt in [*gone(api, scope, job), *((lookup.index(pod), _of(pod, job)) for pod in job.pods)]:
         places.setdefault(place, []).append(attempt)
     restarts = max((_restarts(pod) for pod in job.pods), default=0)
     return [
@@ -42,20 +42,20 @@ def _restarts(pod: Mapping[str, Any]) -> int:
     return int(told) if told.isdigit() else 0
 
 
-def _of(pod: Mapping[str, Any], job: found.Found) -> Attempt:
-    state = found.state(pod)
+def _of(pod: Mapping[str, Any], job: lookup.Found) -> Attempt:
+    state = lookup.state(pod)
     ended = part(state, "terminated")
-    lost = found.is_lost(pod)
+    lost = lookup.is_lost(pod)
     code = ended.get("exitCode")
     words = [part(pod, "status").get("reason"), ended.get("reason"), _disruption(pod) if lost else None]
     failed = part(pod, "status").get("phase") == "Failed"
-    stopped = found.at(ended.get("finishedAt"))
+    stopped = lookup.at(ended.get("finishedAt"))
     return Attempt(
         0,
-        found.index(pod) if job.several else None,
-        found.at(part(pod, "metadata").get("creationTimestamp")),
+        lookup.index(pod) if job.several else None,
+        lookup.at(part(pod, "metadata").get("creationTimestamp")),
         placed=_moved(pod, "PodScheduled"),
-        started=found.at(ended.get("startedAt") or part(state, "running").get("startedAt")),
+        started=lookup.at(ended.get("startedAt") or part(state, "running").get("startedAt")),
         stopped=stopped or (_moved(pod, "DisruptionTarget") if failed else None),
         exit_code=None if code is None else int(code),
         reason=": ".join(dict.fromkeys(str(word) for word in words if word)) or None,
@@ -65,8 +65,8 @@ def _of(pod: Mapping[str, Any], job: found.Found) -> Attempt:
 
 def _moved(pod: Mapping[str, Any], kind: str) -> datetime | None:
     """Since when a condition holds."""
-    told = found.condition(pod, kind)
-    return found.at(told.get("lastTransitionTime")) if told else None
+    told = lookup.condition(pod, kind)
+    return lookup.at(told.get("lastTransitionTime")) if told else None
 
 
 def _disruption(pod: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
 from accel.folders import cache, write_json
 
-from .marks import Scope
+from .labels import Scope
 
 MAX_AGE_S = 3600.0
 _OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"

@@ -16,8 +16,8 @@ from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import POOL_LABEL, GkeTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
 
-from ...free import Free
-from .places import CHIPS, GPUS
+from ..free_gpus import Free
+from .machines import CHIPS, GPUS
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
 

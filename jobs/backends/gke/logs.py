@@ -14,11 +14,11 @@ from accel.clouds.kubernetes.client import Api
 from accel.clouds.kubernetes.responses import part
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
-from ...backend import JobRef, LogLine
-from . import found, marks
-from .found import Found
-from .marks import Scope
-from .observe import status
+from ..base import JobRef, LogLine
+from . import labels, lookup
+from .labels import Scope
+from .lookup import Found
+from .status import status
 
 LONGEST_PAUSE_S = 8
 PAUSE_S, READS_A_SECOND = 0.5, 20
@@ -50,7 +50,7 @@ class _Tail:
             if stamp == self.last and skip:
                 skip -= 1
                 continue
-            if found.at(_micro(stamp)) is None:
+            if lookup.at(_micro(stamp)) is None:
                 continue  # a message of the node's, not of the job's
             self.same = self.same + 1 if stamp == self.last else 1
             self.last = stamp
@@ -73,7 +73,7 @@ class _Reader:
         seen: dict[int, int] = {}
         there: set[str] = set()
         for pod in self._pods():
-            name, index = str(part(pod, "metadata").get("name")), found.index(pod)
+            name, index = str(part(pod, "metadata").get("name")), lookup.index(pod)
             seen[index] = seen.get(index, 0) + 1
             there.add(name)
             tail = self.tails.setdefault(name, _Tail(name, index, seen[index]))
@@ -82,9 +82,9 @@ class _Reader:
             self.tails[name].ended = True
 
     def _pods(self) -> list[dict[str, Any]]:
-        selector = f"{marks.OBJECT}={self.ref.id}"
+        selector = f"{labels.OBJECT}={self.ref.id}"
         if self.task is not None:
-            selector += f",{marks.INDEX}={self.task}"
+            selector += f",{labels.INDEX}={self.task}"
         listed = self.api.items(self.scope.core("pods"), labelSelector=selector)
         return sorted(listed, key=lambda pod: str(part(pod, "metadata").get("creationTimestamp")))
 
@@ -97,7 +97,7 @@ class _Reader:
             ended = tail.ended
             first = newest if newest is not None and not tail.last else None
             query = {
-                "container": marks.CONTAINER,
+                "container": labels.CONTAINER,
                 "timestamps": True,
                 "sinceTime": _second(tail.last),
                 "tailLines": None if first is None else str(first),
@@ -105,7 +105,7 @@ class _Reader:
             path = f"{self.scope.core('pods')}/{tail.name}/log"
             try:
                 for stamp, text in tail.take(self.api.lines(path, **query)):
-                    at = found.at(_micro(stamp))
+                    at = lookup.at(_micro(stamp))
                     assert at is not None
                     into.append((stamp, LogLine(at, text, self._source(tail))))
             except NotFound:
@@ -139,7 +139,7 @@ def logs(
 
     Raises NotFound, BadInput for one that is not.
     """
-    job = Found(found.body(api, scope, ref.id))
+    job = Found(lookup.body(api, scope, ref.id))
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"

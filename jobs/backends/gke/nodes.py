@@ -9,8 +9,8 @@ from typing import Any
 
 from accel.contract import variables
 
-from . import marks
-from .places import Choice
+from . import labels as marks
+from .machines import Choice
 
 MAIN_PORT = 29500
 """Of torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""

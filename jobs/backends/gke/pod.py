@@ -8,11 +8,11 @@ from accel.contract.gke import GkeTarget
 from accel.diagnostics.messages import did_you_mean
 from accel.rules.gke_jobs import SPOT_GRACE_S
 
-from ... import sweep_tasks
-from ...fields import Mount
-from ...job import Job
-from . import marks
-from .places import CHIPS, GCSFUSE, GPUS, Choice, scheduling
+from ...model import sweep_tasks
+from ...model.fields import Mount
+from ...model.job import Job
+from . import labels
+from .machines import CHIPS, GCSFUSE, GPUS, Choice, scheduling
 
 GRACE_S = 30
 GROUP = 1000
@@ -32,7 +32,7 @@ def template(
     """The pod template's spec. `environment` are plain variables, `fields` those that hold a field of the pod."""
     volumes, mounts = _volumes(job, target)
     container: dict[str, Any] = {
-        "name": marks.CONTAINER,
+        "name": labels.CONTAINER,
         "image": job.image,
         "env": _env(job, environment, fields),
         "resources": _resources(choice),
@@ -42,7 +42,7 @@ def template(
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if job.command:
-        container["command"] = [literal(argument) for argument in sweep_tasks.command(job, job.command, marks.KIND)]
+        container["command"] = [literal(argument) for argument in sweep_tasks.command(job, job.command, labels.KIND)]
     if mounts:
         container["volumeMounts"] = mounts
     spec: dict[str, Any] = {

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from accel.rules import exits
 
-from .marks import CONTAINER
+from .labels import CONTAINER
 
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 

@@ -14,11 +14,11 @@ from accel.clouds.kubernetes.client import Api
 from accel.clouds.kubernetes.responses import part, parts
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
-from ...backend import JobRef, Places, Streams
-from . import found, marks
-from .found import Found
-from .marks import Scope
-from .places import CHIPS, GPUS
+from ..base import JobRef, Places, Streams
+from . import labels, lookup
+from .labels import Scope
+from .lookup import Found
+from .machines import CHIPS, GPUS
 
 CLOSING, PLAIN = "v5.channel.k8s.io", "v4.channel.k8s.io"
 """Only the first can tell a command that its input has ended."""
@@ -35,7 +35,7 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
     """
     pod = _pod(api, scope, ref, task)
     query = [
-        ("container", marks.CONTAINER),
+        ("container", labels.CONTAINER),
         *[("command", each) for each in command],
         ("stdin", "true" if streams.read else "false"),
         ("stdout", "true"),
@@ -53,8 +53,8 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
 
 def places(api: Api, scope: Scope, ref: JobRef) -> Places:
     """The tasks or nodes whose pods run, and what each asks for. Raises NotFound, and BadInput where none runs."""
-    job = Found(found.body(api, scope, ref.id))
-    running = {found.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
+    job = Found(lookup.body(api, scope, ref.id))
+    running = {lookup.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
     asked = part(job.container, "resources", "limits")
     return Places(
         word=job.several,
@@ -65,14 +65,14 @@ def places(api: Api, scope: Scope, ref: JobRef) -> Places:
 
 
 def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
-    job = Found(found.body(api, scope, ref.id))
+    job = Found(lookup.body(api, scope, ref.id))
     word = job.several or "task"
     if task is not None and not (job.several and 0 <= task < job.count):
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
     running = _running(api, scope, ref, word, task)
     if len(running) > 1 and job.several:
-        indexes = sorted({found.index(pod) for pod in running})
+        indexes = sorted({lookup.index(pod) for pod in running})
         shown = ", ".join(map(str, indexes[:6])) + (", ..." if len(indexes) > 6 else "")
         raise BadInput(f"{ref}: --{word} is missing; {word}s that run: {shown}")
     return str(part(running[-1], "metadata").get("name"))
@@ -80,7 +80,7 @@ def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
 
 def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -> list[dict[str, Any]]:
     """Pods of the job, or of one of its tasks. Raises BadInput where there are none."""
-    selector = f"{marks.OBJECT}={ref.id}" + (f",{marks.INDEX}={task}" if task is not None else "")
+    selector = f"{labels.OBJECT}={ref.id}" + (f",{labels.INDEX}={task}" if task is not None else "")
     listed = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
     running = [pod for pod in listed if not part(pod, "metadata").get("deletionTimestamp")]
     if not running:

@@ -22,9 +22,9 @@ from accel.diagnostics.errors import (
     Unreached,
 )
 
-from ...backend import JobRef, Request
-from . import marks
-from .marks import Scope
+from ..base import JobRef, Request
+from . import labels
+from .labels import Scope
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
@@ -39,7 +39,7 @@ def submit(request: Request, api: Api) -> JobRef:
     objects: list[dict[str, Any]] = request.body["objects"]
     *others, job = objects
     kept = json.dumps(objects, sort_keys=True, separators=(",", ":"))
-    annotations = job["metadata"]["annotations"] | {marks.REQUEST: kept}
+    annotations = job["metadata"]["annotations"] | {labels.REQUEST: kept}
     job = {**job, "metadata": {**job["metadata"], "annotations": annotations}}
     for each in others:
         _made(api, path_of(scope, each), each)
@@ -93,7 +93,7 @@ def _there(api: Api, path: str, name: str) -> dict[str, Any] | None:
 
 def _check(found: dict[str, Any], annotations: dict[str, str], name: str) -> None:
     has = part(found, "metadata", "annotations")
-    if (has.get(marks.KEY), has.get(marks.SPEC)) != (annotations[marks.KEY], annotations[marks.SPEC]):
+    if (has.get(labels.KEY), has.get(labels.SPEC)) != (annotations[labels.KEY], annotations[labels.SPEC]):
         raise BadInput(
             f"key: it was used for another request: {name}",
             "submit the job as it was then, or use another --key",

@@ -8,11 +8,11 @@ from accel.clouds.timeouts import Timing
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.errors import BadInput
 
-from ...backend import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...job import Job
-from ...keys import platform_name
-from ...tasks import TaskStatus
-from .marks import KIND, Scope
+from ...model.job import Job
+from ...model.keys import platform_name
+from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..tasks import TaskStatus
+from .labels import KIND, Scope
 
 __all__ = ["KIND", "GoogleBatchBackend"]
 
@@ -47,14 +47,14 @@ class GoogleBatchBackend:
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The Job of the API for a job. See render.render."""
-        from .render import render
+        from .request import render
 
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
-        from ..google_stop import refuse
+        from ..google_budget_gate import refuse
         from .submit import submit
 
         refuse(self._google, self._target)
@@ -72,13 +72,13 @@ class GoogleBatchBackend:
 
     def status(self, ref: JobRef) -> Status:
         """From the job and, where they are few, its tasks. Raises NotFound."""
-        from .states import status
+        from .status import status
 
         return status(self._google, self._scope, self._checked(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Batch does not know."""
-        from .states import statuses
+        from .status import statuses
 
         return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
@@ -86,13 +86,13 @@ class GoogleBatchBackend:
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs, newest first; tasks and nodes are part of their job."""
-        from .states import listed
+        from .status import listed
 
         return listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
-        from .states import cancel
+        from .status import cancel
 
         cancel(self._google, self._scope, self._checked(ref))
 
@@ -112,19 +112,19 @@ class GoogleBatchBackend:
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
-        from .again import again
+        from .resubmit import again
 
         return again(self._google, self._scope, self._checked(ref), key)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer tasks."""
-        from .again import again
+        from .resubmit import again
 
         return again(self._google, self._scope, self._checked(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From Batch's list of them, a thousand a call."""
-        from .indexes import tasks
+        from .tasks import tasks
 
         return tasks(self._google, self._scope, self._checked(ref))
 

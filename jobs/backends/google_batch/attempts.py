@@ -9,10 +9,10 @@ from datetime import datetime
 from accel.clouds.google.api import Google
 from accel.rules.google_batch import LOST
 
-from ...backend import Attempt, JobRef
-from .found import Event, Task, look, task, tasks
-from .marks import Scope
-from .states import found_at, moved
+from ..base import Attempt, JobRef
+from .labels import Scope
+from .lookup import Event, Task, look, task, tasks
+from .status import found_at, moved
 
 TASKS_MAX = 100
 _MOVED = re.compile(r"Task state is updated from \w+ to (\w+)")

@@ -14,18 +14,18 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
-from ...backend import JobRef, LogLine
-from ..cloud_logging import Entry, Tail, moment, newest, said
-from . import marks
-from .found import Found, look
-from .marks import Scope
-from .states import found_at, moved, phase
+from ..base import JobRef, LogLine
+from ..google_logging import Entry, Tail, moment, newest, said
+from . import labels
+from .labels import Scope
+from .lookup import Found, look
+from .status import found_at, moved, phase
 
 TASKS, AGENT = "batch_task_logs", "batch_agent_logs"
 SKEW = timedelta(days=1)
 """How far the clock of a VM may be behind."""
 
-_TASK = re.compile(rf"-{marks.GROUP}-(\d+)(?:/(\d+))?")
+_TASK = re.compile(rf"-{labels.GROUP}-(\d+)(?:/(\d+))?")
 """Of a label task_id: the task's index, and where the agent says so how often it was begun before. Sources:
 https://docs.cloud.google.com/batch/docs/troubleshooting#vm_reporting_timeout_50002,
 https://github.com/opentargets/gentropy"""
@@ -67,7 +67,7 @@ def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
     found = f'logName="projects/{scope.project}/logs/{log}" AND labels.job_uid="{uid}"'
     if task is None:
         return found
-    name = f"{uid}-{marks.GROUP}-{task}"
+    name = f"{uid}-{labels.GROUP}-{task}"
     return f'{found} AND (labels.task_id="{name}" OR labels.task_id:"{name}/")'
 
 

@@ -9,8 +9,8 @@ from accel.catalog.machines import NoMachine
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_vms, gcp_zones, google_batch_machines
 
-from ...blocks_google import GoogleBatch
-from ...job import Job
+from ...model.blocks_google import GoogleBatch
+from ...model.job import Job
 from . import sizes
 from .sizes import Size
 

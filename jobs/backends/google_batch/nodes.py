@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from accel.contract import variables
 
-from .marks import KIND
+from .labels import KIND
 
 PORT, JAX_PORT = 29500, 8482
 """Of torchrun's examples, and of JAX's coordinator on Cloud TPUs, as on VMs. Sources:

@@ -3,9 +3,9 @@
 from accel.catalog import UnknownName, machine
 from accel.clouds.timeouts import Timing
 
-from ...backend import QuotaAnswer, Request
-from ..vms.quota import check, gpus
-from .found import Found, first
+from ..base import QuotaAnswer, Request
+from ..vm.quota import check, gpus
+from .lookup import Found, first
 
 PREEMPTIBLE = ("SPOT", "PREEMPTIBLE", "FLEX_START")
 """Provisioning that counts towards the preemptible quotas. Source of the last:

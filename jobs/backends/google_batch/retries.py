@@ -19,9 +19,9 @@ from typing import Any
 from accel.rules.exits import CANNOT_RUN
 from accel.rules.google_batch import LOST, OUT_OF_TIME, lifecycle
 
-from ...blocks_google import GoogleBatch
-from ...job import Job
-from ..vms.asked import LOST_RETRIES
+from ...model.blocks_google import GoogleBatch
+from ...model.job import Job
+from ..vm.agent_spec import LOST_RETRIES
 
 
 def lost_retries(job: Job) -> int | None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from accel.rules import Finding, containers, google_batch, google_batch_runnables, placeholders, under
 
-from ... import sweep_tasks
-from ...blocks_google import GoogleBatch, Runnable
-from ...job import Job
-from . import marks, nodes
+from ...model import sweep_tasks
+from ...model.blocks_google import GoogleBatch, Runnable
+from ...model.job import Job
+from . import labels, nodes
 from .storage import Mounted
 
 READY, DONE = "nodes-ready", "nodes-done"
@@ -92,7 +92,7 @@ def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bo
         binds += [f"{folder}:{folder}" for folder in nodes.SSH_FOLDERS]
     if block.runnables:
         return [_step(each, job, binds, hosts=hosts) for each in block.runnables]
-    words = sweep_tasks.command(job, google_batch_runnables.expanded(job.command), marks.KIND)
+    words = sweep_tasks.command(job, google_batch_runnables.expanded(job.command), labels.KIND)
     if job.image:
         argv = nodes.command(words) if several else words
         made = {"container": _container(job.image, argv[:1], argv[1:] or block.args, binds)}

@@ -5,9 +5,9 @@ from typing import Any
 
 from accel.rules import Finding, google_batch_runnables, under
 
-from ...blocks_google import GoogleBatch
-from ...fields import Mount
-from ...job import Job
+from ...model.blocks_google import GoogleBatch
+from ...model.fields import Mount
+from ...model.job import Job
 
 ROOT = "/mnt/disks"
 """Below it alone does the system for containers let folders be made. Source:

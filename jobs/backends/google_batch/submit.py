@@ -17,11 +17,11 @@ from accel.clouds.google.api import Conflict, Google
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
 
-from ...backend import JobRef, Request
-from . import marks
-from .found import Found, is_job, look
-from .marks import Scope
-from .states import found_at
+from ..base import JobRef, Request
+from . import labels
+from .labels import Scope
+from .lookup import Found, is_job, look
+from .status import found_at
 
 NEW = timedelta(minutes=2)
 """A job that was made longer ago was there before: clocks differ by less."""
@@ -37,7 +37,7 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
     scope = Scope.of_parent(str(request.body["parent"]))
     found, there = _made(google, scope, request, turn)
     asked: dict[str, Any] = request.body["job"]["labels"]
-    if any(found.labels.get(label) != asked[label] for label in (marks.KEY, marks.SPEC)):
+    if any(found.labels.get(label) != asked[label] for label in (labels.KEY, labels.SPEC)):
         raise BadInput(
             f"key: it was used for another request: {request.name}",
             "submit the job as it was then, or use another --key",

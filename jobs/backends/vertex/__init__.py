@@ -7,10 +7,10 @@ from accel.clouds.google.api import Google
 from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.errors import BadInput
 
-from ...backend import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ...job import Job
-from .marks import KIND, Scope
-from .pace import THREADS, Timing
+from ...model.job import Job
+from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from .labels import KIND, Scope
+from .timing import THREADS, Timing
 
 if TYPE_CHECKING:
     from ..claims.claim import Claims
@@ -46,14 +46,14 @@ class VertexBackend:
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The CustomJob for a job. See render.render."""
-        from .render import render
+        from .request import render
 
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
-        from ..google_stop import refuse
+        from ..google_budget_gate import refuse
         from .submit import submit
 
         refuse(self._google, self._target)
@@ -65,7 +65,7 @@ class VertexBackend:
             from ..claims.files import FileClaims
 
             return FileClaims(f"{KIND}:{request.body['parent']}")
-        from .firestore_claims import FirestoreClaims
+        from ..claims.firestore import FirestoreClaims
 
         return FirestoreClaims(self._google, self._target.claims)
 
@@ -80,13 +80,13 @@ class VertexBackend:
 
     def status(self, ref: JobRef) -> Status:
         """From the custom job. Raises NotFound."""
-        from .states import status
+        from .status import status
 
         return status(self._google, self._scope, self._checked(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Vertex does not know."""
-        from .states import statuses
+        from .status import statuses
 
         return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
@@ -94,13 +94,13 @@ class VertexBackend:
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs that were made here, newest first."""
-        from .states import list_jobs
+        from .status import list_jobs
 
         return list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Asks Vertex to stop the job; it keeps no reason. An ended job stays as it is."""
-        from .found import cancel
+        from .lookup import cancel
 
         cancel(self._google, self._scope, self._checked(ref).id)
 
@@ -114,7 +114,7 @@ class VertexBackend:
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        from .again import again
+        from .resubmit import again
 
         return again(self._google, self._scope, self._checked(ref), key)
 

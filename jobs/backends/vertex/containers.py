@@ -9,8 +9,8 @@ from typing import Any, cast
 from accel.contract import variables
 from accel.rules import Finding, placeholders, vertex_images, vertex_jobs
 
-from ...blocks_google import PythonPackage
-from ...job import Job
+from ...model.blocks_google import PythonPackage
+from ...model.job import Job
 from . import nodes
 
 _UNSURE = re.compile(r"\$[$(]")

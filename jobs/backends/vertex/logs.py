@@ -13,10 +13,10 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
-from ...backend import JobRef, LogLine
-from ..cloud_logging import Tail, moment, said
-from .found import Job, look
-from .marks import Scope
+from ..base import JobRef, LogLine
+from ..google_logging import Tail, moment, said
+from .labels import Scope
+from .lookup import Job, look
 
 SERVICE = "service"
 """The task whose lines are Vertex's own."""

@@ -13,8 +13,8 @@ from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.messages import did_you_mean
 from accel.rules import gce_jobs, gcp_gpus, gcp_legacy, vertex_machines
 
-from ...fields import Accelerator
-from ..vms.asked import tell
+from ...model.fields import Accelerator
+from ..vm.agent_spec import tell
 from . import tpus
 
 VCPUS_A_GPU = 4

@@ -7,7 +7,7 @@ https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/
 
 from accel.contract import variables
 
-from .marks import KIND
+from .labels import KIND
 
 PORT, JAX_PORT = 29500, 1234
 """Of torchrun's examples (https://docs.pytorch.org/docs/stable/elastic/run.html), and of jax.distributed's."""

@@ -11,9 +11,9 @@ from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
 from accel.rules import image_cuda, vertex_jobs, vertex_machines, vertex_pools
 
-from ...blocks_google import Pool, Vertex
-from ...job import Job
-from ..vms.asked import tell
+from ...model.blocks_google import Pool, Vertex
+from ...model.job import Job
+from ..vm.agent_spec import tell
 from .containers import Program, checked
 from .machines import Choice, Wanted, choose
 

@@ -17,9 +17,9 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.quota import GooglePool, google_needs
 
-from ...backend import QuotaAnswer
-from ..vms import quota as project
-from ..vms.quota import Wanted
+from ..base import QuotaAnswer
+from ..vm import quota as project
+from ..vm.quota import Wanted
 
 PREEMPTIBLE = ("SPOT", "FLEX_START")
 

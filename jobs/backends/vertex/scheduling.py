@@ -7,8 +7,8 @@ from typing import Any
 from accel.contract.google_jobs import VertexTarget
 from accel.rules import Finding, vertex_machines, vertex_scheduling
 
-from ...blocks_google import Vertex
-from ...job import Job
+from ...model.blocks_google import Vertex
+from ...model.job import Job
 from .machines import Choice
 
 KEY = "compute.googleapis.com/reservation-name"

@@ -10,13 +10,13 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, line
 from accel.diagnostics.errors import CloudSilent, OverLimit, Throttled
 
-from ...backend import JobRef, Request
+from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
 from ..claims.platform import Forgetting, Found, Pace
-from . import marks
-from .found import cancel, listed, number
-from .marks import Scope
+from . import labels
+from .labels import Scope
+from .lookup import cancel, listed, number
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
 """Of a 429 that no waiting helps against. Sources: https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
@@ -42,7 +42,7 @@ class _Vertex:
         self.name = request.name
         self.key = request.key
         self._job: dict[str, Any] = request.body["customJob"]
-        self.spec: str = self._job["labels"][marks.SPEC]
+        self.spec: str = self._job["labels"][labels.SPEC]
         self.pace = pace
         self.forgetting: Forgetting | None = None
         """Jobs stay until somebody deletes them: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/delete"""
@@ -68,11 +68,11 @@ class _Vertex:
 
     def listed(self) -> list[Found]:
         """By the label, and by the whole of it: the filter's language is Google's own."""
-        label = self._job["labels"][marks.KEY]
+        label = self._job["labels"][labels.KEY]
         found: list[Found] = []
-        for job in listed(self._google, self._scope, f'labels.{marks.KEY}="{label}"'):
-            if job.labels.get(marks.KEY) == label:
-                found.append(Found(job.created_ms, job.number, str(job.labels.get(marks.SPEC, ""))))
+        for job in listed(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
+            if job.labels.get(labels.KEY) == label:
+                found.append(Found(job.created_ms, job.number, str(job.labels.get(labels.SPEC, ""))))
         return found
 
     def stop(self, job_id: str, reason: str) -> None:

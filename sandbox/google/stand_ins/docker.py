@@ -1,8 +1,9 @@
 """Stands in for docker on a machine: `main(FOLDER, ARGUMENTS)`.
 
-`docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/runner.py, with the variables of -e
-and those that every image has. A container goes on without its client, and ends with the machine. Volumes, networks,
-limits and -w mean nothing here, and what it writes to stderr comes on stdout. Any other image cannot be pulled.
+`docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/backends/local/runner.py, with the
+variables of -e and those that every image has. A container goes on without its client, and ends with the machine.
+Volumes, networks, limits and -w mean nothing here, and what it writes to stderr comes on stdout. Any other image cannot
+be pulled.
 
 FOLDER/docker/<name>/  spec.json, output.log and status.json of the runner; pid of it; id; client: pid; stop: seconds
                        before SIGKILL; rm: it goes when it is over

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.gce import bodies
-from jobs.backends.vms.backend import new_record
-from jobs.backends.vms.control import planned
+from jobs.backends.vm.backend import new_record
+from jobs.backends.vm.gpu import bodies
+from jobs.backends.vm.state_machine import planned
 from tests.components.gcp import vm_makers as make
 from tests.jobs.backends.gce_target import make_request, make_target
 from tests.support import memory

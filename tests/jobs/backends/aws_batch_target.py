@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from accel.contract.targets import AwsBatchDefinition, AwsBatchEnvironment, AwsBatchTarget
-from jobs.backend import Request
 from jobs.backends.aws_batch import AwsBatchBackend, Timing
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.support.moto import KEYS
 
 REGION = "us-east-1"

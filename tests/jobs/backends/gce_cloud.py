@@ -7,9 +7,9 @@ import pytest
 
 from accel.clouds.google.api import Google, object_path
 from accel.clouds.timeouts import Timing
-from jobs.backends.gce.instances import Instances
-from jobs.backends.vms.record import Record
-from jobs.backends.vms.records import folder
+from jobs.backends.vm.gpu.instances import Instances
+from jobs.backends.vm.record import Record
+from jobs.backends.vm.records import folder
 from tests.jobs.backends.gce_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import COMPUTE, Fake

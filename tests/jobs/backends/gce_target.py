@@ -3,10 +3,10 @@
 from typing import Any
 
 from accel.contract.google_vms import GceTarget
-from jobs.backend import Request
-from jobs.backends.gce.render import render
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.backends.vm.gpu.request import render
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 PROJECT = "accel-sandbox"
 ZONES = ["us-central1-a", "us-central1-b", "us-east4-c", "europe-west4-b"]

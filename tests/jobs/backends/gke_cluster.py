@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from accel.clouds.kubernetes.client import Api, Timing
-from jobs.backends.gke.marks import Scope
+from jobs.backends.gke.labels import Scope
 from tests.support.serving import QuietServer
 
 QUICK = Timing(connect_s=1, read_s=0.2, attempts=4, backoff_s=0.01, longest_wait_s=0.02, poll_s=0.02, silence_s=0.5)

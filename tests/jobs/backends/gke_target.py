@@ -3,10 +3,10 @@
 from typing import Any
 
 from accel.contract.gke import GkePool, GkeTarget, GkeVolume, Taint
-from jobs.backend import Request
-from jobs.backends.gke.render import render as rendered
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.backends.gke.request import render as rendered
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 GPU_TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NO_SCHEDULE")
 TPU_TAINT = Taint(key="google.com/tpu", value="present", effect="NO_SCHEDULE")

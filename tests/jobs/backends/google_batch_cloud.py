@@ -9,7 +9,7 @@ import pytest
 
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, JobsError
-from jobs.backend import JobRef, Request, Status
+from jobs.backends.base import JobRef, Request, Status
 from jobs.backends.google_batch import GoogleBatchBackend
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_target import REGION

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobs.backends.google_batch import marks
-from jobs.backends.google_batch.found import Found, Task
+from jobs.backends.google_batch import labels
+from jobs.backends.google_batch.lookup import Found, Task
 
-SCOPE = marks.Scope("acme", "us-central1")
+SCOPE = labels.Scope("acme", "us-central1")
 NAME = "digits-0123456789ab"
 REF = SCOPE.ref(NAME)
 PATH = f"projects/1005074806481/locations/us-central1/jobs/{NAME}"
@@ -66,11 +66,11 @@ def job(state: str, *events: dict[str, Any], counts: dict[str, int] | None = Non
         "name": f"projects/acme/locations/us-central1/jobs/{NAME}",
         "uid": "digits-0123456789-uid0",
         "labels": {
-            marks.MAKER: marks.JOBS,
-            marks.NAME: "digits",
-            marks.TARGET: "gpus",
-            marks.KEY: "0",
-            marks.SPEC: "1",
+            labels.MAKER: labels.JOBS,
+            labels.NAME: "digits",
+            labels.TARGET: "gpus",
+            labels.KEY: "0",
+            labels.SPEC: "1",
         },
         "createTime": at(0),
         "updateTime": at(99),

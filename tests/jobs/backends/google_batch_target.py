@@ -3,10 +3,10 @@
 from typing import Any
 
 from accel.contract.google_jobs import GoogleBatchTarget
-from jobs.backend import Request
-from jobs.backends.google_batch.render import render
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.backends.google_batch.request import render
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 PROJECT = "accel-sandbox"
 REGION = "us-central1"

@@ -11,17 +11,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from accel.rules.google_batch import OUT_OF_TIME
-from jobs.backend import JobRef, Request, Status
 from jobs.backends.aws_batch import AwsBatchBackend
-from jobs.backends.aws_batch.observe import status_of as aws_batch_status
-from jobs.backends.gke import observe
-from jobs.backends.gke.found import Found
-from jobs.backends.gke.marks import CONTAINER
-from jobs.backends.google_batch import states
-from jobs.backends.vms import control
-from jobs.backends.vms.control import ABSENT, RUNNING, TAKEN, Seen, Write
-from jobs.backends.vms.record import Record, Result
-from jobs.backends.vms.status import status_of as vm_status
+from jobs.backends.aws_batch.status import status_of as aws_batch_status
+from jobs.backends.base import JobRef, Request, Status
+from jobs.backends.gke import status as observe
+from jobs.backends.gke.labels import CONTAINER
+from jobs.backends.gke.lookup import Found
+from jobs.backends.google_batch import status as states
+from jobs.backends.vm import state_machine
+from jobs.backends.vm.record import Record, Result
+from jobs.backends.vm.state_machine import ABSENT, RUNNING, TAKEN, Seen, Write
+from jobs.backends.vm.status import status_of as vm_status
 from tests.jobs.backends import gce_target, gke_target, google_batch_jobs, google_batch_target, tpu_target
 from tests.jobs.backends.aws_batch_target import make_target as aws_batch_target
 from tests.jobs.backends.aws_batch_target import request_of
@@ -286,7 +286,7 @@ class Machines:
         return self.record.ended is None
 
     def _step(self, seen: Seen, now: float, results: dict[int, Result] | None = None) -> None:
-        step = control.decide(self.record, seen, results or {}, START + timedelta(seconds=now))
+        step = state_machine.decide(self.record, seen, results or {}, START + timedelta(seconds=now))
         assert isinstance(step, Write)
         self.record = step.record
 

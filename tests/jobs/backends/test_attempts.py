@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import Attempts
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.aws_batch.attempts import of_job
+from jobs.backends.base import Attempts
 from jobs.backends.gke.attempts import attempts as of_pods
 from jobs.backends.gke.submit import submit
 from jobs.backends.local import LocalBackend
-from jobs.backends.vms.attempts import attempts as of_record
+from jobs.backends.vm.attempts import attempts as of_record
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request as gke_request
 from tests.jobs.backends.gke_target import make_target as gke_target

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
-from jobs.backend import JobRef, Request
 from jobs.backends.aws_batch import AwsBatchBackend
+from jobs.backends.base import JobRef, Request
 from tests.jobs.backends.aws_batch_cloud import ANSWERS, BODIES, Chance, Cloud, Proxy
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at, request_of, steady
 from tests.support.soak import SOAK, sampled

@@ -11,11 +11,11 @@ from click.testing import Result
 
 from accel.contract.targets import write
 from accel.diagnostics.errors import BadInput
-from jobs.backend import Request
 from jobs.backends.aws_batch import retries
-from jobs.backends.aws_batch.imported import fitted, imported
-from jobs.document import parse
-from jobs.job import Job
+from jobs.backends.base import Request
+from jobs.importers.aws_batch import fitted, imported
+from jobs.model.document import parse
+from jobs.model.job import Job
 from tests.jobs.backends.aws_batch_target import make_target
 from tests.jobs.backends.test_aws_batch_render import JOBS, render
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from jobs.backend import Phase, Status
+from jobs.backends.base import Phase, Status
 from tests.jobs.backends.test_aws_batch_observe import FakeBatch, backend_of, credentials, detail
 
 __all__ = ["credentials"]

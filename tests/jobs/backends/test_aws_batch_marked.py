@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.aws_batch import marked
+from jobs.backends.aws_batch import progress_lines
+from jobs.backends.tasks import Marked
 from jobs.runtime import lines
-from jobs.tasks import Marked
 from tests.jobs.backends.aws_batch_cloud import Cloud
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, LOG_GROUP
 from tests.jobs.backends.test_aws_batch_observe import ID, REF, FakeBatch, Missing, backend_of, detail
@@ -79,7 +79,11 @@ class AsAws:
     def filter_log_events(self, **asked: Any) -> dict[str, Any]:
         self.calls += 1
         names = asked["logStreamNames"]
-        assert len(names) <= 100 and asked["logGroupName"] == LOG_GROUP and asked["filterPattern"] == marked.PATTERN
+        assert (
+            len(names) <= 100
+            and asked["logGroupName"] == LOG_GROUP
+            and asked["filterPattern"] == progress_lines.PATTERN
+        )
         if any(name not in self.printed for name in names):
             raise Missing("The specified log stream does not exist.")
         told = [(name, text) for name in names for text in self.printed[name] if "@accel" in text]
@@ -92,7 +96,7 @@ class AsAws:
 
 
 def test_a_stream_that_is_missing_and_pages_that_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marked, "CALLS_PER_S", 1000)
+    monkeypatch.setattr(progress_lines, "CALLS_PER_S", 1000)
     batch, printed = array()
     logs = AsAws(printed)
     assert sorted(found(batch, logs)) == WANTED

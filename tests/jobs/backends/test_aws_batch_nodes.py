@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
 from accel.rules.aws_fit import Size
-from jobs import cost
-from jobs.backend import JobRef
 from jobs.backends.aws_batch import AwsBatchBackend, nodes
-from jobs.backends.aws_batch.observe import streams
-from jobs.job import Job
+from jobs.backends.aws_batch.status import streams
+from jobs.backends.base import JobRef
+from jobs.client import cost
+from jobs.model.job import Job
 from tests.jobs.backends.aws_batch_target import REGION, make_target
 from tests.jobs.backends.test_aws_batch_observe import FakeBatch, detail
 from tests.jobs.backends.test_aws_batch_render import GOLDEN, JOB_ID, OWN, problems, refused, render

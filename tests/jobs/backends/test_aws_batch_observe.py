@@ -19,9 +19,9 @@ from botocore.stub import ANY, Stubber
 
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.backend import JobRef, LogLine, Phase
 from jobs.backends.aws_batch import AwsBatchBackend
-from jobs.cli.waiting import wait_for
+from jobs.backends.base import JobRef, LogLine, Phase
+from jobs.client.waiting import wait_for
 from sandbox.batch.jobs import SUMMARY
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import JobsError
-from jobs.backend import JobRef
+from jobs.backends.base import JobRef
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at
 from tests.support.serving import QuietServer
 

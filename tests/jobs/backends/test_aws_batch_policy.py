@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInputs
-from jobs.backend import Request
 from jobs.backends.aws_batch import AwsBatchBackend, retries
-from jobs.backends.aws_batch.rates import demand
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.aws_batch.price_rates import demand
+from jobs.backends.base import Request
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.aws_batch_target import make_target
 
 FAIR = {"research": 0.5, "team*": 2.0}

@@ -17,9 +17,9 @@ from accel.clouds import quota_cache as kept
 from accel.contract.targets import AwsBatchEnvironment, write
 from accel.diagnostics.errors import CloudSilent, NoCredentials
 from accel.rules.aws_fit import Size
-from jobs.backend import QuotaAnswer
 from jobs.backends.aws_batch import quota
 from jobs.backends.aws_batch.quota import Limit, check, limits, read
+from jobs.backends.base import QuotaAnswer
 from tests.jobs.backends.aws_batch_target import make_target
 
 G, G_SPOT, P5_SPOT, P_SPOT = "L-DB2E81BA", "L-3819A6DF", "L-C4BD4855", "L-7212CCBC"

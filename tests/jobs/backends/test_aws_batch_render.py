@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
 from accel.diagnostics.errors import BadInputs
 from accel.rules import aws_retries
-from jobs.backend import Request
 from jobs.backends.aws_batch import AwsBatchBackend, retries
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.aws_batch_target import ACCOUNT, REGION, make_target
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "aws_batch"

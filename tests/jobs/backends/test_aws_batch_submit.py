@@ -7,8 +7,8 @@ import pytest
 
 from accel.contract import claims
 from accel.diagnostics.errors import BadInput, CloudSilent
-from jobs.backend import Phase
-from jobs.keys import submission_key
+from jobs.backends.base import Phase
+from jobs.model.keys import submission_key
 from tests.jobs.backends.aws_batch_cloud import Cloud
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, LOG_GROUP, backend_at, request_of
 

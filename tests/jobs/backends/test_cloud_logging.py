@@ -10,9 +10,9 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
-from jobs.backend import LogLine
-from jobs.backends import cloud_logging as module
-from jobs.backends.cloud_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, moment, said
+from jobs.backends import google_logging as module
+from jobs.backends.base import LogLine
+from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, moment, said
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.soak import SOAK

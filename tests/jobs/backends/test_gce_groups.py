@@ -3,13 +3,13 @@
 import pytest
 
 from accel.clouds.google.api import Google
-from jobs.backends.gce import GceBackend, bodies
-from jobs.backends.gce.instances import Instances
-from jobs.backends.vms.record import Record
-from jobs.backends.vms.records import Records
-from jobs.fields import Accelerator
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.vm.gpu import GceBackend, bodies
+from jobs.backends.vm.gpu.instances import Instances
+from jobs.backends.vm.record import Record
+from jobs.backends.vm.records import Records
+from jobs.model.fields import Accelerator
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import COMPUTE, GROUND, PROJECT, QUICK, ZONE, instances, left, made, reach, wanted
 from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake

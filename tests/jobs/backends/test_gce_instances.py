@@ -7,10 +7,10 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.gce import bodies, states
-from jobs.backends.gce.instances import Instances
-from jobs.backends.vms.control import NoCapacity, Seen
-from jobs.backends.vms.records import Records
+from jobs.backends.vm.gpu import bodies, status
+from jobs.backends.vm.gpu.instances import Instances
+from jobs.backends.vm.records import Records
+from jobs.backends.vm.state_machine import NoCapacity, Seen
 from tests.jobs.backends.gce_cloud import (
     INSERT,
     PROJECT,
@@ -150,7 +150,7 @@ def test_every_status_has_a_meaning() -> None:
     from sandbox.google.discovery import document
 
     known = document("compute.v1").schema("Instance")["properties"]["status"]["enum"]
-    assert set(known) == set(states.INSTANCE)
+    assert set(known) == set(status.INSTANCE)
 
 
 def test_what_a_record_knows_is_enough(cloud: Fake, machines: Instances) -> None:

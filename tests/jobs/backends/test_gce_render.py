@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.gce import bodies
+from jobs.backends.vm.gpu import bodies
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.gce_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record

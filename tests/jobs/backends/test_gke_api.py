@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.backends.gke.marks import Scope
+from jobs.backends.gke.labels import Scope
 from jobs.backends.gke.submit import path_of
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.jobs.backends.gke_target import make_request, make_target

@@ -15,12 +15,12 @@ from accel.catalog.prices import price
 from accel.clouds.kubernetes.client import Api
 from accel.contract.targets import AwsBatchTarget, write
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
-from jobs import cost, offers, targets
-from jobs.backend import Places, Streams
+from jobs.backends.base import Places, Streams
 from jobs.backends.gke import GkeBackend, shell
 from jobs.backends.gke.clusters import Clusters, pem
-from jobs.job import Job
-from jobs.targets import Entry
+from jobs.client import cost, offers, targets
+from jobs.client.targets import Entry
+from jobs.model.job import Job
 from tests.jobs.backends.gke_cluster import QUICK, SCOPE, Cluster
 from tests.jobs.backends.gke_target import IMAGE, POOLS, gpu_pool, make_target, tpu_pool
 from tests.jobs.test_kubernetes import Server

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from accel.contract.gke import ASKED_AGAIN, GIVEN_UP
-from jobs.backend import Explanation
-from jobs.backends.gke import marks
+from jobs.backends.base import Explanation
+from jobs.backends.gke import labels as marks
 from jobs.backends.gke.explain import CAUSES, explain, words
 from jobs.backends.gke.explain.__main__ import page
-from jobs.backends.gke.observe import status
+from jobs.backends.gke.status import status
 from jobs.backends.gke.submit import submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target

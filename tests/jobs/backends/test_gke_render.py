@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.gke import marks, pod, retries
-from jobs.keys import platform_name, submission_key
+from jobs.backends.gke import labels, pod, retries
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gke_target import POOLS, gpu_pool, make_request, make_target, pool, pools_of, spec_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gke"
@@ -261,7 +261,7 @@ def test_every_name_fits_where_kubernetes_puts_it(name: str, text: str, shape: s
     request = make_request(target, text, name=name, **fields)
     made = request.body["objects"][-1]
     key = submission_key(name, text)
-    assert request.name == made["metadata"]["name"] == marks.object_name(platform_name(name, key))
+    assert request.name == made["metadata"]["name"] == labels.object_name(platform_name(name, key))
     assert request.name.endswith(f"-{key[:12]}")
     longest = f"{request.name}-node-0-99999-abcde" if made["kind"] == "JobSet" else f"{request.name}-99999-abcde"
     for each in (request.name, longest):
@@ -297,6 +297,6 @@ def test_a_service_selects_the_pods_that_name_it() -> None:
 
 def test_equal_jobs_have_equal_hashes_and_others_do_not() -> None:
     def spec(**fields: Any) -> str:
-        return make_request(**{**CPU, **fields}).body["objects"][-1]["metadata"]["annotations"][marks.SPEC]
+        return make_request(**{**CPU, **fields}).body["objects"][-1]["metadata"]["annotations"][labels.SPEC]
 
     assert spec() == spec() and spec() != spec(cpus=1) and spec() != spec(env={"A": "1"})

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.backend import JobRef
-from jobs.backends.gke import marks
-from jobs.backends.gke.again import again
+from jobs.backends.base import JobRef
+from jobs.backends.gke import labels
+from jobs.backends.gke.resubmit import again
 from jobs.backends.gke.submit import submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
@@ -125,10 +125,10 @@ def test_again_is_the_same_job_under_another_name(cluster: Cluster, jobset: bool
     assert second.name == "digits-eeeeeeeeeeee" and second.target == "gpu"
     assert ref.id not in str(second.body)
     annotations = second.body["objects"][-1]["metadata"]["annotations"]
-    assert annotations[marks.KEY] == "e" * 64
-    assert annotations[marks.SPEC] != first.body["objects"][-1]["metadata"]["annotations"][marks.SPEC]
+    assert annotations[labels.KEY] == "e" * 64
+    assert annotations[labels.SPEC] != first.body["objects"][-1]["metadata"]["annotations"][labels.SPEC]
     renamed = str(first.body).replace(ref.id, second.name)
-    for name in (marks.KEY, marks.SPEC):
+    for name in (labels.KEY, labels.SPEC):
         old = first.body["objects"][-1]["metadata"]["annotations"][name]
         renamed = renamed.replace(old, annotations[name])
     assert eval(renamed) == second.body  # noqa: S307 - the text of our own values

@@ -9,10 +9,10 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backend import Explanation
+from jobs.backends.base import Explanation
 from jobs.backends.google_batch.explain import CAUSES, explain
 from jobs.backends.google_batch.explain.__main__ import page
-from jobs.backends.google_batch.found import Found, Task
+from jobs.backends.google_batch.lookup import Found, Task
 from tests.jobs.backends.google_batch_jobs import NAME, REF, SCOPE, ended, event, failed_by, job, moved, ran, task
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import Explain, Explanation
+from jobs.backends.base import Explain, Explanation
 from tests.jobs.backends.google_batch_cloud import Cloud
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 

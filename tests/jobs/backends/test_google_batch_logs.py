@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backend import JobRef, Logs, Phase
+from jobs.backends.base import JobRef, Logs, Phase
+from jobs.backends.google_batch import labels
 from jobs.backends.google_batch import logs as module
-from jobs.backends.google_batch import marks
 from tests.jobs.backends.google_batch_cloud import REGION, Cloud
 from tests.support.google_fake import P
 from tests.support.soak import SOAK
@@ -89,11 +89,11 @@ def test_what_has_no_logs(cloud: Cloud) -> None:
     with pytest.raises(BadInput, match="they are in /mnt/logs of a mount"):
         printed(cloud, ref)
     with pytest.raises(NotFound, match="Batch knows no such job"):
-        printed(cloud, marks.Scope.parse(ref.scope).ref("nothing-0123456789ab"))
+        printed(cloud, labels.Scope.parse(ref.scope).ref("nothing-0123456789ab"))
     alone = cloud.backend().submit(cloud.request("alone", **script("exit 0")))
     with pytest.raises(BadInput, match="has no tasks, not 0"):
         printed(cloud, alone, task=0)
-    assert f"{P}/locations/{REGION}" == marks.Scope.parse(ref.scope).parent
+    assert f"{P}/locations/{REGION}" == labels.Scope.parse(ref.scope).parent
 
 
 @pytest.mark.parametrize(

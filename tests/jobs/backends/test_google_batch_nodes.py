@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import JobRef, Phase
+from jobs.backends.base import JobRef, Phase
 from tests.jobs.backends.google_batch_cloud import Cloud
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
-from jobs.backend import Again, Listing, Many, Phase, Quotas, Status
-from jobs.backends.google_batch import GoogleBatchBackend, marks
-from jobs.backends.google_batch.found import Found, Task
-from jobs.backends.google_batch.states import FEW, NO_ROOM, PHASES, TAKEN, status_of
-from jobs.job import Job
-from jobs.keys import submission_key
+from jobs.backends.base import Again, Listing, Many, Phase, Quotas, Status
+from jobs.backends.google_batch import GoogleBatchBackend, labels
+from jobs.backends.google_batch.lookup import Found, Task
+from jobs.backends.google_batch.status import FEW, NO_ROOM, PHASES, TAKEN, status_of
+from jobs.model.job import Job
+from jobs.model.keys import submission_key
 from sandbox.google.discovery import document
 from tests.jobs.backends.google_batch_cloud import JOBS, Cloud
 from tests.jobs.backends.google_batch_jobs import REF, ended, event, failed_by, job, moved, ran, task
@@ -182,7 +182,7 @@ def test_cancelling_survives_what_breaks(cloud: Cloud) -> None:
     cloud.becomes(ref, lambda status: status.phase.ended)
     backend.cancel(ref, "three times")
     with pytest.raises(NotFound, match="Batch knows no such job"):
-        backend.cancel(marks.Scope.parse(ref.scope).ref("nothing-0123456789ab"), "")
+        backend.cancel(labels.Scope.parse(ref.scope).ref("nothing-0123456789ab"), "")
 
 
 def test_a_cancel_that_is_refused_is_an_error(cloud: Cloud) -> None:
@@ -206,7 +206,7 @@ def test_listing(cloud: Cloud) -> None:
     assert found == [*live[::-1], ended_one] and counts == [1, 2, 3]
     assert [each.ref for each in backend.list(limit=10, ended=False)] == live[::-1]
     assert [each.ref for each in backend.list(limit=1, ended=True)] == [live[1]]
-    known = backend.statuses([*live, ended_one, marks.Scope.parse(ended_one.scope).ref("gone-0123456789ab")])
+    known = backend.statuses([*live, ended_one, labels.Scope.parse(ended_one.scope).ref("gone-0123456789ab")])
     assert known.keys() == {*live, ended_one}
     assert known[ended_one].exit_code == 0
 
@@ -235,7 +235,7 @@ def test_a_job_is_run_again(cloud: Cloud) -> None:
     second = backend.submit(again)
     assert cloud.becomes(second, lambda status: status.phase.ended).phase is Phase.SUCCEEDED
     assert backend.again(ref, again.key) == again
-    assert backend.again(second, again.key).body["job"]["labels"][marks.SPEC] == job["labels"][marks.SPEC]
+    assert backend.again(second, again.key).body["job"]["labels"][labels.SPEC] == job["labels"][labels.SPEC]
 
 
 def test_quotas_of_the_region(cloud: Cloud, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,10 @@ import pytest
 from click.testing import Result
 
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
-from jobs.backend import Concurrent, JobRef
-from jobs.backends.google_batch import GoogleBatchBackend, marks
+from jobs.backends.base import Concurrent, JobRef
+from jobs.backends.google_batch import GoogleBatchBackend, labels
 from jobs.backends.google_batch.submit import AGAIN, request_id
-from jobs.keys import platform_name
+from jobs.model.keys import platform_name
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_cloud import GROUND, JOBS, Cloud
 from tests.jobs.conftest import start
@@ -215,15 +215,15 @@ def test_submits_keep_to_a_rate_and_stop(cloud: Cloud) -> None:
 
 def test_ids() -> None:
     key = "0123456789ab" * 6
-    assert marks.job_id(platform_name("Digits_1", key)) == "digits-1-0123456789ab"
-    assert marks.job_id(platform_name("9lives", key)) == "j-9lives-0123456789ab"
-    long = marks.job_id(platform_name("a" * 100, key))
-    assert len(long) == marks.ID_MAX and long.endswith("-0123456789ab")
+    assert labels.job_id(platform_name("Digits_1", key)) == "digits-1-0123456789ab"
+    assert labels.job_id(platform_name("9lives", key)) == "j-9lives-0123456789ab"
+    long = labels.job_id(platform_name("a" * 100, key))
+    assert len(long) == labels.ID_MAX and long.endswith("-0123456789ab")
     assert request_id(key) == request_id(key) != request_id(key[1:])
 
 
 def test_scopes() -> None:
-    assert marks.Scope.parse("a.b.c.us-central1") == marks.Scope("a.b.c", "us-central1")
+    assert labels.Scope.parse("a.b.c.us-central1") == labels.Scope("a.b.c", "us-central1")
     for wrong in ("us-central1", ".us-central1", "acme."):
         with pytest.raises(BadInput, match=f"google-batch:{wrong}/...: expected google-batch:<project>.<region>/"):
             GoogleBatchBackend.of_scope(wrong)
@@ -234,9 +234,9 @@ def test_scopes() -> None:
 
 def test_the_hash_is_of_what_was_asked_for() -> None:
     job = {"labels": {"team": "a"}, "taskGroups": [1]}
-    first = marks.labelled(job, "n", "k1", "t")
-    assert marks.labelled(first, "n", "k2", "t")["labels"][marks.SPEC] == first["labels"][marks.SPEC]
-    assert marks.labelled(replaced(job), "n", "k1", "t")["labels"][marks.SPEC] != first["labels"][marks.SPEC]
+    first = labels.labelled(job, "n", "k1", "t")
+    assert labels.labelled(first, "n", "k2", "t")["labels"][labels.SPEC] == first["labels"][labels.SPEC]
+    assert labels.labelled(replaced(job), "n", "k1", "t")["labels"][labels.SPEC] != first["labels"][labels.SPEC]
 
 
 def replaced(job: dict[str, object]) -> dict[str, object]:

@@ -6,9 +6,9 @@ import pytest
 
 from accel.contract.targets import LocalTarget
 from accel.rules.gke_jobs import SPOT_GRACE_S
-from jobs.backend import Request
 from jobs.backends import local
-from jobs.job import Job
+from jobs.backends.base import Request
+from jobs.model.job import Job
 from jobs.runtime import platforms
 from tests.jobs.backends import gce_target, gke_target, tpu_target
 

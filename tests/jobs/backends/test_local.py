@@ -16,11 +16,11 @@ from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
 from accel.folders import state
 from accel.rules.exits import CANNOT_RUN
-from jobs import keys, machine
-from jobs.backend import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
 from jobs.backends import local
-from jobs.backends.local import LocalBackend
-from jobs.job import Job
+from jobs.backends.base import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
+from jobs.backends.local import LocalBackend, machine
+from jobs.model import keys
+from jobs.model.job import Job
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import LocalTarget
-from jobs import keys
-from jobs.backend import JobRef, Phase, Request
+from jobs.backends.base import JobRef, Phase, Request
 from jobs.backends.local import LocalBackend
-from jobs.job import Job
+from jobs.model import keys
+from jobs.model.job import Job
 from tests.support.soak import SOAK
 
 pytestmark = pytest.mark.usefixtures("home")

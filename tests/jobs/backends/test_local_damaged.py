@@ -18,7 +18,7 @@ from accel.folders import state
 from jobs.backends.claims.claim import Claim
 from jobs.backends.claims.files import FileClaims
 from jobs.backends.local import LocalBackend
-from jobs.cli import history
+from jobs.client import history
 from tests.jobs.backends.test_local import ended, request
 from tests.support.soak import SOAK
 from tests.support.waiting import until

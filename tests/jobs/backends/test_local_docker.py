@@ -17,9 +17,8 @@ import pytest
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInputs, NoRuntime
 from accel.folders import state
-from jobs import machine
-from jobs.backend import JobRef, Phase, Status
-from jobs.backends.local import LocalBackend
+from jobs.backends.base import JobRef, Phase, Status
+from jobs.backends.local import LocalBackend, machine
 from tests.jobs.backends.test_local import ended, request, texts
 from tests.support.waiting import until
 

@@ -7,12 +7,12 @@ import pytest
 
 from accel.clouds.google.api import Google, object_path
 from accel.diagnostics.errors import NotFound
-from jobs.backend import Phase
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.tpu_vm.queued import QueuedResources
-from jobs.fields import Accelerator
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Phase
+from jobs.backends.vm.tpu import TpuVmBackend
+from jobs.backends.vm.tpu.queued import QueuedResources
+from jobs.model.fields import Accelerator
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_target
 from tests.support.google_fake import Fake

@@ -11,8 +11,8 @@ from accel.catalog.tpu import slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.contract.google_vms import TpuVmTarget
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.tpu_vm.queued import queued_resource
-from jobs.keys import platform_name, submission_key
+from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.model.keys import platform_name, submission_key
 from sandbox.google.discovery import check, document
 from sandbox.google.errors import Refused
 from tests.jobs.backends.test_tpu_vm_render import WHOLE, Fields, machine, of

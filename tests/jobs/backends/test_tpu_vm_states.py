@@ -6,9 +6,9 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.tpu_vm import states
-from jobs.backends.tpu_vm.queued import QueuedResources
-from jobs.backends.vms.control import NoCapacity, Seen
+from jobs.backends.vm.state_machine import NoCapacity, Seen
+from jobs.backends.vm.tpu import status
+from jobs.backends.vm.tpu.queued import QueuedResources
 from sandbox.google.discovery import document
 from tests.jobs.backends.tpu_target import make_request
 from tests.jobs.backends.vm_records import make_record
@@ -22,8 +22,8 @@ NODE = document("tpu.v2").schema("Node")["properties"]["state"]["enum"]
 
 
 def test_every_state_that_the_api_has_is_known() -> None:
-    assert set(STATE) == {*states.REQUEST, "ACTIVE", "STATE_UNSPECIFIED"}
-    assert set(NODE) == {*states.NODE, "STATE_UNSPECIFIED"}
+    assert set(STATE) == {*status.REQUEST, "ACTIVE", "STATE_UNSPECIFIED"}
+    assert set(NODE) == {*status.NODE, "STATE_UNSPECIFIED"}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_every_state_that_the_api_has_is_known() -> None:
     ],
 )
 def test_a_request_by_its_state(state: dict[str, Any], expected: Seen | None) -> None:
-    assert states.of_request(state) == expected
+    assert status.of_request(state) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_request_by_its_state(state: dict[str, Any], expected: Seen | None) ->
     ],
 )
 def test_nodes_by_their_states(nodes: list[str | None], expected: str) -> None:
-    found = states.of_nodes({f"n-{i}": {"state": each} if each else None for i, each in enumerate(nodes)})
+    found = status.of_nodes({f"n-{i}": {"state": each} if each else None for i, each in enumerate(nodes)})
     assert found.state == expected and (expected == "running" or found.reason.startswith("node n-1 is "))
 
 
 def test_a_node_says_what_ails_it() -> None:
-    found = states.of_nodes({"n": {"state": "REPAIRING", "healthDescription": "a chip\nis bad"}})
+    found = status.of_nodes({"n": {"state": "REPAIRING", "healthDescription": "a chip\nis bad"}})
     assert found.reason == "node n is REPAIRING: a chip is bad"
 
 
@@ -88,7 +88,7 @@ def test_a_node_says_what_ails_it() -> None:
     ],
 )
 def test_an_operation_that_ends_in_an_error(error: dict[str, Any], kind: type[Exception]) -> None:
-    assert type(states.refused("n in z", error)) is kind
+    assert type(status.refused("n in z", error)) is kind
 
 
 def test_a_request_whose_operation_has_failed_already(server: Server) -> None:

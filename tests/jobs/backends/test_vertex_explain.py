@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backend import Explain, Explanation, JobRef, Phase
 from jobs.backends import outcome
+from jobs.backends.base import Explain, Explanation, JobRef, Phase
 from jobs.backends.vertex.explain import CAUSES, explain, words
 from jobs.backends.vertex.explain.__main__ import page
-from jobs.backends.vertex.marks import Scope
+from jobs.backends.vertex.labels import Scope
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 from tests.jobs.backends.vertex_cloud import Cloud
 

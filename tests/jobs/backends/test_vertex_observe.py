@@ -9,13 +9,15 @@ import pytest
 
 from accel.clouds.google.rest import root_of
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backend import Again, JobRef, Listing, Logs, Many, Phase, Quotas
-from jobs.backends.vertex import VertexBackend, marks, states
-from jobs.backends.vertex.found import PHASES, Job
+from jobs.backends.base import Again, JobRef, Listing, Logs, Many, Phase, Quotas
+from jobs.backends.vertex import VertexBackend
+from jobs.backends.vertex import labels as marks
+from jobs.backends.vertex import status as states
 from jobs.backends.vertex.logs import text_of
-from jobs.backends.vertex.states import FEW, NO_ROOM, TAKEN, status_of
-from jobs.job import Job as Wanted
-from jobs.keys import submission_key
+from jobs.backends.vertex.lookup import PHASES, Job
+from jobs.backends.vertex.status import FEW, NO_ROOM, TAKEN, status_of
+from jobs.model.job import Job as Wanted
+from jobs.model.keys import submission_key
 from sandbox.google.discovery import document
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
@@ -134,7 +136,7 @@ def test_cancelling(cloud: Cloud) -> None:
 
 
 def test_listing(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.backends.vertex.found.PAGE", 3)
+    monkeypatch.setattr("jobs.backends.vertex.lookup.PAGE", 3)
     backend = cloud.backend()
     assert isinstance(backend, Listing) and isinstance(backend, Many)
     started = datetime.now(UTC) - timedelta(seconds=2)

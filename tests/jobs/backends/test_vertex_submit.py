@@ -17,9 +17,9 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.contract import claims as columns
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
-from jobs.backend import Concurrent, JobRef
-from jobs.backends.vertex.firestore_claims import FirestoreClaims
-from jobs.bulk import submit_all
+from jobs.backends.base import Concurrent, JobRef
+from jobs.backends.claims.firestore import FirestoreClaims
+from jobs.client.bulk import submit_all
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
 from tests.support.proxy import BODIES, Chance
 from tests.support.soak import SOAK

@@ -12,10 +12,10 @@ import pytest
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import write
 from accel.diagnostics.errors import CloudSilent, NotPromised
-from jobs.backends.vms import compare
-from jobs.backends.vms.compare import UNSAID, difference
-from jobs.backends.vms.record import Record
-from jobs.backends.vms.records import Records
+from jobs.backends.vm import compare
+from jobs.backends.vm.compare import UNSAID, difference
+from jobs.backends.vm.record import Record
+from jobs.backends.vm.records import Records
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.test_gce_render import JOBS as GCE
 from tests.jobs.backends.test_tpu_vm_render import JOBS as TPU

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.vms import control, marks
-from jobs.backends.vms.advance import advance
-from jobs.backends.vms.control import Done, Make, NoCapacity, Remove, Seen, Wait, Write, decide
-from jobs.backends.vms.record import Attempt, Record, Result, as_json, of_json
+from jobs.backends.vm import labels, state_machine
+from jobs.backends.vm.reconciler import advance
+from jobs.backends.vm.record import Attempt, Record, Result, as_json, of_json
+from jobs.backends.vm.state_machine import Done, Make, NoCapacity, Remove, Seen, Wait, Write, decide
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAME = "train-0123456789ab"
@@ -215,15 +215,15 @@ def test_machines_that_never_start_or_never_tell_are_given_up() -> None:
     world = World(made_record(timeout_s=60, lost_retries=0))
     world.advance()
     world.machines[NAME] = "starting"
-    late = NOW + timedelta(seconds=control.START_S + 1)
+    late = NOW + timedelta(seconds=state_machine.START_S + 1)
     assert world.advance(late).last.outcome == "lost"
     world = World(made_record(timeout_s=60))
     world.advance()
     world.machines[NAME] = "running"
     world.advance()
     world.machines[NAME] = "starting"  # a repair
-    assert world.advance(NOW + timedelta(seconds=60 + control.SILENT_S)).ended is None
-    assert world.advance(NOW + timedelta(seconds=61 + control.SILENT_S)).outcome == "failed"
+    assert world.advance(NOW + timedelta(seconds=60 + state_machine.SILENT_S)).ended is None
+    assert world.advance(NOW + timedelta(seconds=61 + state_machine.SILENT_S)).outcome == "failed"
 
 
 @pytest.mark.parametrize("state", [None, *LIVE])
@@ -362,7 +362,7 @@ def test_a_newer_record_is_read_and_nonsense_is_not() -> None:
 
 
 def test_names_keep_the_key_and_fit() -> None:
-    long = marks.machine_name(f"{'My_Long.Name' * 9}-0123456789ab")
-    assert len(long) <= marks.NAME_MAX and long.endswith("-0123456789ab") and long == long.lower()
-    assert marks.machine_name("7b-0123456789ab") == "j-7b-0123456789ab"
-    assert marks.attempt_name("a", 1) == "a" and marks.attempt_name("a", 3) == "a-r3"
+    long = labels.machine_name(f"{'My_Long.Name' * 9}-0123456789ab")
+    assert len(long) <= labels.NAME_MAX and long.endswith("-0123456789ab") and long == long.lower()
+    assert labels.machine_name("7b-0123456789ab") == "j-7b-0123456789ab"
+    assert labels.attempt_name("a", 1) == "a" and labels.attempt_name("a", 3) == "a-r3"

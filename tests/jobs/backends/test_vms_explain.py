@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import JobRef, Phase
-from jobs.backends.vms.explain.ended import left
-from jobs.backends.vms.explain.facts import Facts
-from jobs.backends.vms.record import Record
+from jobs.backends.base import JobRef, Phase
+from jobs.backends.vm.explain.ended import left
+from jobs.backends.vm.explain.facts import Facts
+from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt

@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backend import Explain, Explanation
-from jobs.backends.gce import states as gce_states
-from jobs.backends.tpu_vm import states as tpu_states
-from jobs.backends.vms.control import Seen
-from jobs.backends.vms.explain import CAUSES, explain, words, zones
-from jobs.backends.vms.explain.__main__ import page
-from jobs.backends.vms.explain.because import span
-from jobs.backends.vms.record import Attempt, Record, Result
-from jobs.backends.vms.told import Told, maintenance
+from jobs.backends.base import Explain, Explanation
+from jobs.backends.vm.cloud_messages import Told, maintenance
+from jobs.backends.vm.explain import CAUSES, explain, words, zones
+from jobs.backends.vm.explain.__main__ import page
+from jobs.backends.vm.explain.explanation import span
+from jobs.backends.vm.gpu import status as gce_states
+from jobs.backends.vm.record import Attempt, Record, Result
+from jobs.backends.vm.state_machine import Seen
+from jobs.backends.vm.tpu import status as tpu_states
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
 
 ROOT = Path(__file__).parents[3]

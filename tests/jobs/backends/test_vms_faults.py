@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
-from jobs.backend import JobRef
-from jobs.backends.vms.backend import AGAIN
-from jobs.backends.vms.record import Attempt, Record
+from jobs.backends.base import JobRef
+from jobs.backends.vm.backend import AGAIN
+from jobs.backends.vm.record import Attempt, Record
 from tests.jobs.backends.vm_faults import FIELDS, MADE, Cloud
 from tests.support.proxy import BODIES, Chance, GoogleProxy
 from tests.support.soak import SOAK

@@ -14,10 +14,10 @@ from accel.clouds.google import api as google_api
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
-from jobs.backend import Streams
-from jobs.backends.vms import iap, oslogin
-from jobs.backends.vms.hosts import Host
-from jobs.backends.vms.ssh import Connection
+from jobs.backends.base import Streams
+from jobs.backends.vm import iap, oslogin
+from jobs.backends.vm.hosts import Host
+from jobs.backends.vm.ssh import Connection
 from sandbox.google import PROJECT
 from sandbox.google.__main__ import Server, handler
 from sandbox.google.api import Found

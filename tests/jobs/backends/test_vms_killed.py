@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.backend import JobRef, Phase
-from jobs.backends.vms.backend import VmBackend
-from jobs.backends.vms.record import Record
+from jobs.backends.base import JobRef, Phase
+from jobs.backends.vm.backend import VmBackend
+from jobs.backends.vm.record import Record
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vm_faults import FIELDS, GROUNDS, MADE, Cloud
 from tests.jobs.conftest import start

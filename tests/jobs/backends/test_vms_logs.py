@@ -11,11 +11,11 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import BadInput, CloudSilent, Throttled
-from jobs.backend import JobRef, LogLine
-from jobs.backends.vms import logs as module
-from jobs.backends.vms import marks
-from jobs.backends.vms.logs import BOOT_LINES, MOST_CLAUSES, logs
-from jobs.backends.vms.record import Attempt, Record, Result
+from jobs.backends.base import JobRef, LogLine
+from jobs.backends.vm import labels
+from jobs.backends.vm import logs as module
+from jobs.backends.vm.logs import BOOT_LINES, MOST_CLAUSES, logs
+from jobs.backends.vm.record import Attempt, Record, Result
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.google_fake import Fake
@@ -32,7 +32,7 @@ Look = tuple[Record, Mapping[int, Result], bool]
 def job(hosts: int = 1, attempts: int = 1, before: str = PAST, **last: Any) -> Record:
     """A job whose earlier attempts are gone since `before`."""
     numbers = range(1, attempts + 1)
-    made = [Attempt(n, "a", marks.attempt_name(NAME, n), START.isoformat(), "gone", ended=before) for n in numbers]
+    made = [Attempt(n, "a", labels.attempt_name(NAME, n), START.isoformat(), "gone", ended=before) for n in numbers]
     made[-1] = replace(made[-1], **{"state": "made", "ended": None, **last})
     body = {"hosts": hosts, "project": PROJECT, "bucket": "acme-jobs"}
     return Record("tpu-vm", "tpu", NAME, "train", "k", "h", body, START.isoformat(), tuple(made))
@@ -49,8 +49,8 @@ def entry(number: int, host: int = 0, attempt: int = 1, at: float | None = None)
     return {
         "logName": f"projects/{PROJECT}/logs/accel-jobs",
         "resource": {"type": "global"},
-        "labels": {marks.JOB: NAME, marks.ATTEMPT: str(attempt), marks.HOST: str(host)},
-        "insertId": f"{marks.attempt_name(NAME, attempt)}-{host}-{number:010d}",
+        "labels": {labels.JOB: NAME, labels.ATTEMPT: str(attempt), labels.HOST: str(host)},
+        "insertId": f"{labels.attempt_name(NAME, attempt)}-{host}-{number:010d}",
         "timestamp": f"{time:%Y-%m-%dT%H:%M:%S.%fZ}",
         "textPayload": f"{attempt}.{host}.{number}",
     }
@@ -125,14 +125,14 @@ def test_hosts_are_merged_by_time_and_told_apart() -> None:
 def test_one_host_is_asked_for_alone() -> None:
     google = Logging([entry(n, host) for host in range(3) for n in range(2)])
     assert once(google, job(hosts=3), host=1) == ["1.1.0", "1.1.1"]
-    assert f'labels."{marks.HOST}"="1"' in google.filters[0]
+    assert f'labels."{labels.HOST}"="1"' in google.filters[0]
     with pytest.raises(BadInput, match="node: tpu-vm:acme-jobs/train-0123456789ab has nodes 0 to 2, not 3"):
         once(google, job(hosts=3), host=3)
 
 
 def test_entries_of_others_are_left_out() -> None:
     strange = {**entry(1), "insertId": "made-by-hand", "textPayload": "no"}
-    other = {**entry(1), "labels": {**entry(1)["labels"], marks.JOB: "other"}, "textPayload": "no"}
+    other = {**entry(1), "labels": {**entry(1)["labels"], labels.JOB: "other"}, "textPayload": "no"}
     later = entry(0, attempt=7)
     assert once(Logging([entry(0), strange, other, later]), job()) == ["1.0.0"]
 
@@ -257,7 +257,7 @@ def test_a_host_that_says_nothing_makes_no_other_be_read_again() -> None:
     google = Logging([*chatty[0], entry(0, 1), entry(0, 2)], *chatty[1:], [entry(1, 1, at=2), entry(1, 2, at=3)])
     found = follow(google, *[(job(hosts=3), {}, False)] * 4, ended(job(hosts=3), 400, 2, 2))
     assert len(found) == 404 and found[-2:] == ["1.1.1", "1.2.1"]
-    assert f'OR (labels."{marks.ATTEMPT}"="1" AND labels."{marks.HOST}"="1" AND timestamp>=' in google.filters[1]
+    assert f'OR (labels."{labels.ATTEMPT}"="1" AND labels."{labels.HOST}"="1" AND timestamp>=' in google.filters[1]
     moment = re.search(r'\(timestamp>="([^"]+)"', google.filters[1])
     assert moment and datetime.fromisoformat(moment[1]) == START + timedelta(seconds=99)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudSilent, NotFound
-from jobs.backends.vms import control, queues
-from jobs.backends.vms.queues import Queues
+from jobs.backends.vm import queues, state_machine
+from jobs.backends.vm.queues import Queues
 from tests.jobs.backends.test_vms_standing import BODY, BUCKET
 from tests.jobs.backends.tpu_turns import killer
 from tests.jobs.backends.tpu_world import Client, Crash, Json, World
@@ -104,7 +104,7 @@ def move(world: QueueWorld, turns: int = 8, *, steps: int = 1) -> None:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> QueueWorld:
-    monkeypatch.setattr(control, "AGAIN_S", 0)
+    monkeypatch.setattr(state_machine, "AGAIN_S", 0)
     monkeypatch.setattr(queues, "POLL_S", 0)
     world = QueueWorld()
     world.declare()
@@ -129,7 +129,7 @@ def test_what_was_preempted_is_asked_for_again_any_number_of_times(world: QueueW
         world.move(next(iter(world.requests)), "SUSPENDED")
     (record,) = world.records()
     numbers = [each["number"] for each in record["attempts"]]
-    assert len(numbers) == control.REMEMBERED and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert len(numbers) == state_machine.REMEMBERED and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     assert numbers[-1] == 30 and record["ended"] is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from accel.clouds.google.rest import Conflict
-from jobs.backends.vms import control, queues
+from jobs.backends.vm import queues, state_machine
 from tests.jobs.backends.test_vms_queues import DECLARED, QueueWorld, look, move
 from tests.jobs.backends.tpu_turns import Turns, cloud
 from tests.jobs.backends.tpu_world import Json
@@ -52,7 +52,7 @@ class Clock:
     def settle(self, world: QueueWorld) -> None:
         """Time enough for every wait, with looks between."""
         for _ in range(40):
-            self.pass_by(control.AGAIN_S)
+            self.pass_by(state_machine.AGAIN_S)
             move(world, 1, steps=9)
 
 
@@ -100,7 +100,7 @@ def test_there_is_one_set_of_nodes_at_a_time_and_in_the_end(
             failures.extend(look(world, gate))
 
     def happens(event: str, choice: int) -> None:
-        clock.pass_by(control.AGAIN_S / 3)
+        clock.pass_by(state_machine.AGAIN_S / 3)
         if event == "declare":
             world.declare(spot=choice == 0)
         cloud(world, event)

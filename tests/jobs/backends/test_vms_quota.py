@@ -11,11 +11,11 @@ import pytest
 
 from accel import folders
 from accel.contract.targets import write
-from jobs.backend import QuotaAnswer, Quotas
-from jobs.backends.gce import GceBackend
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.vms.quota import gpus
-from jobs.job import Job
+from jobs.backends.base import QuotaAnswer, Quotas
+from jobs.backends.vm.gpu import GceBackend
+from jobs.backends.vm.quota import gpus
+from jobs.backends.vm.tpu import TpuVmBackend
+from jobs.model.job import Job
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.vms_cloud import PROJECT, QUICK, targets, variables
 from tests.support import commands

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.vms import function, reconcile
-from jobs.backends.vms.reconcile import Reconciler
-from jobs.backends.vms.records import Records
+from jobs.backends.vm import function, reconcile
+from jobs.backends.vm.reconcile import Reconciler
+from jobs.backends.vm.records import Records
 from tests.jobs.backends.test_tpu_vm_walk import RECORD, TARGETS
 from tests.jobs.backends.test_vms_queues import QueueClient, QueueWorld
 from tests.jobs.backends.test_vms_standing import BUCKET

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import CloudSilent
-from jobs.backends.gce import bodies
-from jobs.backends.tpu_vm.queued import queued_resource
-from jobs.backends.vms.control import Seen, Write, decide
-from jobs.backends.vms.record import Attempt, Record, as_json, of_json, result_of
-from jobs.backends.vms.records import Records, folder
+from jobs.backends.vm.gpu import bodies
+from jobs.backends.vm.record import Attempt, Record, as_json, of_json, result_of
+from jobs.backends.vm.records import Records, folder
+from jobs.backends.vm.state_machine import Seen, Write, decide
+from jobs.backends.vm.tpu.queued import queued_resource
 from tests.jobs.backends.test_vms_compare import sent
 from tests.jobs.backends.tpu_world import Client, World
 

@@ -11,13 +11,13 @@ from click.testing import Result
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
-from jobs.backend import Places, Streams
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.vms import oslogin
-from jobs.blocks import TpuVm
-from jobs.fields import Accelerator
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Places, Streams
+from jobs.backends.vm import oslogin
+from jobs.backends.vm.tpu import TpuVmBackend
+from jobs.model.blocks import TpuVm
+from jobs.model.fields import Accelerator
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends import tpu_cloud, tpu_target
 from tests.jobs.backends.gce_cloud import QUICK, ZONE
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.tpu_vm.queued import queued_resource
-from jobs.backends.vms.control import Make, Seen, Wait, Write, decide
-from jobs.backends.vms.record import Attempt, Record
+from jobs.backends.vm.record import Attempt, Record
+from jobs.backends.vm.state_machine import Make, Seen, Wait, Write, decide
+from jobs.backends.vm.tpu.queued import queued_resource
 
 BUCKET = "acme-jobs"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

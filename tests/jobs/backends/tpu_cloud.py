@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accel.clouds.timeouts import Timing
-from jobs.backends.tpu_vm.queued import QueuedResources
-from jobs.backends.vms.control import Seen
-from jobs.backends.vms.record import Record
+from jobs.backends.vm.record import Record
+from jobs.backends.vm.state_machine import Seen
+from jobs.backends.vm.tpu.queued import QueuedResources
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 from tests.support.google_fake import Fake

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudSilent, JobsError
-from jobs.backend import JobRef, Request, Status
+from jobs.backends.base import JobRef, Request, Status
 from jobs.backends.vertex import Timing, VertexBackend
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_jobs import REGION

@@ -4,10 +4,10 @@ from datetime import date
 from typing import Any
 
 from accel.contract.google_jobs import VertexTarget
-from jobs.backend import Request
-from jobs.backends.vertex.render import render
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import Request
+from jobs.backends.vertex.request import render
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 
 PROJECT, REGION = "accel-sandbox", "us-central1"
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"

@@ -10,10 +10,10 @@ import pytest
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, JobsError
 from jobs import agent
-from jobs.backend import JobRef, Request
-from jobs.backends.gce import GceBackend
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.vms.backend import VmBackend
+from jobs.backends.base import JobRef, Request
+from jobs.backends.vm.backend import VmBackend
+from jobs.backends.vm.gpu import GceBackend
+from jobs.backends.vm.tpu import TpuVmBackend
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.gce_cloud import network
 from tests.support.google_fake import COMPUTE, Fake, P

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from jobs.backend import Request
-from jobs.backends.vms.backend import new_record
-from jobs.backends.vms.record import Attempt, Record
+from jobs.backends.base import Request
+from jobs.backends.vm.backend import new_record
+from jobs.backends.vm.record import Attempt, Record
 
 
 def make_record(request: Request, *, planned: str = "2026-11-22T00:00:00+00:00", **attempt: Any) -> Record:

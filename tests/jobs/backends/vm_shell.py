@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from jobs.backend import JobRef, Streams
-from jobs.backends.gce import GceBackend
-from jobs.backends.vms.backend import VmBackend
-from jobs.job import Job
-from jobs.keys import platform_name, submission_key
+from jobs.backends.base import JobRef, Streams
+from jobs.backends.vm.backend import VmBackend
+from jobs.backends.vm.gpu import GceBackend
+from jobs.model.job import Job
+from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import GROUND, QUICK
 from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake

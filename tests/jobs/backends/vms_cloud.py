@@ -9,11 +9,11 @@ import pytest
 
 from accel.clouds.timeouts import Timing
 from accel.contract.targets import write
-from jobs.backend import Explanation, JobRef
-from jobs.backends.gce import GceBackend
-from jobs.backends.tpu_vm import TpuVmBackend
-from jobs.backends.vms.backend import VmBackend
-from jobs.backends.vms.record import Record
+from jobs.backends.base import Explanation, JobRef
+from jobs.backends.vm.backend import VmBackend
+from jobs.backends.vm.gpu import GceBackend
+from jobs.backends.vm.record import Record
+from jobs.backends.vm.tpu import TpuVmBackend
 from tests.jobs.backends import gce_cloud, gce_target, tpu_cloud, tpu_target
 from tests.support.google_fake import COMPUTE, Fake
 from tests.support.waiting import until

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jobs.code.archive import Archive
-from jobs.code.inside import program
-from jobs.code.store import Folder
+from jobs.client.code.archive import Archive
+from jobs.client.code.inside import program
+from jobs.client.code.store import Folder
 
 
 def git(folder: Path, *arguments: str) -> None:

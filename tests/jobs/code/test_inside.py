@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.code import tree
-from jobs.code.archive import Archive, pack
-from jobs.code.inside import program
-from jobs.code.secrets import named
+from jobs.client.code import tree
+from jobs.client.code.archive import Archive, pack
+from jobs.client.code.inside import program
+from jobs.client.code.secrets import named
 from tests.jobs.code.projects import here, project, ran
 
 SCHEMES = ("file", "gs", "s3")

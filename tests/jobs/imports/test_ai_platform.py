@@ -10,9 +10,9 @@ import yaml
 from accel.catalog.legacy import legacy_machines
 from accel.diagnostics.errors import BadInput
 from accel.rules.ai_platform import REPLACEMENTS, TIERS
-from jobs.imports.ai_platform import imported
-from jobs.imports.found import Found
-from jobs.imports.options import Options
+from jobs.importers.ai_platform import imported
+from jobs.importers.options import Options
+from jobs.importers.outcome import Found
 
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 TODAY = date(2026, 11, 22)

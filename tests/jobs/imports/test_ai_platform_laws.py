@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.catalog.legacy import legacy_machines
-from jobs.imports import ai_platform_fields as fields
-from jobs.imports.ai_platform import imported
-from jobs.imports.found import Found
-from jobs.imports.options import Options
-from jobs.imports.reading import leaves
-from jobs.job import Job
+from jobs.importers import ai_platform_fields as fields
+from jobs.importers.ai_platform import imported
+from jobs.importers.options import Options
+from jobs.importers.outcome import Found
+from jobs.importers.reading import leaves
+from jobs.model.job import Job
 from sandbox.google.discovery import check, document
 from tests.jobs.imports.test_ai_platform import CUSTOM, TODAY, of
 

@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 
 from accel.diagnostics.yaml_positions import Tree
-from jobs.job import Job
+from jobs.model.job import Job
 from tests.jobs.backends import google_batch_target, vertex_jobs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "imports"

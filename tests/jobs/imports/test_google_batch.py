@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.imports.found import Found
-from jobs.imports.google_batch import Options, imported
-from jobs.imports.reading import leaves
-from jobs.job import Job
+from jobs.importers.google_batch import Options, imported
+from jobs.importers.outcome import Found
+from jobs.importers.reading import leaves
+from jobs.model.job import Job
 from tests.jobs.backends.google_batch_target import make_request
 
 Json = dict[str, Any]

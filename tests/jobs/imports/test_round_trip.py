@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import assume, given
 
 from accel.diagnostics.errors import BadInputs
-from jobs.backend import Request
-from jobs.imports import google_batch, vertex
-from jobs.imports.found import Found
-from jobs.imports.options import Options
+from jobs.backends.base import Request
+from jobs.importers import google_batch, vertex
+from jobs.importers.options import Options
+from jobs.importers.outcome import Found
 from tests.jobs.backends import google_batch_target, vertex_jobs
 from tests.jobs.backends.test_google_batch_shapes import FIELDS as OF_BATCH
 from tests.jobs.backends.test_vertex_render import FIELDS as OF_VERTEX

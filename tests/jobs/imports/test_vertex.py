@@ -10,11 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.imports.found import Found
-from jobs.imports.options import Options
-from jobs.imports.reading import leaves
-from jobs.imports.vertex import imported
-from jobs.job import Job
+from jobs.importers.options import Options
+from jobs.importers.outcome import Found
+from jobs.importers.reading import leaves
+from jobs.importers.vertex import imported
+from jobs.model.job import Job
 from tests.jobs.backends.vertex_jobs import TODAY, make_request, make_target
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 import jobs.runtime
-from jobs import runtime_wheel
+from jobs.client import runtime_wheel
 from tests.support.wheel import run
 
 ROOT = Path(__file__).resolve().parents[3]

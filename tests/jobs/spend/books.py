@@ -16,10 +16,10 @@ import boto3
 from accel.contract import allowances as columns
 from accel.contract.allowances import Allowances
 from accel.diagnostics.errors import CloudSilent, NotFound
-from jobs.backend import JobRef, Phase, Request, Status
-from jobs.spend.hold import MICRO, Hold, Ledger
-from jobs.spend.holding import Wanted
-from jobs.spend.price import Price
+from jobs.backends.base import JobRef, Phase, Request, Status
+from jobs.client.allowances.price import Price
+from jobs.client.allowances.reservation import MICRO, Hold, Ledger
+from jobs.client.allowances.reserve import Wanted
 from sandbox import keys
 
 ROOT = Path(__file__).parents[3]

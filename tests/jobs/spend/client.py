@@ -18,14 +18,16 @@ from uuid import uuid4
 from accel.contract.allowances import Allowances
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import OverLimit
-from jobs.spend.hold import Ledger
-from jobs.spend.holding import Holding
-from jobs.spend.ledgers import address, ledger_at
-from jobs.spend.settling import settle_team
+from jobs.client.allowances.ledgers import address, ledger_at
+from jobs.client.allowances.reservation import Ledger
+from jobs.client.allowances.reserve import Holding
+from jobs.client.allowances.settlement import settle_team
 from tests.jobs.spend.books import TEAM, Late, Platform, wanted
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__, "boto3", "jobs.spend.dynamodb", "jobs.spend.firestore", "pytest"])
+_CONTEXT.set_forkserver_preload(
+    [__name__, "boto3", "jobs.client.allowances.dynamodb", "jobs.client.allowances.firestore", "pytest"]
+)
 
 
 class Client:

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from accel.contract.allowances import Allowances
-from jobs.spend.hold import Ledger
-from jobs.spend.ledgers import address, ledger_at
+from jobs.client.allowances.ledgers import address, ledger_at
+from jobs.client.allowances.reservation import Ledger
 from tests.jobs.spend import books
 from tests.support.google_fake import Fake, P
 from tests.support.waiting import until

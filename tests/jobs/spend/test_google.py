@@ -12,14 +12,14 @@ from click.testing import Result
 from accel.contract.allowances import Allowances
 from accel.contract.targets import AnyTarget, write
 from accel.diagnostics.errors import NotFound
-from jobs.backend import Request
-from jobs.backends.gce import GceBackend
+from jobs.backends.base import Request
 from jobs.backends.gke.submit import submit
-from jobs.job import Job
-from jobs.spend import made as finding
-from jobs.spend.hold import Change, Hold, Ledger
-from jobs.spend.made import known_s, made
-from jobs.spend.price import usd
+from jobs.backends.vm.gpu import GceBackend
+from jobs.client.allowances import find_job as finding
+from jobs.client.allowances.find_job import known_s, made
+from jobs.client.allowances.price import usd
+from jobs.client.allowances.reservation import Change, Hold, Ledger
+from jobs.model.job import Job
 from tests.jobs.backends import gce_cloud as gce
 from tests.jobs.backends import gke_target, vertex_jobs
 from tests.jobs.backends.gke_cluster import Cluster

@@ -8,12 +8,12 @@ import pytest
 from accel.contract.allowances import Allowances
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotSent, OverLimit
-from jobs.backend import JobRef, Request
-from jobs.spend import hold as holds_of
-from jobs.spend import holding
-from jobs.spend.hold import MICRO, Hold, Ledger
-from jobs.spend.holding import Holding
-from jobs.spend.settling import Settled, settle_team
+from jobs.backends.base import JobRef, Request
+from jobs.client.allowances import reservation as holds_of
+from jobs.client.allowances import reserve as holding
+from jobs.client.allowances.reservation import MICRO, Hold, Ledger
+from jobs.client.allowances.reserve import Holding
+from jobs.client.allowances.settlement import Settled, settle_team
 from tests.jobs.spend.books import TEAM, Late, Platform, Unanswered, hold, sums, wanted
 
 pytest_plugins = ["tests.support.google_fake"]

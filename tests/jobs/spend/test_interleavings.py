@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError
-from jobs.backend import JobRef, Request
-from jobs.spend import holding, settling
-from jobs.spend.files import FileLedger
-from jobs.spend.hold import MICRO, Ledger
-from jobs.spend.holding import Holding
-from jobs.spend.settling import settle_team
+from jobs.backends.base import JobRef, Request
+from jobs.client.allowances import reserve, settlement
+from jobs.client.allowances.files import FileLedger
+from jobs.client.allowances.reservation import MICRO, Ledger
+from jobs.client.allowances.reserve import Holding
+from jobs.client.allowances.settlement import settle_team
 from tests.jobs.spend.books import TEAM, Platform, allowances, wanted
 from tests.support.soak import SOAK
 
@@ -173,7 +173,7 @@ COSTS = {"a": 10, "b": 10, "c": 10, "d": 20}
 def test_any_order_of_steps(sleeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sleeps`: leases may run out while clients are alive, as those of a laptop that sleeps: then a job may be made
     for which there is no room, and it is counted."""
-    for module in (holding, settling):
+    for module in (reserve, settlement):
         monkeypatch.setattr(module, "back_off", lambda longest_s: None)
 
     @settings(max_examples=2000 if SOAK else 30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from accel.contract.allowances import Allowances
-from jobs.spend.hold import AT_ONCE, MICRO, Balance, Change, Ledger
+from jobs.client.allowances.reservation import AT_ONCE, MICRO, Balance, Change, Ledger
 from tests.jobs.spend.books import TEAM, hold
 
 pytest_plugins = ["tests.support.google_fake"]

@@ -7,11 +7,11 @@ import pytest
 
 from accel.contract.allowances import Allowance, Allowances
 from accel.diagnostics.errors import BadInput, OverLimit
-from jobs.backend import JobRef
-from jobs.job import Job
-from jobs.priced import Environment, JobCost, Rate
-from jobs.spend.hold import MICRO
-from jobs.spend.price import Price, bill, fitting, micro, price, team_of, usd
+from jobs.backends.base import JobRef
+from jobs.client.allowances.price import Price, bill, fitting, micro, price, team_of, usd
+from jobs.client.allowances.reservation import MICRO
+from jobs.client.cost_parts import Environment, JobCost, Rate
+from jobs.model.job import Job
 from tests.jobs.spend.books import ended, hold
 
 REF = JobRef("fake", "", "a")

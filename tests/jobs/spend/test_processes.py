@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from accel.contract.allowances import Allowances
-from jobs.spend.hold import Ledger
+from jobs.client.allowances.reservation import Ledger
 from tests.jobs.spend.books import KINDS, TEAM, Platform, sums
 from tests.jobs.spend.client import Client
 from tests.support.soak import SOAK

@@ -8,7 +8,7 @@ import pytest
 
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backend import JobRef, Phase, Status
+from jobs.backends.base import JobRef, Phase, Status
 from stacks.report.live import Hits, Live, hits
 from stacks.report.live_aws import _live
 from stacks.report.live_google import _gpus, _looked, _of_pool

@@ -11,16 +11,16 @@ from typing import Any
 from accel.clouds.aws.clients import Clients
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
-from ....backend import Explanation, JobRef
-from .. import found as jobs
-from ..found import part, parts
-from ..observe import task_counts
+from ...base import Explanation, JobRef
+from .. import lookup as jobs
+from ..lookup import part, parts
+from ..status import task_counts
 from . import ended, waiting
 from .facts import Facts
 from .gather import Gather
-from .moments import ago
 from .reader import Reader
 from .table import CAUSES, because
+from .times import ago
 
 __all__ = ["CAUSES", "decide", "explain"]
 

@@ -2,9 +2,9 @@
 
 import re
 
-from ....backend import Explanation
 from ... import outcome
-from ..found import part
+from ...base import Explanation
+from ..lookup import part
 from .facts import Attempt, Facts
 from .size import OVER_MAX, TOO_BIG, max_vcpus, too_large
 from .table import because

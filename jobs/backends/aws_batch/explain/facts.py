@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from accel.catalog import Machine, UnknownName, expand, holding
 from accel.rules.aws_fit import Size
 
-from ..found import part, parts
+from ..lookup import part, parts
 
 T = TypeVar("T")
 Document = Mapping[str, Any]

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from ... import outcome
-from ..found import part, parts
 from ..logs import BATCH_GROUP
+from ..lookup import part, parts
+from .environment import environment
 from .facts import Ahead, Environment, Facts, Other, Queue
-from .ground import environment
 from .reader import Absent, Reader
 
 Document = Mapping[str, Any]

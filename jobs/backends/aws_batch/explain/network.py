@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..found import parts
+from ..lookup import parts
 from .facts import Network
 from .reader import Reader
 

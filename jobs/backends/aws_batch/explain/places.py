@@ -5,10 +5,10 @@ import re
 from accel.catalog.memory import ecs_gpus
 from accel.rules import aws_images
 
-from ....backend import Explanation
+from ...base import Explanation
 from .facts import Environment, Facts, Instance
-from .moments import ago
 from .table import because
+from .times import ago
 
 JOINS_WITHIN_S = 600
 """An instance boots and its agent registers in a few minutes; after this it is taken for one that does not."""

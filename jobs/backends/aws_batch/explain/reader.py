@@ -7,7 +7,7 @@ from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
-from ..found import part, parts
+from ..lookup import part, parts
 
 T = TypeVar("T")
 

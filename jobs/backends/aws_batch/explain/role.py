@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from ..found import part, parts
+from ..lookup import part, parts
 from .facts import Role
 from .reader import Absent, Reader
 

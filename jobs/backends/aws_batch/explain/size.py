@@ -3,7 +3,7 @@
 from accel.catalog import holding
 from accel.rules import aws_fit
 
-from ....backend import Explanation
+from ...base import Explanation
 from ..capacity import FIELDS
 from .facts import Environment, Facts
 from .table import because

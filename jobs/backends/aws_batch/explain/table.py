@@ -2,7 +2,7 @@
 
 from accel.diagnostics.findings import API, GUIDE
 
-from ....backend import Explanation
+from ...base import Explanation
 from ...causes import Cause
 
 ECS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/"
@@ -84,8 +84,8 @@ CAUSES = {
     ),
     "cuda-out-of-memory": Cause("The GPU's memory was full", "https://docs.pytorch.org/docs/stable/notes/faq.html"),
     "shared-memory": Cause("Shared memory was full", "https://docs.pytorch.org/docs/stable/multiprocessing.html"),
-    "gpu-not-visible": Cause("The program sees no GPU, though one is reserved", f"{GUIDE}gpu-jobs.html"),
-    "gpu-not-requested": Cause("The program wants a GPU, and the job asks for none", f"{GUIDE}gpu-jobs.html"),
+    "gpu-not-visible": Cause("The program sees no GPU, though one is reserved", f"{GUIDE}gpu-jobs.views.report"),
+    "gpu-not-requested": Cause("The program wants a GPU, and the job asks for none", f"{GUIDE}gpu-jobs.views.report"),
     "disk-full": Cause("A disk was full", f"{ECS}task_cannot_pull_image.html"),
     "killed": Cause("SIGKILL ended it, and nothing says why", EXIT_STATUS),
     "command-not-found": Cause("A command was not found (127)", EXIT_STATUS),

@@ -1,11 +1,11 @@
 """Why a job has not started: it waits for others, for its turn, or for a place."""
 
-from ....backend import Explanation
+from ...base import Explanation
 from .facts import Ahead, Facts, Queue
-from .moments import ago
 from .places import blocked, stockout_told
 from .size import max_vcpus, max_vcpus_likely, registers_less, too_large
 from .table import because
+from .times import ago
 
 SHOWN = 5
 NEW_S = 300

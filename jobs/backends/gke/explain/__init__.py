@@ -8,11 +8,11 @@ from accel.clouds.kubernetes.client import Api
 from accel.clouds.kubernetes.responses import part, parts
 from accel.diagnostics.errors import NotFound
 
-from ....backend import Explanation, JobRef, Phase
 from ... import outcome
-from .. import found, marks
-from ..marks import Scope
-from ..observe import pending
+from ...base import Explanation, JobRef, Phase
+from .. import labels, lookup
+from ..labels import Scope
+from ..status import pending
 from . import nodes
 from .facts import Facts
 from .table import CAUSES
@@ -28,7 +28,7 @@ WIDTH = 400
 def explain(api: Api, scope: Scope, ref: JobRef) -> Explanation:
     """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
     try:
-        job = found.look(api, scope, ref)
+        job = lookup.look(api, scope, ref)
     except NotFound as missing:
         return _because(
             "unknown-job",
@@ -66,7 +66,7 @@ def _whose(facts: Facts, where: str) -> tuple[str, ...]:
     if where in ("queue", "check", "given-up"):
         return facts.asked_again() if where == "check" else ()
     several = facts.job.several
-    return (f"{several} {found.index(facts.pod)} of {facts.job.count}",) if several and facts.pod else ()
+    return (f"{several} {lookup.index(facts.pod)} of {facts.job.count}",) if several and facts.pod else ()
 
 
 def _in_queue(facts: Facts) -> Explanation | None:
@@ -126,7 +126,7 @@ def _starting(facts: Facts) -> Explanation | None:
 
 
 def _cancelled(facts: Facts) -> Explanation | None:
-    reason = facts.job.annotations.get(marks.CANCELLED)
+    reason = facts.job.annotations.get(labels.CANCELLED)
     if reason is None:
         return None
     return _because(
@@ -135,9 +135,9 @@ def _cancelled(facts: Facts) -> Explanation | None:
 
 
 def _lost(facts: Facts) -> Explanation | None:
-    if not found.is_lost(facts.pod):
+    if not lookup.is_lost(facts.pod):
         return None
-    condition = found.condition(facts.pod, "DisruptionTarget") or {}
+    condition = lookup.condition(facts.pod, "DisruptionTarget") or {}
     told = (f"{condition.get('reason')}: {condition.get('message', '')}", f"{facts.status.lost} attempts were lost")
     step = "leave lost_retries out, so that what is lost is run again; `spot: false` asks for nodes that stay"
     return _because("spot-reclaim", "its node was taken away too often", told, step)
@@ -195,7 +195,7 @@ def _unknown(facts: Facts) -> Explanation:
     told = (f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}",)
     events = tuple(f"{each.get('reason')}: {each.get('message')}" for each in facts.events[:5])
     step = (
-        f"`kubectl -n {facts.scope.namespace} describe pods -l {marks.OBJECT}={facts.ref.id}` shows all that is known"
+        f"`kubectl -n {facts.scope.namespace} describe pods -l {labels.OBJECT}={facts.ref.id}` shows all that is known"
     )
     return _because("unknown", "unknown: no known cause fits what could be read", (*told, *events), step)
 

@@ -10,12 +10,12 @@ from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import ASKED_AGAIN
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
-from ....backend import JobRef, Status
-from .. import found, marks
-from ..found import Found
-from ..marks import Scope
-from ..observe import status_of
-from ..places import GPUS
+from ...base import JobRef, Status
+from .. import labels, lookup
+from ..labels import Scope
+from ..lookup import Found
+from ..machines import GPUS
+from ..status import status_of
 
 TAIL_LINES = 100
 EVENTS_SEEN = 200
@@ -85,7 +85,7 @@ class Facts:
 
     def waiting_text(self) -> list[str]:
         """Why the container does not start."""
-        waiting = part(found.state(self.pod), "waiting")
+        waiting = part(lookup.state(self.pod), "waiting")
         if not waiting:
             return []
         # While it backs off, only the events still have the registry's words.
@@ -99,7 +99,7 @@ class Facts:
 
     def ended_text(self) -> list[str]:
         """How the container ended."""
-        ended = part(found.state(self.pod), "terminated")
+        ended = part(lookup.state(self.pod), "terminated")
         return [f"{ended.get('reason')}: {ended.get('message', '')}"] if ended else []
 
     def refused_text(self) -> list[str]:
@@ -143,12 +143,12 @@ class Facts:
         path = f"{self.scope.core('pods')}/{name}/log"
         told = self._ask(
             "get pods/log",
-            lambda: tuple(self.api.lines(path, container=marks.CONTAINER, tailLines=TAIL_LINES)),
+            lambda: tuple(self.api.lines(path, container=labels.CONTAINER, tailLines=TAIL_LINES)),
         )
         if told:
             return told
         # The kubelet has kept the end of the output in the pod's status.
-        kept = part(found.state(self.pod), "terminated").get("message")
+        kept = part(lookup.state(self.pod), "terminated").get("message")
         return tuple(str(kept).splitlines()) if kept else told
 
     @property

@@ -6,9 +6,9 @@ from accel.catalog import nearest
 from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.responses import part, parts
 
-from ....backend import Explanation
-from .. import found
-from ..places import GPU_LABEL, GPUS
+from ...base import Explanation
+from .. import lookup
+from ..machines import GPU_LABEL, GPUS
 from .facts import Facts
 
 DRIVER_S = 600
@@ -81,6 +81,6 @@ def _offers(node: dict[str, Any]) -> bool:
 
 def _ready_s(facts: Facts, node: dict[str, Any]) -> float:
     """For how long; 0 for a node that is not Ready."""
-    ready = found.condition(node, "Ready")
-    since = found.at((ready or {}).get("lastTransitionTime"))
+    ready = lookup.condition(node, "Ready")
+    since = lookup.at((ready or {}).get("lastTransitionTime"))
     return (facts.now - since).total_seconds() if since else 0.0

@@ -6,10 +6,10 @@ from dataclasses import replace
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import NotFound
 
-from ....backend import Explanation, JobRef, Phase
 from ... import outcome
-from ..found import KEPT, look
-from ..marks import Scope
+from ...base import Explanation, JobRef, Phase
+from ..labels import Scope
+from ..lookup import KEPT, look
 from .facts import Facts
 from .table import CAUSES
 from .words import AGENT, DOCKER, EVENTS, NOT_STARTED, OF_BATCH, OWN_CODES, Row

@@ -8,11 +8,11 @@ from typing import TypeVar
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
-from ....backend import JobRef, Status
+from ...base import JobRef, Status
 from .. import logs
-from ..found import Found, Task
-from ..marks import Scope
-from ..states import decided, gpus, moved, seen_tasks, status_of
+from ..labels import Scope
+from ..lookup import Found, Task
+from ..status import decided, gpus, moved, seen_tasks, status_of
 
 TAIL = 100
 

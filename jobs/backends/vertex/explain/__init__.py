@@ -6,12 +6,12 @@ from dataclasses import replace
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import NotFound
 
-from ....backend import Explanation, JobRef
 from ... import outcome
-from ...vms.explain.because import cut, span
-from ..found import look
-from ..marks import Scope
-from ..states import STOCKOUT, TAKEN, taken
+from ...base import Explanation, JobRef
+from ...vm.explain.explanation import cut, span
+from ..labels import Scope
+from ..lookup import look
+from ..status import STOCKOUT, TAKEN, taken
 from .facts import Facts
 from .table import CAUSES
 from .words import FAILED, OF_VERTEX

@@ -9,11 +9,11 @@ from accel.clouds.google.api import Google
 from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
-from ...cloud_logging import newest
+from ...google_logging import newest
 from .. import quota
-from ..found import Job, listed
+from ..labels import Scope
 from ..logs import SERVICE, query, since, text_of
-from ..marks import Scope
+from ..lookup import Job, listed
 
 TAIL_LINES = 100
 HOLDING = ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING")

@@ -2,7 +2,7 @@
 
 import re
 
-from ...vms.explain.words import Row
+from ...vm.explain.words import Row
 
 
 def _row(pattern: str, cause: str, reason: str, next_step: str) -> Row:

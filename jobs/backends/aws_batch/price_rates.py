@@ -1,0 +1,55 @@
+"""Where on a queue a job could run, and for how many attempts: what an estimate of its cost needs."""
+
+from dataclasses import dataclass
+
+from accel.catalog import Machine
+from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.diagnostics.errors import BadInputs
+from accel.rules.aws_fit import Size, holding_of
+from accel.rules.aws_types import sorted_out
+
+from ...model.job import Job
+from . import definition
+from .retries import DEFAULT_ATTEMPTS
+
+
+@dataclass(frozen=True)
+class Place:
+    """A compute environment, in the order in which Batch tries them, and the instance types that hold one task."""
+
+    environment: str
+    capacity: str
+    machines: tuple[Machine, ...]
+    unknown: tuple[str, ...] = ()
+    """Names of the environment that the catalogue does not have."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Size, attempts and timeout (seconds of one attempt, None: none) of a task. `assumed`: a definition of the stack
+    says how many attempts, and the target, of an older stack, does not tell."""
+
+    size: Size
+    attempts: int
+    timeout_s: int | None
+    assumed: bool
+    places: tuple[Place, ...]
+
+
+def demand(job: Job, target: AwsBatchTarget) -> Demand:
+    """Raises BadInputs where the job fits no definition."""
+    faults: list[str] = []
+    choice = definition.choose(job, target, faults)
+    if choice is None:
+        raise BadInputs(faults)
+    places = tuple(_place(each, choice.size) for each in target.environments)
+    said = job.retries is not None or job.lost_retries is not None
+    assumed = not said and choice.attempts is None
+    attempts = (job.retries or 0) + (job.lost_retries or 0) + 1 if said else choice.attempts or DEFAULT_ATTEMPTS
+    return Demand(choice.size, attempts, job.timeout_s or choice.timeout_s, assumed, places)
+
+
+def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
+    types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
+    held = holding_of(types, size)
+    return Place(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])

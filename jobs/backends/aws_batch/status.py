@@ -1,0 +1,246 @@
+"""Status, listing and cancelling."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from accel.clouds.aws.clients import Client, Clients
+from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.rules import exits
+
+from ...model.owners import owner_of
+from ..base import JobRef, Phase, Status
+from .lookup import DESCRIBED_AT_ONCE, describe, pages, part, parts, terminate
+from .request import KIND
+
+PHASES = {
+    "SUBMITTED": Phase.QUEUED,
+    "PENDING": Phase.QUEUED,
+    "RUNNABLE": Phase.QUEUED,
+    "STARTING": Phase.STARTING,
+    "RUNNING": Phase.RUNNING,
+    "SUCCEEDED": Phase.SUCCEEDED,
+    "FAILED": Phase.FAILED,
+}
+LIVE = [native for native, phase in PHASES.items() if not phase.ended]
+
+HOST_LOST = "Host EC2"
+EXITED = "Essential container in task exited"
+"""Not that of a job that was terminated, or ran out of its time."""
+NO_CAPACITY = "Canceled by JobStateTimeLimit action due to reason: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
+"""Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_capacity.html"""
+FILTERED_PAGE = 100
+"""Jobs a page of ListJobs with a filter; by status it is 1,000.
+Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
+FEW = 10 * FILTERED_PAGE
+"""So many of a list are described, a hundred a call."""
+
+
+def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]) -> Status:
+    """The job as DescribeJobs has it. Raises NotFound."""
+    job = detail(clients, ref)
+    return status_of(ref, job, target_of(str(job.get("jobQueue", ""))))
+
+
+def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str], str | None]) -> dict[JobRef, Status]:
+    """The jobs as DescribeJobs has them, a hundred a call; without those that Batch does not know."""
+    found = {job["jobId"]: job for job in describe(clients.batch, dict.fromkeys(ref.id for ref in refs))}
+    return {
+        ref: status_of(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
+        for ref in refs
+        if ref.id in found
+    }
+
+
+def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
+    """The JobDetail. Raises NotFound."""
+    found = describe(clients.batch, [ref.id])
+    if not found:
+        raise NotFound(
+            f"{ref}: AWS Batch knows no such job", "an ended job is forgotten about seven days after its end"
+        )
+    return found[0]
+
+
+def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
+    """Terminates the job unless it has ended. Raises NotFound."""
+    if not PHASES[detail(clients, ref)["status"]].ended:
+        terminate(clients.batch, ref.id, reason or "cancelled")
+
+
+def listed(
+    clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
+) -> Iterator[Status]:
+    """The jobs of a queue, newest first, at most `limit`."""
+    batch = clients.batch  # made here: making a client is not thread-safe
+    jobs: list[dict[str, Any]] = []
+    if ended and limit <= FEW:
+        # With this filter Batch sorts by creation itself, newest first, so the first pages are enough.
+        every = [{"name": "AFTER_CREATED_AT", "values": ["0"]}]
+        for page in pages(batch, jobQueue=queue, filters=every, maxResults=FILTERED_PAGE):
+            jobs += page
+            progress(len(jobs))
+            if len(jobs) >= limit:
+                break
+    else:
+        with ThreadPoolExecutor(len(PHASES)) as pool:
+            found = pool.map(partial(_of_status, batch, queue, _Count(progress)), PHASES if ended else LIVE)
+            # A job that moves on between two of these calls is listed twice.
+            jobs = list({job["jobId"]: job for each in found for job in each}.values())
+    jobs = sorted(jobs, key=lambda job: -int(job.get("createdAt", 0)))[:limit]
+    for start in range(0, len(jobs), DESCRIBED_AT_ONCE):
+        some = jobs[start : start + DESCRIBED_AT_ONCE]
+        details = _details(batch, [job["jobId"] for job in some if start < FEW or _hidden(job)])
+        for job in some:
+            told = status_of(JobRef(KIND, clients.region, job["jobId"]), details.get(job["jobId"], job), target_name)
+            if ended or not told.phase.ended:
+                yield told
+
+
+def _hidden(summary: Mapping[str, Any]) -> bool:
+    """Whether a JobSummary does not tell how the job goes: an array's parent is PENDING while its tasks run."""
+    return summary["status"] == "PENDING" and "size" in part(summary, "arrayProperties") and not task_counts(summary)
+
+
+def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """JobDetails by id; none where they may not be read."""
+    try:
+        return {job["jobId"]: job for job in describe(batch, ids)}
+    except CloudRefused:
+        return {}
+
+
+class _Count:
+    """How many jobs the threads have been named so far."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._count += count
+            self._progress(self._count)
+
+
+def _of_status(batch: Client, queue: str, seen: _Count, native: str) -> list[dict[str, Any]]:
+    jobs: list[dict[str, Any]] = []
+    for page in pages(batch, jobQueue=queue, jobStatus=native):
+        jobs += page
+        seen.add(len(page))
+    return jobs
+
+
+def phase(job: Mapping[str, Any]) -> Phase:
+    """The phase of a JobDetail or JobSummary. An array's parent stays PENDING while its tasks run."""
+    tasks = task_counts(job)
+    own = PHASES[job["status"]]
+    if own is not Phase.QUEUED or not tasks:
+        return own
+    phases = {PHASES[native] for native, count in tasks.items() if count}
+    if Phase.RUNNING in phases or (Phase.QUEUED in phases and any(each.ended for each in phases)):
+        return Phase.RUNNING
+    return Phase.STARTING if Phase.STARTING in phases else own
+
+
+def task_counts(job: Mapping[str, Any]) -> dict[str, int]:
+    """Of an array's parent: how many tasks are in which state."""
+    counts = part(part(job, "arrayProperties"), "statusSummary")
+    return {native: counts[native] for native in PHASES if counts.get(native)}
+
+
+def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
+    """What a JobDetail or JobSummary says."""
+    container, attempts = part(job, "container"), parts(job, "attempts")
+    last = part(attempts[-1], "container") if attempts else {}
+    exit_code = container.get("exitCode", last.get("exitCode"))
+    lost = [attempt for attempt in attempts if is_lost(attempt)]
+    whole = "jobQueue" in job
+    """A JobSummary has none, and nothing of attempts; an array's are those of its tasks."""
+    single = whole and "size" not in part(job, "arrayProperties")
+    return Status(
+        ref=ref,
+        name=job["jobName"],
+        phase=phase(job),
+        native=job["status"],
+        reason=_reason(job.get("statusReason"), container.get("reason") or last.get("reason")),
+        exit_code=int(exit_code) if exit_code is not None else None,
+        attempts=len(streams(job)) if single else None,
+        lost=len(lost) if single else None,
+        lost_gpu_hours=_gpu_hours(container, lost),
+        taken=_taken(job, attempts),
+        tasks=task_counts(job),
+        created=moment(job.get("createdAt")),
+        started=moment(job.get("startedAt")),
+        stopped=moment(job.get("stoppedAt")),
+        target=target,
+        gpus=_gpus(_node(job)) * max(1, node_count(job)) if whole else None,
+        owner=owner_of(part(job, "tags")),
+    )
+
+
+def is_lost(ended: Mapping[str, Any]) -> bool:
+    """Of an attempt or a job: its host was taken away, as Spot instances are, or it stopped by itself before that.
+    Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
+    told = str(ended.get("statusReason") or "")
+    stopped = told.startswith(EXITED) and part(ended, "container").get("exitCode") == exits.STOPPED
+    return stopped or told.startswith(HOST_LOST)
+
+
+def _gpu_hours(container: Mapping[str, Any], lost: Iterable[Mapping[str, Any]]) -> float | None:
+    gpus = _gpus(container)
+    spans = [attempt["stoppedAt"] - attempt["startedAt"] for attempt in lost if attempt.get("startedAt")]
+    return round(gpus * sum(spans) / 3_600_000, 3) if gpus and spans else None
+
+
+def _gpus(container: Mapping[str, Any]) -> int:
+    return sum(int(each["value"]) for each in parts(container, "resourceRequirements") if each["type"] == "GPU")
+
+
+def _node(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The container of a job, or of the first of its nodes."""
+    ranges = parts(part(job, "nodeProperties"), "nodeRangeProperties")
+    return part(ranges[0], "container") if ranges else part(job, "container")
+
+
+def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str | None:
+    if PHASES[job["status"]] is not Phase.FAILED:
+        return None
+    # A job that is cancelled after a lost attempt has the user's reason.
+    told = job if job.get("statusReason") or not attempts else attempts[-1]
+    if is_lost(told):
+        return "its host was taken away"
+    return "there was no capacity" if told.get("statusReason") == NO_CAPACITY else None
+
+
+def node_count(job: Mapping[str, Any]) -> int:
+    """Of a multi-node job as a whole; 0 of any other, and of a single node."""
+    return 0 if "#" in job["jobId"] else int(part(job, "nodeProperties").get("numNodes", 0))
+
+
+def streams(job: Mapping[str, Any]) -> list[str | None]:
+    """The log stream of each attempt of a JobDetail, the present one last; None for one that never started, and for
+    the present one of a multi-node job, whose nodes have the streams.
+
+    Batch adds an attempt to `attempts` when it ends; until then `container` speaks of it.
+    """
+    found = [part(attempt, "container").get("logStreamName") for attempt in parts(job, "attempts")]
+    present = part(job, "container").get("logStreamName")
+    running = PHASES[job["status"]] in (Phase.STARTING, Phase.RUNNING)
+    if (present and present not in found) or (running and not present and (not found or node_count(job))):
+        found.append(present)
+    return found
+
+
+def _reason(batch: str | None, container: str | None) -> str | None:
+    told = [text for text in (batch, container) if text]
+    return ": ".join(dict.fromkeys(told)) or None
+
+
+def moment(milliseconds: Any) -> datetime | None:
+    """A time of Batch's; None where there is none."""
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None

@@ -1,0 +1,161 @@
+"""A job of ours, as the cluster has it: a Job or a JobSet, with its pods and its Workload in Kueue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.contract.gke import GIVEN_UP
+from accel.diagnostics.errors import CloudRefused, NotFound
+
+from ..base import JobRef
+from . import labels
+from .labels import Scope
+from .retries import lost_exits
+
+POD_SAMPLE = 500
+"""Pods of one job that are looked at: of an array its state counts them all."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """`pods` are those seen, the oldest first; `workload` is None without a queue, or where it may not be read."""
+
+    body: dict[str, Any]
+    pods: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    workload: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return str(part(self.body, "metadata").get("name", ""))
+
+    @property
+    def jobset(self) -> bool:
+        return self.body.get("kind") == "JobSet"
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        return part(self.body, "metadata", "annotations")
+
+    @property
+    def suspended(self) -> bool:
+        return part(self.body, "spec").get("suspend") is True
+
+    @property
+    def given_up(self) -> str | None:
+        """Why the wait for its nodes was ended for it, where it was and nobody has started it again."""
+        if part(self.workload, "spec").get("active") is not False:
+            return None
+        return part(self.workload, "metadata", "annotations").get(GIVEN_UP)
+
+    @property
+    def queue(self) -> str | None:
+        return part(self.body, "metadata", "labels").get(labels.QUEUE)
+
+    @property
+    def job_spec(self) -> dict[str, Any]:
+        """Of the Job, or of a JobSet's only one."""
+        spec = part(self.body, "spec")
+        return part(parts(spec, "replicatedJobs")[0], "template", "spec") if self.jobset else spec
+
+    @property
+    def pod_spec(self) -> dict[str, Any]:
+        return part(self.job_spec, "template", "spec")
+
+    @property
+    def container(self) -> dict[str, Any]:
+        return main(parts(self.pod_spec, "containers"))
+
+    @property
+    def several(self) -> str | None:
+        """`node` or `task` where the job has more than one, else None."""
+        if self.job_spec.get("completionMode") != "Indexed":
+            return None
+        return "node" if self.jobset or self.pod_spec.get("subdomain") else "task"
+
+    @property
+    def count(self) -> int:
+        """Nodes or tasks."""
+        return int(self.job_spec.get("completions") or 1)
+
+
+def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
+    """The Job or JobSet. Raises NotFound where there is neither."""
+    try:
+        return api.get(f"{scope.jobs}/{name}")
+    except NotFound:
+        try:
+            return api.get(f"{scope.jobsets}/{name}")
+        except NotFound:
+            raise NotFound(
+                f"{scope.ref(name)}: the cluster knows no such job",
+                "an ended job is deleted after gke.keep_s, seven days without it",
+            ) from None
+
+
+def look(api: Api, scope: Scope, ref: JobRef) -> Found:
+    """The job with what tells of its state. Raises NotFound."""
+    job = body(api, scope, ref.id)
+    found = Found(job, pods(api, scope, ref.id))
+    if not (found.queue and found.suspended):
+        return found
+    return Found(job, found.pods, workload(api, scope, str(part(job, "metadata").get("uid"))))
+
+
+def pods(api: Api, scope: Scope, name: str) -> list[dict[str, Any]]:
+    """Pods of the job, the oldest first."""
+    found = api.first(scope.core("pods"), POD_SAMPLE, labelSelector=f"{labels.OBJECT}={name}")
+    return sorted(found, key=lambda pod: (str(part(pod, "metadata").get("creationTimestamp")), index(pod)))
+
+
+def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
+    """Kueue's view of the job; None where there is none yet, or it may not be read."""
+    try:
+        found = api.first(scope.workloads, 10, labelSelector=f"kueue.x-k8s.io/job-uid={uid}")
+    except (NotFound, CloudRefused):
+        return None
+    return found[-1] if found else None
+
+
+def index(pod: Mapping[str, Any]) -> int:
+    """Of a task or node; 0 for a pod without one."""
+    metadata = part(pod, "metadata")
+    told = part(metadata, "annotations").get(labels.INDEX) or part(metadata, "labels").get(labels.INDEX)
+    return int(str(told)) if str(told).isdigit() else 0
+
+
+def main(containers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The job's own container among those of a pod, or its status among theirs."""
+    return next((each for each in containers if each.get("name") == labels.CONTAINER), dict[str, Any]())
+
+
+def state(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the job's container: `waiting`, `running` or `terminated`, with what is said of it."""
+    return part(main(parts(part(pod, "status"), "containerStatuses")), "state")
+
+
+def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
+    """A condition of an object that holds."""
+    conditions = parts(part(found, "status"), "conditions")
+    return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
+
+
+def is_lost(pod: Mapping[str, Any]) -> bool:
+    """Whether the cloud or the cluster took the pod away, or its command said so and nobody had ended it. Source:
+    https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
+    if part(pod, "status").get("phase") != "Failed":
+        return False
+    if condition(pod, "DisruptionTarget") is not None:
+        return True
+    told = lost_exits("activeDeadlineSeconds" in part(pod, "spec"))
+    return part(state(pod), "terminated").get("exitCode") in told and "deletionTimestamp" not in part(pod, "metadata")
+
+
+def at(text: Any) -> datetime | None:
+    """A time of Kubernetes."""
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
+    except ValueError:
+        return None

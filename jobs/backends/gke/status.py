@@ -1,0 +1,265 @@
+"""Status and listing."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import CloudRefused, NotFound
+
+from ...model.owners import owner_of
+from ..base import JobRef, Phase, Status
+from . import labels, lookup
+from .labels import Scope
+from .lookup import Found
+from .machines import CHIPS, GPUS
+
+TAKEN = "its machine was taken away"
+FEW = 20
+"""So many are looked at one by one; more with a list of all."""
+_ENDS = {"Complete": Phase.SUCCEEDED, "Completed": Phase.SUCCEEDED, "Failed": Phase.FAILED}
+"""Conditions of a Job and of a JobSet."""
+_LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def status(api: Api, scope: Scope, ref: JobRef) -> Status:
+    """The job now. Raises NotFound."""
+    return status_of(ref, lookup.look(api, scope, ref))
+
+
+def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+    """The jobs now, without those that the cluster does not know."""
+    if len(refs) <= FEW:
+        known: dict[JobRef, Status] = {}
+        for ref in refs:
+            try:
+                known[ref] = status(api, scope, ref)
+            except NotFound:
+                continue
+        return known
+    wanted = {ref.id: ref for ref in refs}
+    seen = [each for each in _all(api, scope) if each.name in wanted]
+    return {wanted[each.name]: status_of(wanted[each.name], each, whole=False) for each in seen}
+
+
+def listed(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
+    """The namespace's jobs, newest first, at most `limit`."""
+    seen = [status_of(scope.ref(each.name), each, whole=False) for each in _all(api, scope, progress)]
+    seen.sort(key=lambda each: each.created or datetime.min.replace(tzinfo=UTC), reverse=True)
+    yield from [each for each in seen if ended or not each.phase.ended][:limit]
+
+
+def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count: None) -> list[Found]:
+    """Every job of ours with its live pods: a few lists, however many jobs there are."""
+    ours = f"{labels.OWNER}={labels.JOBS}"
+    bodies: list[dict[str, Any]] = []
+    for path, kind in ((scope.jobs, "Job"), (scope.jobsets, "JobSet")):
+        for each in _listed(api, path, labelSelector=ours):
+            bodies.append({**each, "kind": kind})  # items of a list do not name their kind
+            progress(len(bodies))
+    pods: dict[str, list[dict[str, Any]]] = {}
+    if any(part(body, "spec").get("suspend") is not True and not _ended(body) for body in bodies):
+        for pod in _listed(api, scope.core("pods"), labelSelector=ours, fieldSelector=_LIVE):
+            pods.setdefault(str(part(pod, "metadata", "labels").get(labels.OBJECT)), []).append(pod)
+    workloads: dict[str, dict[str, Any]] = {}
+    if any(part(body, "spec").get("suspend") and part(body, "metadata", "labels").get(labels.QUEUE) for body in bodies):
+        for each in _listed(api, scope.workloads):
+            workloads[str(part(each, "metadata", "labels").get("kueue.x-k8s.io/job-uid"))] = each
+    return [
+        Found(
+            body,
+            pods.get(str(part(body, "metadata").get("name")), []),
+            workloads.get(str(part(body, "metadata").get("uid"))),
+        )
+        for body in bodies
+    ]
+
+
+def _listed(api: Api, path: str, **query: str) -> Iterator[dict[str, Any]]:
+    """A collection; empty where the cluster has no such kind, or it may not be read beside the Jobs."""
+    try:
+        yield from api.items(path, **query)
+    except NotFound:
+        return
+    except CloudRefused:
+        if path.endswith("/jobs"):
+            raise
+
+
+def _ended(body: dict[str, Any]) -> tuple[Phase, dict[str, Any]] | None:
+    for kind, phase in _ENDS.items():
+        told = lookup.condition(body, kind)
+        if told:
+            return phase, told
+    return None
+
+
+def status_of(ref: JobRef, job: Found, *, whole: bool = True) -> Status:
+    """What the objects say. `whole`: with the pods that have ended, of which some are counted nowhere else."""
+    phase, native, reason, stopped = _phase(job)
+    counted = job.several != "task" and (whole or not _ignores_lost(job))
+    lost = [pod for pod in job.pods if lookup.is_lost(pod)]
+    told = part(job.body, "status")
+    return Status(
+        ref=ref,
+        name=str(job.annotations.get(labels.NAME) or job.name),
+        phase=phase,
+        native=native,
+        reason=reason,
+        exit_code=_exit_code(job) if phase.ended else None,
+        attempts=_attempts(job, len(lost)) if counted else None,
+        lost=len(lost) if whole else None,
+        lost_gpu_hours=_gpu_hours(job, lost),
+        taken=_taken(job) if phase is Phase.FAILED else None,
+        tasks=_tasks(job) if job.several == "task" else {},
+        created=lookup.at(part(job.body, "metadata").get("creationTimestamp")),
+        started=lookup.at(told.get("startTime")) or _first_start(job),
+        stopped=lookup.at(told.get("completionTime") or stopped),
+        target=job.annotations.get(labels.TARGET),
+        gpus=_gpus(job) * (job.count if job.several == "node" else 1),
+        owner=owner_of(part(job.body, "metadata", "labels")),
+    )
+
+
+def _phase(job: Found) -> tuple[Phase, str, str | None, str | None]:
+    """Phase, the cluster's word for it, why, and when it ended."""
+    cancelled = job.annotations.get(labels.CANCELLED)
+    ended = _ended(job.body)
+    if ended:
+        phase, told = ended
+        when = str(told.get("lastTransitionTime") or "")
+        if phase is Phase.SUCCEEDED:
+            return phase, str(told["type"]), None, when
+        if cancelled is not None:
+            return phase, "Cancelled", f"cancelled: {cancelled}", when
+        return phase, "Failed", _failure(job, told), when
+    live = [pod for pod in job.pods if part(pod, "status").get("phase") not in ("Succeeded", "Failed")]
+    if job.suspended and not live:
+        if cancelled is not None:
+            return Phase.FAILED, "Cancelled", f"cancelled: {cancelled}", None
+        return Phase.QUEUED, "Suspended", _waits(job), None
+    stopping = None if cancelled is None else f"stopping: {cancelled}"
+    if any(part(pod, "status").get("phase") == "Running" for pod in live):
+        return Phase.RUNNING, "Running", stopping, None
+    if job.several == "task" and part(job.body, "status").get("succeeded"):
+        return Phase.RUNNING, "Running", stopping, None
+    if not live and any(part(pod, "status").get("phase") == "Succeeded" for pod in job.pods):
+        return Phase.RUNNING, "Running", stopping, None  # its pods are done, which the Job does not say yet
+    return Phase.STARTING, "Pending", stopping or next(filter(None, map(pending, live)), None), None
+
+
+def _waits(job: Found) -> str:
+    """Why Kueue has not admitted a job."""
+    if job.given_up:
+        return f"given up: {job.given_up}"
+    for each in parts(part(job.workload, "status"), "conditions"):
+        if each.get("type") == "QuotaReserved" and each.get("status") == "False" and each.get("message"):
+            return str(each["message"])
+    checks = parts(part(job.workload, "status"), "admissionChecks")
+    waiting = next((each for each in checks if each.get("state") != "Ready" and each.get("message")), None)
+    if waiting:
+        return f"{waiting.get('name')}: {waiting['message']}"
+    return f"waits in queue {job.queue}" if job.queue else "suspended"
+
+
+def pending(pod: dict[str, Any]) -> str | None:
+    """Why a pod does not run yet."""
+    for each in parts(part(pod, "status"), "conditions"):
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            return str(each.get("message") or each.get("reason") or "") or None
+    waiting = part(lookup.state(pod), "waiting")
+    told = [str(waiting[name]) for name in ("reason", "message") if waiting.get(name)]
+    return ": ".join(told) or None
+
+
+def _failure(job: Found, told: dict[str, Any]) -> str:
+    """The condition's words, and the last failed pod's."""
+    words = [str(told.get("reason") or "Failed"), str(told.get("message") or "")]
+    pod = _last_failed(job)
+    if pod is not None:
+        ended = part(lookup.state(pod), "terminated")
+        # A pod that ran out of time, or was evicted, says so itself.
+        words.append(str(part(pod, "status").get("reason") or ended.get("reason") or ""))
+    return ": ".join(dict.fromkeys(word for word in words if word))
+
+
+def _last_failed(job: Found) -> dict[str, Any] | None:
+    failed = [pod for pod in job.pods if part(pod, "status").get("phase") == "Failed"]
+    return max(failed, key=_finished, default=None)
+
+
+def _finished(pod: dict[str, Any]) -> str:
+    ended = part(lookup.state(pod), "terminated").get("finishedAt")
+    return str(ended or part(pod, "metadata").get("creationTimestamp") or "")
+
+
+def _exit_code(job: Found) -> int | None:
+    """Of the pod that decided: the last that failed, or for a job that succeeded the last at all."""
+    pod = _last_failed(job) if _ended(job.body) and lookup.condition(job.body, "Failed") else None
+    if pod is None:
+        done = [each for each in job.pods if part(each, "status").get("phase") == "Succeeded"]
+        pod = max(done, key=_finished, default=None)
+    code = part(lookup.state(pod or {}), "terminated").get("exitCode")
+    return int(code) if code is not None else None
+
+
+def _attempts(job: Found, lost: int) -> int:
+    """Pods of a single task; of nodes that start again together, how often they started. A lost pod counts while it is
+    there: nothing else remembers it."""
+    told = part(job.body, "status")
+    if job.jobset:
+        return int(told.get("restarts") or 0) + bool(job.pods or told.get("terminalState"))
+    count = sum(int(told.get(name) or 0) for name in ("active", "succeeded", "failed"))
+    ignored = lost if _ignores_lost(job) else 0
+    return max(count + ignored, len(job.pods)) if job.several is None else min(count, 1)
+
+
+def _ignores_lost(job: Found) -> bool:
+    rules = parts(part(job.job_spec, "podFailurePolicy"), "rules")
+    return any(rule.get("action") == "Ignore" for rule in rules)
+
+
+def _tasks(job: Found) -> dict[str, int]:
+    told = part(job.body, "status")
+    succeeded, active = int(told.get("succeeded") or 0), int(told.get("active") or 0)
+    failed = _indexes(str(told.get("failedIndexes") or ""))
+    running = min(int(told.get("ready") or 0), active)
+    counts = {
+        "Pending": max(job.count - succeeded - failed - running, 0),
+        "Running": running,
+        "Succeeded": succeeded,
+        "Failed": failed,
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _indexes(text: str) -> int:
+    """How many `1,3-5` are."""
+    spans = [each.split("-") for each in text.split(",") if each]
+    return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+
+
+def _gpu_hours(job: Found, lost: Sequence[dict[str, Any]]) -> float | None:
+    gpus, spans = _gpus(job), list[float]()
+    for pod in lost:
+        start, end = lookup.at(part(pod, "status").get("startTime")), lookup.at(_finished(pod))
+        if start and end:
+            spans.append(max((end - start).total_seconds(), 0.0))
+    return round(gpus * sum(spans) / 3600, 3) if gpus and spans else None
+
+
+def _gpus(job: Found) -> int:
+    """Or TPU chips, of a pod."""
+    limits = part(job.container, "resources", "limits")
+    return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
+
+
+def _taken(job: Found) -> str | None:
+    pod = _last_failed(job)
+    return TAKEN if pod is not None and lookup.is_lost(pod) and labels.CANCELLED not in job.annotations else None
+
+
+def _first_start(job: Found) -> datetime | None:
+    starts = [at for pod in job.pods if (at := lookup.at(part(pod, "status").get("startTime")))]
+    return min(starts, default=None)

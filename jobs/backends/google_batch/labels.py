@@ -1,0 +1,37 @@
+"""How jobs are named and marked on Google Batch."""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...model.keys import NAMED_DIGITS
+from ..google_regional import JOBS, KEY, LABEL_MAX, MAKER, NAME, SPEC, TARGET, Region, label_value, labelled
+
+__all__ = ["JOBS", "KEY", "LABEL_MAX", "MAKER", "NAME", "SPEC", "TARGET", "Scope", "label_value", "labelled"]
+
+KIND = "google-batch"
+
+GROUP = "group0"
+"""Name of a job's only task group, as Batch gives it: tasks are <job>/taskGroups/group0/tasks/<index>. Source:
+https://docs.cloud.google.com/batch/docs/view-tasks"""
+
+ID_MAX = 63
+"""Source: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs/create"""
+_NO_ID = re.compile(r"[^a-z0-9-]+")
+
+
+@dataclass(frozen=True)
+class Scope(Region):
+    """Written `<project>.<region>`."""
+
+    KIND: ClassVar[str] = KIND
+
+
+def job_id(name: str) -> str:
+    """A platform name (see keys.platform_name) as Batch takes it: small letters, digits and hyphens, first a letter.
+    Keeps the digits of the key."""
+    head, _, digits = name.rpartition("-")
+    plain = _NO_ID.sub("-", head.lower())
+    if not plain[:1].isalpha():
+        plain = f"j-{plain}"
+    return f"{plain[: ID_MAX - NAMED_DIGITS - 1].strip('-')}-{digits}"

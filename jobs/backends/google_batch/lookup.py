@@ -1,0 +1,221 @@
+"""A job as Batch has it, and its tasks."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, NoReturn
+
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
+from accel.contract import variables
+from accel.diagnostics.errors import NotFound
+
+from ..google_logging import moment
+from . import labels as marks
+from .labels import Scope
+
+KEPT = "Batch forgets a job 60 days after its end"
+"""Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
+
+_CODE = re.compile(r"to FAILED\b.* with exit code (\d+)")
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a job or a task, and when. `exit_code`: of a task that failed."""
+
+    at: datetime | None
+    text: str
+    exit_code: int | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A Job of the API."""
+
+    body: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.body.get("name", "")).rpartition("/")[2]
+
+    @property
+    def uid(self) -> str:
+        return str(self.body.get("uid", ""))
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        return mapping(self.body.get("labels")) or {}
+
+    @property
+    def state(self) -> str:
+        return str(self._status.get("state", "STATE_UNSPECIFIED"))
+
+    @property
+    def events(self) -> list[Event]:
+        """The oldest first."""
+        return events(self._status)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in which state."""
+        groups = mapping(self._status.get("taskGroups")) or {}
+        found: dict[str, int] = {}
+        for group in groups.values():
+            for state, count in (mapping((mapping(group) or {}).get("counts")) or {}).items():
+                found[state] = found.get(state, 0) + int(count)
+        return {state: count for state, count in found.items() if count}
+
+    @property
+    def group(self) -> dict[str, Any]:
+        return first(self.body.get("taskGroups"))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return mapping(self.group.get("taskSpec")) or {}
+
+    @property
+    def count(self) -> int:
+        """Tasks or nodes."""
+        return int(self.group.get("taskCount") or 1)
+
+    @property
+    def several(self) -> str | None:
+        """`node` or `task` where the job has more than one, else None. To Batch nodes are tasks."""
+        if self.count < 2:
+            return None
+        set_by_us = mapping((mapping(self.spec.get("environment")) or {}).get("variables")) or {}
+        return "node" if variables.NODE_COUNT in set_by_us else "task"
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """Of the VMs; empty for those of an instance template."""
+        return mapping(first(self.allocation.get("instances")).get("policy")) or {}
+
+    @property
+    def allocation(self) -> dict[str, Any]:
+        return mapping(self.body.get("allocationPolicy")) or {}
+
+    @property
+    def logs_path(self) -> str | None:
+        """The folder that logs go to in place of Cloud Logging."""
+        policy = mapping(self.body.get("logsPolicy")) or {}
+        return str(policy.get("logsPath")) if policy.get("destination") == "PATH" else None
+
+    @property
+    def _status(self) -> dict[str, Any]:
+        return mapping(self.body.get("status")) or {}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A Task of the API."""
+
+    body: dict[str, Any]
+
+    @property
+    def index(self) -> int:
+        return int(str(self.body.get("name")).rpartition("/")[2])
+
+    @property
+    def state(self) -> str:
+        return str((mapping(self.body.get("status")) or {}).get("state", "STATE_UNSPECIFIED"))
+
+    @property
+    def events(self) -> list[Event]:
+        """Of all attempts, the oldest first."""
+        return events(mapping(self.body.get("status")) or {})
+
+    @property
+    def failures(self) -> list[Event]:
+        """The ends of the attempts that failed."""
+        return [event for event in self.events if event.exit_code]
+
+    @property
+    def attempts(self) -> int:
+        """That have begun. One that goes on, or succeeded, has no event of its own failure."""
+        goes_on = self.state in ("ASSIGNED", "RUNNING", "SUCCEEDED")
+        unsaid = self.state == "FAILED" and not self.failures
+        return len(self.failures) + (goes_on or unsaid)
+
+    @property
+    def exit_code(self) -> int | None:
+        """As the task ended, whatever attempts before it did: an event of a task that succeeded has none, and those of
+        its earlier attempts stay. Source: https://github.com/nextflow-io/nextflow/pull/6977"""
+        if self.state == "SUCCEEDED":
+            return 0
+        return self.failures[-1].exit_code if self.state == "FAILED" and self.failures else None
+
+
+def events(status: Mapping[str, Any]) -> list[Event]:
+    """Of a JobStatus or TaskStatus, the oldest first."""
+    found: list[Event] = []
+    for each in entries(status.get("statusEvents")):
+        event = mapping(each) or {}
+        text = str(event.get("description", ""))
+        code = (mapping(event.get("taskExecution")) or {}).get("exitCode")
+        if code is None and (told := _CODE.search(text)):
+            code = told[1]
+        found.append(Event(moment(event.get("eventTime")), text, None if code is None else int(code)))
+    # Batch gives them in this order; nothing says that it has to.
+    return sorted(found, key=lambda event: event.at.timestamp() if event.at else 0.0)
+
+
+def look(google: Google, scope: Scope, name: str) -> Found:
+    """The job. Raises NotFound, and CloudSilent for an answer that is not Batch's."""
+    try:
+        found = Found(google.get("batch", path_of(scope, name)))
+    except NotFound:
+        raise NotFound(f"{scope.ref(name)}: Batch knows no such job", KEPT) from None
+    return found if is_job(found.body, name) else _not_of_batch(f"job {name}")
+
+
+def is_job(answer: Mapping[str, Any], name: str) -> bool:
+    """Whether it is the job: some network may have answered in Google's place."""
+    return str(answer.get("name")).rpartition("/")[2] == name
+
+
+def _not_of_batch(what: str) -> NoReturn:
+    raise Garbled(f"batch: what was answered is not {what}", REACH)
+
+
+def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:
+    """A task; None where Batch has not made it yet, or has forgotten it.
+    Source: https://github.com/nextflow-io/nextflow/pull/5690"""
+    try:
+        found = google.get("batch", f"{_tasks(scope, name)}/{index}")
+    except NotFound:
+        return None
+    return Task(found) if is_job(found, str(index)) else _not_of_batch(f"task {index} of {name}")
+
+
+def tasks(google: Google, scope: Scope, name: str, *, state: str | None = None, limit: int) -> list[Task]:
+    """At most so many tasks, in Batch's order; of one state."""
+    return [*islice(_listed(google, scope, name, state, limit), limit)]
+
+
+def _listed(google: Google, scope: Scope, name: str, state: str | None, limit: int) -> Iterator[Task]:
+    query = {"filter": f"State={state}" if state else None, "pageSize": min(limit, 1000)}
+    try:
+        for each in google.pages("batch", _tasks(scope, name), "tasks", **query):
+            found = Task(each)
+            if state in (None, found.state):
+                yield found
+    except NotFound:
+        return
+
+
+def path_of(scope: Scope, name: str) -> str:
+    """Of a job, below the API's root."""
+    return f"v1/{scope.parent}/jobs/{part(name)}"
+
+
+def _tasks(scope: Scope, name: str) -> str:
+    return f"{path_of(scope, name)}/taskGroups/{marks.GROUP}/tasks"
+
+
+def first(value: Any) -> dict[str, Any]:
+    """The first object of an array; empty without one."""
+    return next((found for each in entries(value) if (found := mapping(each)) is not None), dict[str, Any]())

@@ -1,0 +1,268 @@
+"""Status, listing and cancelling."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from itertools import islice
+from uuid import uuid4
+
+from accel.catalog import UnknownName, machine
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled
+from accel.clouds.timeouts import tried
+from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.rules.google_batch import LOST
+
+from ...model.owners import owner_of
+from ..base import JobRef, Phase, Status
+from ..google_logging import moment
+from . import labels
+from .labels import Scope
+from .lookup import KEPT, Event, Found, Task, first, look, path_of, task, tasks
+
+PHASES = {
+    "QUEUED": Phase.QUEUED,
+    "SCHEDULED": Phase.STARTING,
+    "RUNNING": Phase.RUNNING,
+    "CANCELLATION_IN_PROGRESS": Phase.RUNNING,
+    "SUCCEEDED": Phase.SUCCEEDED,
+    "FAILED": Phase.FAILED,
+    "CANCELLED": Phase.FAILED,
+    "DELETION_IN_PROGRESS": Phase.FAILED,
+}
+LIVE = [state for state, phase in PHASES.items() if not phase.ended]
+
+TAKEN, NO_ROOM = "its machine was taken away", "no zone had a machine for it"
+STOCKOUT = re.compile(r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available", re.IGNORECASE)
+"""Of an event of a job: https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability"""
+_MOVED = re.compile(r"Job state is set from (\w+) to (\w+)")
+"""Source: https://github.com/nextflow-io/nextflow/issues/4225"""
+_BECAUSE = re.compile(r"^Job state is set from \w+ to \w+ for job \S+/jobs/[a-z0-9-]+\.?\s*")
+
+FEW, THREADS = 50, 8
+"""So many are looked at one by one, so many of them at once; more with a list of all."""
+PAGE = 500
+NODES = 100
+"""Of a job of several nodes, so many are looked at."""
+
+
+def status(google: Google, scope: Scope, ref: JobRef) -> Status:
+    """The job now, with its tasks where it has one or is one of nodes. Raises NotFound."""
+    job = look(google, scope, ref.id)
+    return status_of(ref, job, seen_tasks(google, scope, job))
+
+
+def seen_tasks(google: Google, scope: Scope, job: Found) -> list[Task]:
+    """Those that tell how the job goes: all of one, or of nodes; of an array that failed, one that did."""
+    if job.state == "QUEUED":
+        return []
+    if job.count == 1:
+        only = task(google, scope, job.name, 0)
+        return [only] if only else []
+    if job.several == "node":
+        return tasks(google, scope, job.name, limit=NODES)
+    return tasks(google, scope, job.name, state="FAILED", limit=1) if phase(job) is Phase.FAILED else []
+
+
+def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+    """The jobs now, without those that Batch does not know; many of them as `listed` has them."""
+    left = {ref.id: ref for ref in refs}
+    found: dict[JobRef, Status] = {}
+    if len(left) > FEW:
+        # Jobs that are looked for are among the newest, as a rule.
+        for job in islice(_jobs(google, scope), 3 * len(left) + PAGE):
+            if job.name in left:
+                ref = left.pop(job.name)
+                found[ref] = status_of(ref, job)
+            if not left:
+                return found
+
+    def one(ref: JobRef) -> Status | None:
+        try:
+            return status(google, scope, ref)
+        except NotFound:
+            return None
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        looked = zip(left.values(), pool.map(one, left.values()), strict=True)
+        return found | {ref: seen for ref, seen in looked if seen is not None}
+
+
+def listed(
+    google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
+) -> Iterator[Status]:
+    """The region's jobs that were made here, newest first, at most `limit`. What only tasks tell is left out."""
+    # In the order in which a job comes to them: one that moves on between two lists is seen twice rather than never.
+    lists = [_ours(google, scope, None)] if ended else [_ours(google, scope, state) for state in LIVE]
+    seen: dict[str, Found] = {}
+    for each in lists:
+        for job in islice(each, limit):
+            if ended or not phase(job).ended:
+                seen[job.name] = job
+                progress(len(seen))
+    newest = sorted(seen.values(), key=lambda job: str(job.body.get("createTime")), reverse=True)
+    yield from (status_of(scope.ref(job.name), job) for job in newest[:limit])
+
+
+def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[Found]:
+    return (job for job in _jobs(google, scope, state) if job.labels.get(labels.MAKER) == labels.JOBS)
+
+
+def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[Found]:
+    """Newest first; of one state. Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
+    wanted = f'status.state="{state}"' if state else None
+    query = {"orderBy": "create_time desc", "pageSize": PAGE, "filter": wanted}
+    return (Found(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
+
+
+def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
+    """Asks Batch to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    if _over(look(google, scope, ref.id)):
+        return
+    request = {"requestId": str(uuid4())}
+
+    def once() -> None:
+        if "name" not in google.post("batch", f"{path_of(scope, ref.id)}:cancel", request):
+            raise Garbled(f"batch: what was answered is not an operation that cancels {ref.id}", REACH)
+
+    try:
+        tried(google.timing, once)
+    except NotFound:
+        raise NotFound(f"{ref}: Batch knows no such job", KEPT) from None
+    except CloudRefused:
+        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        if not _over(look(google, scope, ref.id)):
+            raise
+
+
+def _over(job: Found) -> bool:
+    return job.state == "CANCELLATION_IN_PROGRESS" or phase(job).ended
+
+
+def status_of(ref: JobRef, job: Found, looked: Sequence[Task] | None = None) -> Status:
+    """What the job and the tasks that were looked at say; None: none were."""
+    now, seen = phase(job), looked or ()
+    counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
+    lost = [(each, event) for each in seen for event in each.failures if event.exit_code in LOST]
+    decisive = decided(job, seen)
+    code = exit_code(job, decisive)
+    return Status(
+        ref=ref,
+        name=str(job.labels.get(labels.NAME) or job.name),
+        phase=now,
+        native=job.state,
+        reason=_reason(job, now, decisive),
+        exit_code=code if now.ended else None,
+        attempts=max((each.attempts for each in seen), default=0) if counted else None,
+        lost=len(lost) if counted else None,
+        lost_gpu_hours=_lost_gpu_hours(job, lost),
+        taken=_taken(job, code) if now is Phase.FAILED else None,
+        tasks=job.counts if job.several == "task" else {},
+        created=found_at(job, "createTime"),
+        started=moved(job, "RUNNING", oldest=True),
+        stopped=(moved(job, job.state) or found_at(job, "updateTime")) if now.ended else None,
+        target=job.labels.get(labels.TARGET),
+        gpus=round(gpus(job) * (job.count if job.several == "node" else 1)),
+        owner=owner_of(job.labels),
+    )
+
+
+def phase(job: Found) -> Phase:
+    """By the job's state; where that tells of a failure and every task has succeeded in the end, by the tasks'."""
+    now = PHASES.get(job.state, Phase.QUEUED)
+    if job.state in ("FAILED", "DELETION_IN_PROGRESS") and job.counts.get("SUCCEEDED", 0) >= job.count:
+        return Phase.SUCCEEDED
+    return now
+
+
+def decided(job: Found, seen: Sequence[Task]) -> Task | None:
+    """The task that says how the job ended: the first that failed for a reason of its own, then any that failed."""
+    if phase(job) is not Phase.FAILED:
+        return next((each for each in seen if each.state == "SUCCEEDED"), None)
+    failed = [each for each in seen if each.state == "FAILED"]
+    return min(failed, key=lambda each: (each.exit_code in LOST, _end(each)), default=None)
+
+
+def _end(each: Task) -> float:
+    at = each.failures[-1].at if each.failures else None
+    return at.timestamp() if at else 0.0
+
+
+def exit_code(job: Found, decisive: Task | None) -> int | None:
+    """The decisive task's; without one, what the job's last event says of it."""
+    if decisive is not None:
+        return decisive.exit_code
+    if phase(job) is Phase.SUCCEEDED:
+        return 0
+    last = _last(job, job.state)
+    return last.exit_code if job.state == "FAILED" and last else None
+
+
+def moved(job: Found, state: str, *, oldest: bool = False) -> datetime | None:
+    """When the job came to this state."""
+    event = _last(job, state, oldest=oldest)
+    return event.at if event else None
+
+
+def _last(job: Found, state: str, *, oldest: bool = False) -> Event | None:
+    there = [event for event in job.events if (told := _MOVED.search(event.text)) and told[2] == state]
+    return (there[0] if oldest else there[-1]) if there else None
+
+
+def found_at(job: Found, field: str) -> datetime | None:
+    """A time of the job's own."""
+    return moment(job.body.get(field))
+
+
+def _reason(job: Found, now: Phase, decisive: Task | None) -> str | None:
+    if job.state == "CANCELLATION_IN_PROGRESS":
+        return "stopping: someone cancelled it"
+    if job.state == "CANCELLED":
+        return "cancelled"
+    if job.state == "DELETION_IN_PROGRESS":
+        return "it is being deleted"
+    if now is Phase.FAILED:
+        if decisive is not None and decisive.failures:
+            return decisive.failures[-1].text
+        last = _last(job, "FAILED")
+        told = (_BECAUSE.sub("", last.text) or last.text) if last else None
+        return told or next((event.text for event in reversed(job.events)), None)
+    if now in (Phase.QUEUED, Phase.STARTING):
+        return next((event.text for event in reversed(job.events) if not _MOVED.search(event.text)), None)
+    return None
+
+
+def _taken(job: Found, code: int | None) -> str | None:
+    if job.state != "FAILED":
+        return None
+    if code in LOST:
+        return TAKEN
+    began = moved(job, "RUNNING") is not None
+    return NO_ROOM if not began and any(STOCKOUT.search(event.text) for event in job.events) else None
+
+
+def _lost_gpu_hours(job: Found, lost: Sequence[tuple[Task, Event]]) -> float | None:
+    count = gpus(job)
+    if not count or not lost:
+        return None
+    seconds = 0.0
+    for each, end in lost:
+        began = [event.at for event in each.events if event.at and end.at and event.at <= end.at and _runs(event)]
+        if began and end.at:
+            seconds += (end.at - began[-1]).total_seconds()
+    return round(count * seconds / 3600, 3)
+
+
+def _runs(event: Event) -> bool:
+    return "to RUNNING" in event.text
+
+
+def gpus(job: Found) -> float:
+    """Of a task: those of its VM, shared by the tasks that are on one at once."""
+    attached = first(job.policy.get("accelerators")).get("count")
+    try:
+        on_vm = int(attached or machine("gcp", str(job.policy.get("machineType"))).accelerator_count)
+    except UnknownName:
+        return 0
+    return on_vm / int(job.group.get("taskCountPerNode") or 1)

@@ -1,0 +1,80 @@
+"""How jobs of Google's services that have regions are marked and referred to: Google Batch and Vertex AI."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from accel.diagnostics.errors import BadInput
+
+from ..model.keys import content_hash
+from .base import JobRef
+
+MAKER, JOBS = "accel-maker", "jobs"
+"""Label and value of every job that is made here."""
+NAME = "accel-name"
+"""Label: the job file's name, as far as a label can hold it."""
+TARGET = "accel-target"
+KEY = "accel-key"
+"""Label: the submission key's first digits."""
+SPEC = "accel-spec"
+"""Label: hash of what was asked for, so that one key is not taken for another job."""
+
+LABEL_MAX = 63
+"""Source: https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
+
+_PROJECT, _REGION = re.compile(r"[a-z0-9][a-z0-9.:-]*"), re.compile(r"[a-z0-9-]+")
+"""Of which the address of a request is made, so that a reference leads to Google alone."""
+_NO_LABEL = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a job is; written `<project>.<region>`."""
+
+    KIND: ClassVar[str]
+    ID: ClassVar[str] = "job id"
+    """What the service calls a job by, in words."""
+
+    project: str
+    region: str
+
+    def __str__(self) -> str:
+        return f"{self.project}.{self.region}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """A project may have dots of its own, a region has none. Raises BadInput."""
+        project, _, region = text.rpartition(".")
+        if not (_PROJECT.fullmatch(project) and _REGION.fullmatch(region)):
+            form = f"{cls.KIND}:<project>.<region>/<{cls.ID}>"
+            raise BadInput(f"job reference {cls.KIND}:{text}/...: expected {form}")
+        return cls(project, region)
+
+    @classmethod
+    def of_parent(cls, parent: str) -> Self:
+        """Of projects/<project>/locations/<region>."""
+        _, project, _, region = parent.split("/")
+        return cls(project, region)
+
+    @property
+    def parent(self) -> str:
+        """Of its jobs, as the services name it."""
+        return f"projects/{self.project}/locations/{self.region}"
+
+    def ref(self, name: str) -> JobRef:
+        """The reference of a job there."""
+        return JobRef(self.KIND, str(self), name)
+
+
+def labelled(job: dict[str, Any], name: str, key: str, target: str) -> dict[str, Any]:
+    """The job with our labels beside its own. `name`: the job file's; `target`: the target's. The hash is of all that
+    is not the key's."""
+    own = {label: text for label, text in job.get("labels", {}).items() if label not in (KEY, SPEC)}
+    marked = {**own, MAKER: JOBS, NAME: label_value(name), TARGET: label_value(target)}
+    spec = content_hash({**job, "labels": marked})[:LABEL_MAX]
+    return {**job, "labels": dict(sorted({**marked, KEY: key[:LABEL_MAX], SPEC: spec}.items()))}
+
+
+def label_value(text: str) -> str:
+    """As Google takes it. Source: https://docs.cloud.google.com/compute/docs/labeling-resources#label_format"""
+    return _NO_LABEL.sub("-", text.lower())[:LABEL_MAX]

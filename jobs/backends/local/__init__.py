@@ -1,0 +1,290 @@
+"""The `local` backend: jobs that really run on this machine and outlive the command line.
+
+A job lives in $XDG_STATE_HOME/accel/local/<id>/ (see supervisor.py). `cpus`, `memory_mib`, `shm_mib`,
+`disk_gib` and `accelerator` are requests that the machine meets when it has that much for one task: looked
+at when the job is submitted, not reserved and not enforced. GPUs are shared out among the tasks of one job,
+not between jobs.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
+from accel.folders import state
+
+from ...model import keys, sweep_tasks
+from ...model.job import Job, unused_blocks
+from ...model.owners import owner_of
+from .. import grace
+from ..base import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
+from ..tasks import TaskStatus
+from . import machine
+from . import tasks as local_tasks
+from .files import put_if_absent, read, read_if_there
+from .logs import lines
+from .process import presence
+from .records import Asked, Cancelled, Supervised, Told
+from .requirements import IMAGES, cannot, check, check_runtime, container
+
+KIND = "local"
+GRACE_S = 30
+"""Between SIGTERM and SIGKILL, as AWS Batch and Kubernetes have it."""
+
+_ROOT = Path(__file__).parents[__name__.count(".") + 1]
+
+
+class LocalBackend:
+    """Runs jobs as processes of this user."""
+
+    def __init__(self, name: str, target: LocalTarget) -> None:
+        self.name = name
+        self.root = PurePosixPath(Path(target.root).absolute())
+
+    @classmethod
+    def anywhere(cls) -> "LocalBackend":
+        """For jobs that exist: needs no target."""
+        return cls("local", LocalTarget())
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that
+        this machine cannot honour."""
+        faults = cannot(job)
+        try:
+            folder = self._folder(job.image)
+        except BadInput as fault:
+            faults.append(fault.message)
+            folder = self.root
+        if faults:
+            raise BadInputs([f"target {self.name}: {fault}" for fault in faults])
+        body: dict[str, Any] = {
+            "job": job.name,
+            "command": sweep_tasks.command(job, job.command, KIND),
+            "env": job.env | grace.environment(KIND, GRACE_S) | sweep_tasks.environment(job),
+            "folder": str(folder),
+            "tasks": job.tasks,
+            "parallelism": job.parallelism,
+            "retries": job.retries or 0,
+            "timeout_s": job.timeout_s,
+            "grace_s": GRACE_S,
+            "cpus": job.cpus,
+            "memory_mib": job.memory_mib,
+            "shm_mib": job.shm_mib,
+            "disk_gib": job.disk_gib,
+            "accelerator": job.accelerator.model_dump() if job.accelerator else None,
+            "labels": job.labels,
+        }
+        if container(job):
+            mounts = [mount.model_dump() for mount in job.mounts]
+            body |= {"image": job.image, "mounts": mounts}
+        return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
+
+    def check(self, request: Request) -> None:
+        """Raises NoRuntime where no container can be run here, BadInputs where the machine has less than is asked for.
+
+        A job that exists may have been made while it had more."""
+        if (_folder_of(request.name) / "request.json").exists():
+            return
+        if "image" in request.body:
+            check_runtime(request)
+        devices, kinds = machine.gpus() if request.body["accelerator"] else ([], [])
+        check(request, devices, kinds)
+
+    def submit(self, request: Request) -> JobRef:
+        """Starts the job, or finds the one that this key started: one run, whatever crashes in between.
+
+        Raises as check, and BadInput where the key belongs to another job.
+        """
+        self.check(request)
+        folder = _folder_of(request.name)
+        devices = machine.gpus()[0] if request.body["accelerator"] else []
+        try:
+            there = not self._claim(request, folder, devices)
+        except OSError as error:
+            hint = "XDG_STATE_HOME names another folder; its file system must have hard links"
+            raise JobsError(f"the job cannot be kept in {folder}: {error.strerror}", hint) from error
+        _supervise(folder)
+        return JobRef(KIND, "", request.name, there)
+
+    def _claim(self, request: Request, folder: Path, devices: "list[str]") -> bool:
+        """Whether the job is new."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        claim = {
+            "key": request.key,
+            "spec_hash": keys.content_hash(request.body),
+            "name": request.name,
+            "target": self.name,
+            "devices": devices,
+            "created": datetime.now().astimezone().isoformat(),
+            "body": request.body,
+        }
+        if not (new := put_if_absent(folder / "request.json", claim)):
+            held = read(folder / "request.json", Asked)
+            if (held["key"], held["spec_hash"]) != (claim["key"], claim["spec_hash"]):
+                raise BadInput(
+                    f"key: job {request.name} exists with another content under the same key",
+                    "use another --key, or the job file as it was",
+                )
+        return new
+
+    def status(self, ref: JobRef) -> Status:
+        folder = _existing(ref)
+        request = read(folder / "request.json", Asked)
+        seen = _state(folder)
+        return Status(
+            ref=ref,
+            name=request["name"],
+            phase=Phase[seen["phase"].upper()],
+            native=seen["phase"],
+            reason=seen.get("reason"),
+            exit_code=seen.get("exit_code"),
+            attempts=seen.get("attempts", 0),
+            lost=0,
+            tasks=seen.get("tasks", {}) if request["body"]["tasks"] > 1 else {},
+            created=_time(request["created"]),
+            started=_time(seen.get("started")),
+            stopped=_time(seen.get("stopped")),
+            target=request["target"],
+            gpus=(request["body"]["accelerator"] or {"count": 0})["count"],
+            owner=owner_of(request["body"]["labels"]),
+        )
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        folder = _existing(ref)
+        if self.status(ref).phase.ended:
+            return
+        put_if_absent(folder / "cancel.json", {"reason": reason})
+        running = read_if_there(folder / "supervisor.json", Supervised)
+        if running and presence(running) == "there":
+            os.kill(running["pid"], 15)
+
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
+        folder = _existing(ref)
+        tasks: int = read(folder / "request.json", Asked)["body"]["tasks"]
+        if task is not None and not 0 <= task < tasks:
+            raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
+        return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended, tail)
+
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """Newest first. A folder whose submit never got as far as a request is no job. Raises Damaged at the end."""
+        claimed: list[tuple[int, str]] = []
+        if _jobs().exists():
+            for entry in os.scandir(_jobs()):
+                request = Path(entry.path, "request.json")
+                if request.exists():
+                    claimed.append((request.stat().st_mtime_ns, entry.name))
+        damaged: list[str] = []
+        for _, name in sorted(claimed, reverse=True):
+            if limit <= 0:
+                break
+            try:
+                status = self.status(JobRef(KIND, "", name))
+            except CloudSilent as error:
+                damaged.append(error.message)
+                continue
+            if ended or not status.phase.ended:
+                limit -= 1
+                yield status
+        if damaged:
+            raise Damaged(damaged)
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """What its status, its exit code and the end of its output say."""
+        from .explain import explain
+
+        folder = _existing(ref)
+        return explain(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
+
+    def attempts(self, ref: JobRef) -> Sequence[Attempt]:
+        """What each attempt's runner has left in its folder."""
+        from .attempts import attempts
+
+        folder = _existing(ref)
+        return attempts(folder, read(folder / "request.json", Asked), _time)
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        request = read(_existing(ref) / "request.json", Asked)
+        name = keys.platform_name(request["body"]["job"], key)
+        return Request(KIND, request["target"], name, key, request["body"])
+
+    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        return local_tasks.in_part(self.again(ref, key), tasks, ref)
+
+    def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
+        folder = _existing(ref)
+        return local_tasks.states(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
+
+    def _folder(self, image: str | None) -> PurePosixPath:
+        if image is None:
+            return self.root
+        inside = PurePosixPath(image.removeprefix(IMAGES))
+        if not image.startswith(IMAGES):
+            return self.root
+        if inside.is_absolute() or ".." in inside.parts or "\0" in image or not inside.parts:
+            raise BadInput(f"image: {image!r}: must be local/<folder>, a folder below {self.root}")
+        return self.root / inside
+
+
+def _supervise(folder: Path) -> None:
+    """Starts a supervisor unless the job has one; at most one of those started ever runs the job."""
+    if (folder / "supervisor.json").exists():
+        return
+    python = [sys.executable, "-m", f"{__name__}.supervisor", str(folder)]
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    # cwd: with -m Python imports from there first, and a job's folder holds no module.
+    started = subprocess.run(
+        python, cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    if started.returncode != 0:
+        detail = started.stderr.strip().splitlines()[-1:] or [f"see {folder / 'supervisor.log'}"]
+        raise JobsError(f"the job's supervisor did not start: {detail[0]}", "the same --key tries again")
+
+
+def _state(folder: Path) -> dict[str, Any]:
+    running = read_if_there(folder / "supervisor.json", Supervised)
+    if running is None:
+        if cancelled := read_if_there(folder / "cancel.json", Cancelled):
+            return {"phase": "failed", "reason": f"cancelled before it started: {cancelled['reason']}"}
+        return {
+            "phase": "queued",
+            "reason": "its submit was interrupted; the same submit with the same --key starts it",
+        }
+    # In this order: a supervisor that ends between the two has left its last word by then.
+    there = presence(running)
+    seen = read_if_there(folder / "status.json", Told) or {"phase": "starting"}
+    if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
+        return seen | {
+            "phase": "failed",
+            "reason": "runner is gone: it was killed, or this machine was restarted",
+        }
+    return seen
+
+
+def _jobs() -> Path:
+    return state() / "local"
+
+
+def _folder_of(name: str) -> Path:
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise NotFound(f"no local job has the id {name!r}")
+    return _jobs() / name
+
+
+def _existing(ref: JobRef) -> Path:
+    folder = _folder_of(ref.id)
+    if not (folder / "request.json").exists():
+        raise NotFound(f"no job {ref} on this machine")
+    return folder
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

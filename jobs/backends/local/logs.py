@@ -1,0 +1,84 @@
+"""Reads the output of a local job's attempts while they are written: every line once, in order."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..base import LogLine
+from .files import numbers
+
+CHUNK = 2**20
+"""Bytes read at once. A longer line comes in pieces of about this size."""
+LOOK_AGAIN_S = 0.2
+
+
+class Tail:
+    """One attempt's output, as far as it was read."""
+
+    def __init__(self, path: Path, source: str) -> None:
+        self._path = path
+        self._source = source
+        self._read = 0
+        self._rest = b""
+
+    def more(self, last: bool) -> Iterator[LogLine]:
+        """Lines written since; the unfinished one too if it is the last call."""
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._read)
+            written = datetime.fromtimestamp(self._path.stat().st_mtime, UTC)
+            while part := file.read(CHUNK):
+                self._read += len(part)
+                *whole, self._rest = (self._rest + part).split(b"\n")
+                for line in whole:
+                    yield self._line(line, written)
+                if len(self._rest) > CHUNK:
+                    yield self._line(self._rest, written)
+                    self._rest = b""
+        if last and self._rest:
+            yield self._line(self._rest, written)
+            self._rest = b""
+
+    def _line(self, line: bytes, at: datetime) -> LogLine:
+        return LogLine(at, line.decode(errors="replace"), self._source)
+
+
+def lines(
+    folder: Path, tasks: int, task: int | None, ended: Callable[[], bool], count: int | None = None
+) -> Iterator[LogLine]:
+    """Lines until `ended` says so and all is read. Tasks that run at once are mixed by line. `count`: of those that are
+    there now the last ones only."""
+    tails: dict[tuple[int, int], Tail] = {}
+    while True:
+        # Asked before the reading: what is written by the end is then read below, and nothing comes after.
+        last = ended()
+        read = _round(folder, tasks, task, tails, last)
+        if count is not None:
+            newest = deque(sorted(read, key=lambda line: line.at), count)
+            read, count = iter(newest), None
+        yield from read
+        if last:
+            return
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _round(
+    folder: Path, tasks: int, task: int | None, tails: dict[tuple[int, int], Tail], last: bool
+) -> Iterator[LogLine]:
+    """What was written since the round before."""
+    for index in range(tasks) if task is None else (task,):
+        attempts = numbers(folder / "tasks" / str(index))
+        for attempt in attempts:
+            path = folder / "tasks" / str(index) / str(attempt) / "output.log"
+            tail = tails.setdefault((index, attempt), Tail(path, _source(tasks, index, attempt)))
+            yield from tail.more(last or attempt != attempts[-1])
+
+
+def _source(tasks: int, task: int, attempt: int) -> str:
+    parts = [f"task {task}"] if tasks > 1 else []
+    return " ".join([*parts, f"attempt {attempt}"] if attempt > 1 else parts)

@@ -1,0 +1,184 @@
+"""A custom job as Vertex AI has it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
+from accel.diagnostics.errors import CloudRefused, NotFound
+
+from ..base import Phase
+from ..google_logging import moment
+from .labels import Scope
+
+PHASES = {
+    "JOB_STATE_QUEUED": Phase.QUEUED,
+    "JOB_STATE_PENDING": Phase.STARTING,
+    "JOB_STATE_RUNNING": Phase.RUNNING,
+    "JOB_STATE_UPDATING": Phase.RUNNING,
+    "JOB_STATE_CANCELLING": Phase.RUNNING,
+    "JOB_STATE_PAUSED": Phase.QUEUED,
+    "JOB_STATE_SUCCEEDED": Phase.SUCCEEDED,
+    "JOB_STATE_FAILED": Phase.FAILED,
+    "JOB_STATE_CANCELLED": Phase.FAILED,
+    "JOB_STATE_EXPIRED": Phase.FAILED,
+    "JOB_STATE_PARTIALLY_SUCCEEDED": Phase.FAILED,
+}
+"""Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
+ELSEWHERE = "a job is known in its own project and region alone; `ls` has those of the targets"
+LIVE = [state for state, phase in PHASES.items() if not phase.ended]
+PAGE = 100
+_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/([^/]+)")
+_REPLICA = re.compile(r"\breplica (?P<name>[\w-]+) ")
+_EXIT = re.compile(r"non-zero status (?:of |code )(?P<code>\d+)")
+"""Sources: https://docs.cloud.google.com/vertex-ai/docs/training/understanding-training-service#handle_common_errors,
+https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2880"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A CustomJob of the API."""
+
+    body: Mapping[str, Any]
+
+    @property
+    def number(self) -> str:
+        return number(self.body) or ""
+
+    @property
+    def name(self) -> str:
+        return str(self.body.get("displayName", ""))
+
+    @property
+    def state(self) -> str:
+        return str(self.body.get("state", "JOB_STATE_UNSPECIFIED"))
+
+    @property
+    def phase(self) -> Phase:
+        return PHASES.get(self.state, Phase.QUEUED)
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        return mapping(self.body.get("labels")) or {}
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return mapping(self.body.get("jobSpec")) or {}
+
+    @property
+    def scheduling(self) -> dict[str, Any]:
+        return mapping(self.spec.get("scheduling")) or {}
+
+    @property
+    def strategy(self) -> str:
+        """SPOT, FLEX_START, or STANDARD, which is also what it is without one."""
+        return str(self.scheduling.get("strategy", "STANDARD"))
+
+    @property
+    def pools(self) -> list[dict[str, Any]]:
+        """In their places: a pool that is skipped is empty."""
+        return [mapping(each) or {} for each in entries(self.spec.get("workerPoolSpecs"))]
+
+    @property
+    def replicas(self) -> list[str]:
+        """Their names, as Vertex names them in logs and errors: workerpool0-0, workerpool1-0, workerpool1-1."""
+        return [
+            f"workerpool{index}-{replica}"
+            for index, pool in enumerate(self.pools)
+            for replica in range(int(pool.get("replicaCount") or 0))
+        ]
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """Of the first pool."""
+        return mapping(self.pools[0].get("machineSpec")) or {} if self.pools else {}
+
+    @property
+    def gpus(self) -> int | None:
+        """Of all replicas; None of TPUs, whose number Vertex does not tell."""
+        machines = [(mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)) for pool in self.pools]
+        if any("tpuTopology" in machine or str(machine.get("machineType")).startswith("ct") for machine, _ in machines):
+            return None
+        return sum(int(machine.get("acceleratorCount") or 0) * count for machine, count in machines)
+
+    @property
+    def error(self) -> str:
+        """What Vertex says of a job that failed or was cancelled; empty without."""
+        return " ".join(str((mapping(self.body.get("error")) or {}).get("message") or "").split())
+
+    @property
+    def exit_code(self) -> int | None:
+        """That of the replica which the error names."""
+        if self.phase is Phase.SUCCEEDED:
+            return 0
+        told = _EXIT.search(self.error)
+        return int(told["code"]) if told else None
+
+    @property
+    def failed(self) -> str | None:
+        """The replica that the error names."""
+        told = _REPLICA.search(self.error)
+        return told["name"] if told else None
+
+    @property
+    def created_ms(self) -> int:
+        at = self.at("createTime")
+        return int(at.timestamp() * 1000) if at else 0
+
+    def at(self, field: str) -> datetime | None:
+        """A time of the job's own."""
+        return moment(self.body.get(field))
+
+
+def number(body: Mapping[str, Any]) -> str | None:
+    """Of the job that an answer is; None where it is none."""
+    found = _NAME.fullmatch(str(body.get("name", "")))
+    return found[1] if found else None
+
+
+def look(google: Google, scope: Scope, wanted: str) -> Job:
+    """The job. Raises NotFound."""
+    try:
+        job = Job(google.get(scope.api, f"{scope.jobs}/{part(wanted)}"))
+    except NotFound:
+        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
+    if job.number != wanted:
+        raise Garbled(f"{scope.api} {scope.jobs}/{wanted}: the answer is not the job", REACH)
+    return job
+
+
+def listed(google: Google, scope: Scope, query: str) -> Iterator[Job]:
+    """The jobs of a filter, in no order that is promised. Source of filters:
+    https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/list"""
+    token: object = None
+    while True:
+        page = google.get(scope.api, scope.jobs, filter=query, pageSize=PAGE, pageToken=token)
+        # Without jobs it is empty; something else is not to be taken for that.
+        if strange := page.keys() - {"customJobs", "nextPageToken"}:
+            raise Garbled(f"{scope.api} {scope.jobs}: the answer is no list of jobs: it has {min(strange)}", REACH)
+        yield from (Job(mapping(each) or {}) for each in entries(page.get("customJobs")))
+        token = page.get("nextPageToken") or None
+        if token is None:
+            return
+
+
+def cancel(google: Google, scope: Scope, wanted: str) -> None:
+    """Asks Vertex to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    if over(look(google, scope, wanted)):
+        return
+    try:
+        google.post(scope.api, f"{scope.jobs}/{part(wanted)}:cancel", {}, repeat=True)
+    except NotFound:
+        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
+    except CloudRefused:
+        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        if not over(look(google, scope, wanted)):
+            raise
+
+
+def over(job: Job) -> bool:
+    """Whether it has ended, or will."""
+    return job.state == "JOB_STATE_CANCELLING" or job.phase.ended

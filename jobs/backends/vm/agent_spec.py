@@ -1,0 +1,132 @@
+"""What a job asks of a machine of its own, whichever it is: where it may be, secrets, mounts, and what the agent is
+told."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from accel.contract import variables
+from accel.contract.google_vms import VmGround
+from accel.diagnostics.messages import did_you_mean
+from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
+
+from ...model import sweep_tasks
+from ...model.fields import Mount
+from ...model.job import Job, prefers
+from .. import grace
+from . import labels
+
+LOST_RETRIES = 3
+"""Attempts for those that Google took away, where a job does not say how many."""
+RUN_S, SLACK_S = 28 * 86_400, 86_400
+"""Of the time after which nobody needs an attempt's machines: a run without a limit, and what is beside it."""
+_SECRET = re.compile(r"(?:projects/([a-z0-9:.-]+)/secrets/)?([A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+))?")
+_BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
+
+
+def secrets(job: Job, project: str, faults: list[str]) -> dict[str, str]:
+    """Versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret itself."""
+    found: dict[str, str] = {}
+    for name, reference in sorted(job.secrets.items()):
+        parts = _SECRET.fullmatch(reference)
+        # The shorter forms look like many a secret; a version makes the difference.
+        if parts is None or (parts[1] is None and parts[3] is None):
+            faults.append(
+                f"secrets.{name}: must be projects/<project>/secrets/<secret>, or <secret>/versions/<number or latest>"
+            )
+            continue
+        found[name] = f"projects/{parts[1] or project}/secrets/{parts[2]}/versions/{parts[3] or 'latest'}"
+    return found
+
+
+def mounts(job: Job, what: str) -> list[str]:
+    """The faults of mounts; `what` is the machine, in words."""
+    return [fault for i, mount in enumerate(job.mounts) for fault in _mount(f"mounts[{i}].source", mount, what)]
+
+
+def _mount(field: str, mount: Mount, what: str) -> list[str]:
+    shown = mount.source[:80]
+    if not _BUCKET.fullmatch(mount.source):
+        return [f'{field}: "{shown}" is no gs://<bucket>[/folder]; {what} mounts nothing else']
+    return [f'{field}: "{shown}" has ..'] if ".." in mount.source.split("/") else []
+
+
+def unsupported(job: Job) -> list[str]:
+    """Fields that no machine of its own can honour."""
+    faults = [*prefers(job), *sweep_tasks.together(job)]
+    if job.tasks > 1:
+        faults.append(f"tasks: is {job.tasks}, and machines of its own run one task; submit several jobs")
+    if not job.image and not job.command:
+        faults.append("command: is missing, and there is no image that would have one")
+    if not job.image and job.shm_mib:
+        faults.append("shm_mib: is of a container, and without an image the command runs on the machine itself")
+    return faults
+
+
+def told(
+    job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
+) -> dict[str, Any]:
+    """What the agent is told, but for the attempt. `name` is the job file's until then."""
+    env = {
+        **job.env,
+        variables.JOB_NAME: job.name,
+        variables.TASK_COUNT: "1",
+        variables.TASK_INDEX: "0",
+        variables.INDEX_FROM: variables.TASK_INDEX,
+        **grace.environment(kind, grace_s),
+    }
+    return {
+        "name": job.name,
+        "kind": kind,
+        "project": target.project,
+        "log": f"projects/{target.project}/logs/{labels.LOG}",
+        "image": job.image,
+        "command": list(job.command),
+        "env": env,
+        "secrets": secrets,
+        "mounts": [mount.model_dump() for mount in job.mounts],
+        "shm_mib": job.shm_mib,
+        "task": None,
+        "grace_s": grace_s,
+        **more,
+    }
+
+
+def tell(findings: Iterable[Finding], names: Mapping[str, str], faults: list[str], warnings: list[str]) -> None:
+    """Adds findings where they belong; `names` are the job file's for those of the rules' fields."""
+    for finding in findings:
+        told = faults if finding.severity == "reject" else warnings
+        told.append(f"{names.get(finding.field, finding.field)}: {finding.text}")
+
+
+def marked(job: Job, target: VmGround) -> list[Finding]:
+    """Its labels beside ours and the target's."""
+    own = len(labels.labels("", 1, "", 0)) + len(target.labels)
+    return gcp_vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
+
+
+def image(job: Job) -> list[Finding]:
+    """Its image, but for a local one, which is a folder that no push changes."""
+    if not job.image or job.image.startswith(containers.LOCAL):
+        return []
+    return containers.image(job.image) + placeholders.value("image", job.image)
+
+
+def zones(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> list[str]:
+    """The zones of a job's block that are the target's; without any, all of the target's."""
+    for i, zone in enumerate(wanted):
+        if zone not in target.zones:
+            faults.append(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
+    return [zone for zone in dict.fromkeys(wanted or target.zones) if zone in target.zones]
+
+
+def subnetworks(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> dict[str, str]:
+    """The subnetwork of each zone's region, by region."""
+    found: dict[str, str] = {}
+    for zone in wanted:
+        region = zone.rpartition("-")[0]
+        if region in target.subnetworks:
+            found[region] = target.subnetworks[region]
+        else:
+            faults.append(f"{block}.zones: {zone}: the target has no subnetwork in {region}")
+    return found

@@ -1,0 +1,274 @@
+"""The backend of jobs on machines of their own, but for what a request looks like and how machines are made."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from accel.clouds.google.api import Google
+from accel.clouds.timeouts import Timing, pause
+from accel.contract.google_vms import VmGround
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
+
+from ...model.job import Job
+from ...model.keys import content_hash, platform_name
+from ..base import Attempt as Tried
+from ..base import Explanation, JobRef, LogLine, Places, Request, Status, Streams
+from ..google_budget_gate import refuse
+from . import labels
+from .cloud_messages import Telling
+from .logs import logs
+from .reconciler import advance, ask, look, take_back
+from .record import MADE, PLANNED, Attempt, Record, Result, never_made
+from .records import Records
+from .run import Shells, places
+from .state_machine import NoCapacity, Seen
+from .status import status_of
+
+AGAIN = "run the same command with the same --key again: it makes no second job"
+CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
+"""Whoever waits for a job also waits so long for its machines to go: nobody else may come to remove the last."""
+_AT_ONCE = 8
+
+
+class VmBackend:
+    """A Backend with Logs, Listing, Many, Again, Exec and Tended. A reference is `<kind>:<bucket>/<name>`."""
+
+    KIND: ClassVar[str]
+
+    def __init__(self, target_name: str, target: VmGround, *, timing: Timing | None = None) -> None:
+        self.target_name: str | None = target_name
+        self.target: Any = target
+        self.bucket = target.bucket
+        self._timing = timing
+
+    @classmethod
+    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> Self:
+        """For what a job reference alone is enough: its scope is the bucket."""
+        backend = cls.__new__(cls)
+        backend.target_name = backend.target = None
+        backend.bucket = scope
+        backend._timing = timing
+        return backend
+
+    @cached_property
+    def google(self) -> Google:
+        """Google's APIs, with the credentials of whoever runs this."""
+        return Google(self._timing)
+
+    @cached_property
+    def records(self) -> Records:
+        """The bucket's jobs."""
+        known = {self.target_name or "": self.target.model_dump(mode="json")} if self.target else {}
+        return Records(self.google, self.bucket, known=known)
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        raise NotImplementedError
+
+    def machines(self) -> Telling:
+        """How the cloud's side of an attempt is made, seen and removed."""
+        raise NotImplementedError
+
+    def submit(self, request: Request) -> JobRef:
+        """The one job of request.key: claimed in the bucket, then its machines are asked for.
+
+        Raises BadInput where the key is another job's; CloudRefused where nothing was made; CloudSilent where that is
+        not known: submit the same key again.
+        """
+        refuse(self.google, self.target)
+        wanted = new_record(request)
+        refused, generation, there = self._submitted(wanted)
+        if refused and generation is None:
+            # It was an earlier submit's that was refused, and what that left is gone now.
+            refused, _, there = self._submitted(wanted)
+        if refused:
+            raise refused
+        return JobRef(self.KIND, self.bucket, wanted.name, there)
+
+    def _submitted(self, wanted: Record) -> tuple[CloudRefused | None, str | None, bool]:
+        """The refusal of the job, the claim where it is this one's, and whether the job was there before."""
+        try:
+            record, generation = self.records.claim(wanted)
+        except CloudSilent as error:
+            raise CloudSilent(error.message, AGAIN) from error
+        try:
+            there = generation is None and record.created != wanted.created
+            return (self._first(record, generation) if generation else self._later(record)), generation, there
+        except NoCredentials as error:
+            raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
+        except (CloudSilent, CloudRefused, NotFound) as error:
+            # The claim is there, and whether there are machines is not known.
+            raise CloudSilent(error.message, AGAIN) from error
+
+    def _first(self, record: Record, generation: str) -> CloudRefused | None:
+        """The machines of a job that was just claimed: three calls, where nobody else is about."""
+        machines = self.machines()
+        refused = ask(machines, self.records, record, generation, _now)
+        if refused is None:
+            made = record.with_last(state=MADE, made=_now().isoformat())
+            if self.records.replace(made, generation) is None:
+                take_back(machines, self.records, record)
+            return None
+        found = self._later(record)
+        return refused if found and not isinstance(refused, NoCapacity) else found
+
+    def _later(self, record: Record) -> CloudRefused | None:
+        """Goes on with a job. Its refusal where nothing else ever came of it, and nothing is left."""
+        timing = self._timing or Timing()
+        now = self._advance(record.name)
+        for turn in range(timing.attempts):
+            if now.ended or not never_made(now):
+                break
+            pause(timing, turn)  # what a refused request leaves goes step by step
+            now = self._advance(record.name)
+        return CloudRefused(now.last.reason) if never_made(now) else None
+
+    def status(self, ref: JobRef) -> Status:
+        """From the record, the machines' states, and what they told. Raises NotFound."""
+        record, _ = self.records.read(self._named(ref))
+        return self._status(record)
+
+    def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
+        """Several at once; without those that the bucket does not know."""
+        for ref in refs:
+            self._named(ref)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = list(pool.map(self._known, refs))
+        return {ref: status for ref, status in zip(refs, found, strict=True) if status}
+
+    def _known(self, ref: JobRef) -> Status | None:
+        with suppress(NotFound):
+            return self.status(ref)
+        return None
+
+    def _status(self, record: Record) -> Status:
+        seen, results = look(self.machines(), self.records, record)
+        return status_of(record, seen, results, _now())
+
+    def list(
+        self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
+    ) -> Iterator[Status]:
+        """The bucket's jobs of this kind, the newest first."""
+        shown = 0
+        for record in self.records.newest():
+            if record.kind != self.KIND or (record.ended and not ended):
+                continue
+            if shown == limit:
+                return
+            shown += 1
+            progress(shown)
+            yield self._status(record) if not record.ended else status_of(record, Seen("absent", ""), {}, _now())
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """Ends the attempt that there is, and leaves no machine. The record stays."""
+        name = self._named(ref)
+        while True:
+            record, generation = self.records.read(name)
+            if record.ended or record.cancelled:
+                break
+            if self.records.replace(replace(record, cancelled=reason or "cancelled"), generation) is not None:
+                break
+        self._advance(name)
+
+    def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
+        """Does what is to be done for the job now, and gives its status then: of one that has ended, when its machines
+        are gone too, or have had CLEAN_S for it."""
+        name = self._named(ref)
+        record = self._advance(name, lambda text: say(f"{ref}: {text}"))
+        status, give_up = self._status(record), time.monotonic() + CLEAN_S
+        while status.phase.ended and not record.ended and time.monotonic() < give_up:
+            time.sleep(CLEAN_POLL_S)
+            record = self._advance(name)
+        return self._status(record) if status.phase.ended else status
+
+    def _advance(self, name: str, say: Callable[[str], None] = lambda text: None) -> Record:
+        return advance(self.machines(), self.records, name, _now, say)
+
+    def attempts(self, ref: JobRef) -> Sequence[Tried]:
+        """From the record: every request for machines."""
+        from .attempts import attempts
+
+        return attempts(self.records.read(self._named(ref))[0])
+
+    def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
+        """Why the job waits or failed. See explain/. A bucket has no region, so `elsewhere` is not asked."""
+        from .explain import explain
+
+        self._named(ref)
+        return explain(self.google, self.records, self.machines(), ref)
+
+    def logs(
+        self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
+    ) -> Iterator[LogLine]:
+        """Every machine's lines, or with `task` one machine's. Following a job moves it on, as `tend` does."""
+        name = self._named(ref)
+
+        def look_at() -> tuple[Record, Mapping[int, Result], bool]:
+            record = self._advance(name) if follow else self.records.read(name)[0]
+            made = record.last if record.last.state != PLANNED else None
+            results: Mapping[int, Result] = self.records.results(record, made) if made else {}
+            return record, results, self._status(record).phase.ended
+
+        return logs(self.google, ref, look_at, host=task, follow=follow, tail=tail)
+
+    @cached_property
+    def _shells(self) -> Shells:
+        return Shells(self.google)
+
+    def places(self, ref: JobRef) -> Places:
+        """Every machine of the attempt that there is."""
+        _ = self._shells  # made here: two threads at once would make two
+        return places(self._alive(ref))
+
+    def run(
+        self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
+    ) -> int:
+        """A command on a machine of the job, by SSH through Identity-Aware Proxy. See run.py."""
+        record = self._alive(ref)
+        if task is None and record.hosts > 1:
+            raise BadInput(f"{ref}: --node is missing; it has nodes 0 to {record.hosts - 1}")
+        return self._shells.run(record, task or 0, command, streams, outside=host)
+
+    def _alive(self, ref: JobRef) -> Record:
+        record, _ = self.records.read(self._named(ref))
+        if record.ended or record.last.state != MADE:
+            raise BadInput(f"{ref}: it has no machine now", f"`accel-jobs get {ref}` shows its state")
+        return record
+
+    def again(self, ref: JobRef, key: str) -> Request:
+        """What was sent, under another name."""
+        record, _ = self.records.read(self._named(ref))
+        name = labels.machine_name(platform_name(record.job_name, key))
+        return Request(self.KIND, record.target, name, key, dict(record.body))
+
+    def _named(self, ref: JobRef) -> str:
+        if (ref.kind, ref.scope) != (self.KIND, self.bucket):
+            raise BadInput(f"{ref} is not a job of {self.KIND}:{self.bucket}")
+        return ref.id
+
+
+def new_record(request: Request) -> Record:
+    """The record of a job that nobody has asked for yet, with its first attempt."""
+    now = _now().isoformat(timespec="milliseconds")
+    name = request.name
+    own = labels.attempt_name(name, 1, request.body.get(labels.PREFIX, ""))
+    first = Attempt(number=1, zone=request.body["zones"][0], name=own, planned=now)
+    return Record(
+        kind=request.kind,
+        target=request.target,
+        name=name,
+        job_name=str(request.body["job"]["name"]),
+        key=request.key,
+        spec_hash=content_hash({key: value for key, value in request.body.items() if key != labels.PREFIX}),
+        body=request.body,
+        created=now,
+        attempts=(first,),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,197 @@
+"""What is known of a job, read when it is first asked for. What may not be read makes no cause true."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from accel.clouds.google.api import Google, object_path
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
+from ...base import JobRef, Status
+from ...google_logging import newest
+from .. import labels
+from ..cloud_messages import Telling, Told
+from ..reconciler import look
+from ..record import MADE, Attempt, Record, Result
+from ..records import Records, folder
+from ..state_machine import ABSENT, Seen, Write, decide
+from ..status import status_of
+
+TAIL_LINES = 100
+KEPT_BYTES = 1024 * 1024
+"""Of a log that is in the bucket: a larger one is not read."""
+AGENT = "accel: "
+"""A line that the agent wrote begins so."""
+
+Value = TypeVar("Value")
+
+
+class Facts:
+    """One job, now."""
+
+    def __init__(self, google: Google, records: Records, machines: Telling, ref: JobRef, record: Record) -> None:
+        self._google, self._records, self._machines = google, records, machines
+        self.ref, self.record = ref, record
+        self.unread: list[str] = []
+        self.now = datetime.now(UTC)
+
+    @cached_property
+    def _looked(self) -> tuple[Seen, Mapping[int, Result]] | None:
+        return self._ask("the machines' state", lambda: look(self._machines, self._records, self.record))
+
+    @property
+    def blind(self) -> bool:
+        """Whether the state of its machines may not be read."""
+        return self._looked is None
+
+    @property
+    def seen(self) -> Seen:
+        """The last attempt's machines."""
+        return self._looked[0] if self._looked else Seen(ABSENT, "")
+
+    @property
+    def results(self) -> Mapping[int, Result]:
+        """What the last attempt's hosts told. Those of an attempt that is over are read here."""
+        if self._looked and self._looked[1]:
+            return self._looked[1]
+        return self._over
+
+    @cached_property
+    def _over(self) -> Mapping[int, Result]:
+        found = self._ask("results in the bucket", lambda: self._records.results(self.record, self.record.last))
+        return found or {}
+
+    @cached_property
+    def foreseen(self) -> Record:
+        """The record with what became of its last attempt, as it will be once somebody moves the job on."""
+        if self.record.ended or self.record.last.state != MADE or self._looked is None:
+            return self.record
+        step = decide(self.record, *self._looked, self.now)
+        return step.record if isinstance(step, Write) else self.record
+
+    @cached_property
+    def status(self) -> Status:
+        """The job's status, as `get` shows it."""
+        seen, results = self._looked or (Seen(ABSENT, ""), {})
+        return status_of(self.record, seen, results, self.now)
+
+    @property
+    def last(self) -> Attempt:
+        """The attempt that is explained."""
+        return self.foreseen.last
+
+    def since(self, moment: str | None) -> float:
+        """Seconds since then; 0 for a moment that there is not."""
+        return (self.now - datetime.fromisoformat(moment)).total_seconds() if moment else 0.0
+
+    @cached_property
+    def told(self) -> Told:
+        """What the cloud says of the last attempt's machines."""
+        return self._ask("the machines' health", lambda: self._machines.told(self.record, self.last)) or Told()
+
+    @cached_property
+    def printed(self) -> tuple[str, ...]:
+        """The end of the first machine's serial port."""
+        what = "the serial port (compute.instances.getSerialPortOutput)"
+        return self._ask(what, lambda: self._machines.printed(self.record, self.last)) or ()
+
+    @cached_property
+    def history(self) -> tuple[str, ...]:
+        """What was done to the first machine."""
+        what = "operations of the zone (compute.zoneOperations.list)"
+        return self._ask(what, lambda: self._machines.history(self.record, self.last)) or ()
+
+    @cached_property
+    def _left(self) -> dict[str, int] | None:
+        """Objects in the attempt's folder, by name, with their sizes; None: they may not be listed."""
+        prefix = f"{folder(self.record.name, self.last.number)}/"
+
+        def read() -> dict[str, int]:
+            items = self._google.pages(
+                "storage",
+                f"b/{self._records.bucket}/o",
+                "items",
+                prefix=prefix,
+                fields="items(name,size),nextPageToken",
+            )
+            return {str(each.get("name")).removeprefix(prefix): int(str(each.get("size") or 0)) for each in items}
+
+        return self._ask("the attempt's folder (storage.objects.list)", read)
+
+    @property
+    def arrived(self) -> tuple[int, ...] | None:
+        """The hosts whose agent has spoken; None: it is not known."""
+        if self._left is None:
+            return None
+        found = [re.fullmatch(r"(?:host|result)-(\d+)\.json", name) for name in self._left]
+        return tuple(sorted({int(each[1]) for each in found if each}))
+
+    @cached_property
+    def failed(self) -> Result | None:
+        """The first host that failed by itself, of those whose word decided the attempt: others were stopped then."""
+        bad = [each for each in self.results.values() if (each.exit_code, each.reason) != (0, "exited")]
+        own = [each for each in bad if not (each.reason or "").startswith("stopped: ")]
+        decided = [each for each in own if str(each.host) in self.last.exit_codes]
+        return min(decided or own or bad, key=lambda each: each.host, default=None)
+
+    @property
+    def host(self) -> int:
+        """Whose log is looked at."""
+        return self.failed.host if self.failed else 0
+
+    @cached_property
+    def lines(self) -> tuple[str, ...] | None:
+        """The end of the log of a host of the attempt, the agent's lines among them; None: it could not be read."""
+        project = str(self.record.body["project"])
+        query = [
+            f'logName="projects/{project}/logs/{labels.LOG}"',
+            f'labels."{labels.JOB}"="{self.record.name}"',
+            f'labels."{labels.ATTEMPT}"="{self.last.number}"',
+            f'labels."{labels.HOST}"="{self.host}"',
+            f'timestamp>="{self.last.planned}"',
+        ]
+        found = self._ask("its log", lambda: newest(self._google, project, " AND ".join(query), TAIL_LINES))
+        if found:
+            return tuple(str(each.get("textPayload", "")) for each in found)
+        return self._kept or (None if found is None else ())
+
+    @property
+    def kept_name(self) -> str | None:
+        """The object that has the lines which Cloud Logging did not take."""
+        name = f"log-{self.host}.txt"
+        return name if self._left and name in self._left else None
+
+    @cached_property
+    def _kept(self) -> tuple[str, ...] | None:
+        name = self.kept_name
+        if name is None or (self._left or {}).get(name, 0) > KEPT_BYTES:
+            return None
+        path = object_path(self._records.bucket, f"{folder(self.record.name, self.last.number)}/{name}")
+        data = self._ask(f"{name} in the bucket", lambda: self._google.read("storage", path)[0])
+        # Each begins with its time.
+        texts = [each.partition(" ")[2] for each in (data or b"").decode(errors="replace").splitlines()]
+        return tuple(texts[-TAIL_LINES:]) or None
+
+    @property
+    def said(self) -> tuple[str, ...] | None:
+        """What the command itself printed last; None: it could not be read."""
+        return None if self.lines is None else tuple(each for each in self.lines if not each.startswith(AGENT))
+
+    @property
+    def agent(self) -> tuple[str, ...]:
+        """What the agent said last."""
+        return tuple(each for each in self.lines or () if each.startswith(AGENT))
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """Of the request's body."""
+        return dict(self.record.body.get("machine") or {})
+
+    def _ask(self, what: str, call: Callable[[], Value]) -> Value | None:
+        try:
+            return call()
+        except (CloudRefused, CloudSilent, NotFound) as error:
+            self.unread.append(f"{what}: {error.message}")
+            return None

@@ -1,0 +1,54 @@
+"""Jobs on GPU VMs of Compute Engine that are made for them."""
+
+from typing import ClassVar
+
+from accel.contract.google_vms import GceTarget
+from accel.diagnostics.errors import BadInput
+
+from ....model.job import Job
+from ...base import QuotaAnswer, Request
+from ..backend import VmBackend
+from ..cloud_messages import Telling
+from .request import KIND, render
+
+PREEMPTIBLE = ("spot", "flex-start")
+"""Flex-start spends the preemptible quota too. Source:
+https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
+
+__all__ = ["KIND", "GceBackend"]
+
+
+class GceBackend(VmBackend):
+    """A reference is `gce:<bucket>/<name>`."""
+
+    KIND: ClassVar[str] = KIND
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """See render.render."""
+        return render(job, name, key, self.target_name or "", self._needed())
+
+    def _needed(self) -> GceTarget:
+        if self.target is None:
+            raise BadInput("render: needs a target; a bucket alone does not say where VMs are")
+        return self.target
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../vms/quota.py."""
+        from ..quota import check, gpus
+        from .machines import choose
+
+        choice = choose(job, self._needed(), [], [])
+        if choice is None or choice.reservation:
+            return QuotaAnswer()
+        spot = choice.capacity in PREEMPTIBLE
+        return check(
+            self.target.project,
+            gpus(choice.zones, choice.machine, choice.attached, choice.gpus, job.nodes, spot=spot),
+            self._timing,
+        )
+
+    def machines(self) -> Telling:
+        """See instances.py."""
+        from .instances import Instances
+
+        return Instances(self.google)

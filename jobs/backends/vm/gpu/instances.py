@@ -1,0 +1,242 @@
+"""VMs of Compute Engine: made, seen and removed. Every call may be made again.
+
+One machine is an instance of the attempt's name. Several are an instance template and a managed instance group of that
+name, in which instances are made by theirs: <attempt>-0, -1, ... Source:
+https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-with-specific-names
+"""
+
+import time
+from typing import Any
+
+from accel.clouds.google.api import Conflict, Google
+from accel.clouds.google.rest import line, mapping, part
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
+from .. import instance_metadata, labels
+from ..cloud_messages import SERIAL_BYTES, Told, maintenance
+from ..record import ENDED, MADE, PLANNED, Attempt, Record
+from ..state_machine import ABSENT, STARTING, TAKEN, NoCapacity, Seen
+from . import bodies, status
+
+API = bodies.API
+REFUSED_S = 60
+"""A zone without room says so within it, as a rule; what comes later, `look` tells."""
+LINKS = "https://www.googleapis.com/compute/v1"
+"""Where links to resources begin, wherever the API is."""
+
+
+class Instances:
+    """Machines of jobs on Compute Engine."""
+
+    def __init__(self, google: Google) -> None:
+        self._google = google
+
+    def make(self, record: Record, attempt: Attempt) -> None:
+        """Makes the attempt's machines, and waits for a zone's refusal as far as it comes soon.
+
+        Raises NoCapacity with the zones that Google names instead, and CloudRefused for anything else that it refuses,
+        another's machine of that name among it.
+        """
+        if record.body["machine"]["group"]:
+            self._make_group(record, attempt)
+            return
+        path = f"{bodies.zone_path(record, attempt)}/instances"
+        operation = self._insert(record, attempt, path, bodies.instance(record, attempt))
+        if operation is None:
+            if self._instance(record, attempt) is None:
+                raise CloudRefused(f"{attempt.name} in {attempt.zone}: is there already, and is not this job's")
+            return
+        until, turn = time.monotonic() + REFUSED_S, 0
+        while not self._done(record, attempt, operation) and time.monotonic() < until:
+            found = instance_metadata.under_way(lambda: self._instance(record, attempt))
+            if found and status.of_instance(found).state != STARTING:
+                return
+            pause(self._google.timing, turn)
+            operation, turn = self._operation(record, attempt, operation), turn + 1
+
+    def _make_group(self, record: Record, attempt: Attempt) -> None:
+        zone = bodies.zone_path(record, attempt)
+        for path, body, own in (
+            (bodies.template_path(record), bodies.template(record, attempt), bodies.template_path(record, attempt)),
+            (f"{zone}/instanceGroupManagers", bodies.group(record, attempt), bodies.group_path(record, attempt)),
+        ):
+            operation = self._insert(record, attempt, path, body)
+            if operation is None:
+                if self._own(own, record, attempt) is None:
+                    raise CloudRefused(f"{own}: is there already, and is not this job's")
+                continue
+            until, turn = time.monotonic() + REFUSED_S, 0
+            while not self._done(record, attempt, operation):
+                if time.monotonic() >= until:
+                    raise CloudSilent(f"{own}: was asked for, and is not there yet")
+                pause(self._google.timing, turn)
+                operation, turn = self._operation(record, attempt, operation), turn + 1
+        managed = instance_metadata.under_way(lambda: self._managed(record, attempt))
+        missing = sorted(set(bodies.names(record, attempt)) - managed.keys())
+        if missing:
+            body = {"instances": [{"name": name} for name in missing]}
+            path = f"{bodies.group_path(record, attempt)}/createInstances"
+            self._posted(path, body, instance_metadata.request_id())
+
+    def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The operation; None where there is one of that name."""
+        try:
+            return self._posted(path, body, instance_metadata.request_id())
+        except Conflict:
+            return None
+
+    def _posted(self, path: str, body: dict[str, Any], asked: str) -> dict[str, Any]:
+        """The operation. `asked` is the id by which Google knows a request that is sent again."""
+        try:
+            operation = self._google.post(API, path, body, repeat=True, requestId=asked)
+        except Conflict:
+            raise
+        except (CloudRefused, CloudSilent) as refused:
+            if status.lacks(refused.message):
+                raise NoCapacity(refused.message) from refused
+            raise
+        except NotFound as missing:
+            # Something that the body names: a network, an image, an account.
+            raise CloudRefused(missing.message) from missing
+        if not operation.get("name"):
+            raise CloudSilent(f"{path}: the answer is no operation; whether anything was made is not known")
+        return operation
+
+    def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
+        """Whether it has ended well. Raises what it ended in."""
+        if errors := parts(inside(operation, "error"), "errors"):
+            raise status.refusal(f"{attempt.name} in {attempt.zone}", errors)
+        return operation.get("status") == "DONE"
+
+    def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
+        project, zone = f"projects/{part(str(record.body['project']))}", bodies.zone_path(record, attempt)
+        place = zone if operation.get("zone") else f"{project}/global"
+        path = f"{place}/operations/{part(str(operation.get('name')))}"
+        return instance_metadata.under_way(lambda: self._google.get(API, path))
+
+    def look(self, record: Record, attempt: Attempt) -> Seen:
+        """By the states of the instances; where there is none, by the operations that say why."""
+        if record.body["machine"]["group"]:
+            return self._look_group(record, attempt)
+        found = self._instance(record, attempt)
+        if found is None:
+            return Seen(ABSENT, "") if attempt.state != MADE else self._ended(record, attempt)
+        seen = status.of_instance(found)
+        if attempt.state == ENDED:
+            return status.going(seen)
+        if seen.state != TAKEN or attempt.state != MADE:
+            return seen
+        return Seen(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
+
+    def _look_group(self, record: Record, attempt: Attempt) -> Seen:
+        group = self._own(bodies.group_path(record, attempt), record, attempt)
+        managed = self._managed(record, attempt) if group else {}
+        if attempt.state == PLANNED and not managed:
+            return Seen(ABSENT, "")
+        if group is None:
+            left = self._own(bodies.template_path(record, attempt), record, attempt)
+            return Seen(ABSENT, "") if left is None else Seen(TAKEN, "", "its machines are no longer there")
+        seen = status.of_group(bodies.names(record, attempt), managed)
+        return status.going(seen, managed) if attempt.state == ENDED else seen
+
+    def told(self, record: Record, attempt: Attempt) -> Told:
+        """The instances' states, why those of a group are not made, and their maintenance."""
+        if record.body["machine"]["group"]:
+            managed = self._managed(record, attempt)
+            return Told(tuple(status.told(name, managed.get(name)) for name in bodies.names(record, attempt)))
+        found = self._instance(record, attempt)
+        if found is None:
+            return Told((f"there is no instance {attempt.name} in {attempt.zone}",))
+        # `statusMessage` is optional, and for people. Source: the schema Instance of the API.
+        more = f": {line(found['statusMessage'])}" if found.get("statusMessage") else ""
+        now = (f"instance {attempt.name} in {attempt.zone} is {found.get('status')}{more}",)
+        return Told(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
+
+    def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """The end of the first machine's serial port. Source:
+        https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/getSerialPortOutput"""
+        path = bodies.instance_path(record, attempt, 0 if record.body["machine"]["group"] else None)
+        try:
+            answer = self._google.get(API, f"{path}/serialPort", start=-SERIAL_BYTES)
+        except NotFound:
+            return ()
+        return tuple(text for each in str(answer.get("contents") or "").splitlines() if (text := each.strip()))
+
+    def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """The operations on the first machine: who asked, and what came of it."""
+        found = self._operations(record, attempt, 0 if record.body["machine"]["group"] else None)
+        return tuple(map(status.done, sorted(found, key=lambda each: str(each.get("insertTime")))))
+
+    def _operations(self, record: Record, attempt: Attempt, number: int | None = None) -> list[dict[str, Any]]:
+        """On an instance, as far as its zone remembers: operations are kept for some weeks."""
+        link = f"{LINKS}/{bodies.instance_path(record, attempt, number)}"
+        path = f"{bodies.zone_path(record, attempt)}/operations"
+        return list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
+
+    def _ended(self, record: Record, attempt: Attempt) -> Seen:
+        """What became of the instance."""
+        told = self._operations(record, attempt)
+        for operation in told:
+            if operation.get("operationType") == "insert" and (
+                errors := parts(mapping(operation.get("error")) or {}, "errors")
+            ):
+                return status.of_errors("FAILED", errors)
+        kinds = {str(operation.get("operationType")) for operation in told}
+        words = [words for kind, words in status.ENDED.items() if kind in kinds]
+        return Seen(ABSENT, "", words[0] if words else "")
+
+    def remove(self, record: Record, attempt: Attempt) -> None:
+        """The group with its instances, then the template, which a group holds: asked for again until both are gone.
+        What is not this job's is left alone."""
+        if not record.body["machine"]["group"]:
+            if self._instance(record, attempt) is not None:
+                self._delete(bodies.instance_path(record, attempt))
+        elif self._own(bodies.group_path(record, attempt), record, attempt) is not None:
+            self._delete(bodies.group_path(record, attempt))
+        elif self._own(bodies.template_path(record, attempt), record, attempt) is not None:
+            self._delete(bodies.template_path(record, attempt))
+
+    def _delete(self, path: str) -> None:
+        """Unless it is on its way already, or what uses it is."""
+        try:
+            self._google.delete(API, path)
+        except CloudRefused as refused:
+            if not status.busy(refused.message):
+                raise
+
+    def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
+        """The attempt's one instance; None where there is none, or one that is not this job's."""
+        try:
+            found = self._google.get(API, bodies.instance_path(record, attempt))
+        except NotFound:
+            return None
+        wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
+        return found if wanted.items() <= inside(found, "labels").items() else None
+
+    def _own(self, path: str, record: Record, attempt: Attempt) -> dict[str, Any] | None:
+        """A group or a template; None where there is none, or one that is not this job's."""
+        try:
+            found = self._google.get(API, path)
+        except NotFound:
+            return None
+        return found if found.get("description") == bodies.note(record, attempt) else None
+
+    def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
+        """The instances of the group by name, those among them that are still to come. None where the group has gone
+        meanwhile."""
+        path = f"{bodies.group_path(record, attempt)}/listManagedInstances"
+        found: dict[str, dict[str, Any]] = {}
+        token: str | None = None
+        while True:
+            try:
+                page = self._google.post(API, path, {}, repeat=True, pageToken=token)
+            except NotFound:
+                return {}
+            for each in parts(page, "managedInstances"):
+                found[str(each.get("name") or str(each.get("instance")).rpartition("/")[2])] = each
+            token = str(page.get("nextPageToken") or "") or None
+            if token is None:
+                return found

@@ -1,0 +1,195 @@
+"""A job as GPU VMs of Compute Engine, but for what differs by attempt. Pure.
+
+`machine` of the body: {"properties": InstanceProperties, "subnetworks": by region, "group": whether there are several,
+"wait_s": how long a flex-start VM waits for capacity, null for others}. Types of machines, disks and accelerators are
+bare names, as instance templates take them.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from accel.contract import buckets
+from accel.contract.google_vms import GceTarget
+from accel.diagnostics.errors import BadInputs
+from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms, launchers
+
+from ....model.blocks import Gce
+from ....model.job import Job, unused_blocks
+from ...base import Request
+from .. import agent_spec, labels
+from .machines import Choice, choose, tell
+
+KIND = "gce"
+
+GRACE_S, SPOT_GRACE_S = 30, 20
+"""Between SIGTERM and SIGKILL. A Spot machine has 30 seconds, of which its agent needs some to tell how the job ended.
+Source: https://docs.cloud.google.com/compute/docs/instances/spot#preemption-process"""
+DRIVER_WAIT_S, MEET_WAIT_S = 900, 900
+"""For a driver that is installed at the first boot, and for the other machines."""
+MARGIN_S = 3600
+"""What machines live beyond the job's own time: they boot, install a driver, pull an image, and tell how it ended."""
+LONGEST_S = 120 * 86_400
+"""The most that Google deletes a machine after; recalled, not read on a page. A longer job has no such guard."""
+FLEX_WAIT_S = 7200
+"""A flex-start VM waits in its zone for two hours at most. Source:
+https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
+
+
+def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
+    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
+    faults = agent_spec.unsupported(job) + agent_spec.mounts(job, "a VM")
+    warnings = list(unused_blocks(job, KIND))
+    secrets = agent_spec.secrets(job, target.project, faults)
+    choice = choose(job, target, faults, warnings)
+    tell(_findings(job, target, choice), faults, warnings)
+    if choice is None:
+        raise BadInputs(faults)
+    body = _body(job, target, choice, secrets)
+    tell(gcp_tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
+    if faults:
+        raise BadInputs(faults)
+    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
+
+
+def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Finding]:
+    block = job.gce or Gce()
+    found = containers.environment(job.env) + gce_jobs.environment({**job.env, **job.secrets})
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus if choice else None))
+    found += agent_spec.marked(job, target)
+    found += gce_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
+    found += gce_jobs.notice(block.notice_s, bool(job.spot))
+    if choice and block.provisioning:
+        run_s = _max_run_s(job, choice)
+        found += gce_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s)
+    if choice and choice.spot:
+        found += gcp_vms.provisioning(choice.capacity, notice_s=block.notice_s)
+    return found + agent_spec.image(job)
+
+
+def _max_run_s(job: Job, choice: Choice) -> int | None:
+    """Seconds after which Google deletes the machines by itself; None: it cannot be told."""
+    block = job.gce or Gce()
+    found = block.max_run or (job.timeout_s + MARGIN_S if job.timeout_s else None)
+    if found is None and choice.capacity == "flex-start":
+        return gcp_vms.FLEX_LONGEST_S
+    return found if found is None or found <= LONGEST_S else None
+
+
+def _timeout_s(job: Job, max_run_s: int | None) -> int | None:
+    """The job's own, or else one by which it can tell that its time is over before its machines are deleted."""
+    return job.timeout_s if job.timeout_s or max_run_s is None else max_run_s - MARGIN_S
+
+
+def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) -> dict[str, Any]:
+    block = job.gce or Gce()
+    max_run_s = _max_run_s(job, choice)
+    timeout_s = _timeout_s(job, max_run_s)
+    wait_s = FLEX_WAIT_S if choice.capacity == "flex-start" else None
+    grace_s = block.grace_s or (SPOT_GRACE_S if choice.spot and not block.notice_s else GRACE_S)
+    return {
+        "job": agent_spec.told(
+            job,
+            KIND,
+            target,
+            secrets,
+            hosts=job.nodes,
+            slices=1,
+            hosts_per_slice=job.nodes,
+            gpus=choice.gpus,
+            timeout_s=timeout_s,
+            grace_s=grace_s,
+            driver_wait_s=DRIVER_WAIT_S,
+            meet_wait_s=MEET_WAIT_S,
+        ),
+        "zones": list(choice.zones),
+        "project": target.project,
+        "bucket": target.bucket,
+        "records": buckets.JOBS,
+        labels.PREFIX: target.machine_prefix,
+        "hosts": job.nodes,
+        "gpus": choice.gpus,
+        "chips": 0,
+        "spot": choice.spot,
+        "type": choice.machine,
+        "machine": {
+            "properties": _properties(job, target, choice, max_run_s),
+            "subnetworks": choice.subnetworks,
+            "group": job.nodes > 1,
+            "wait_s": wait_s,
+        },
+        "retries": job.retries or 0,
+        "lost_retries": agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries,
+        "zone_wait_s": wait_s,
+        "timeout_s": timeout_s,
+        "expires_s": (wait_s or 0) + (max_run_s or agent_spec.RUN_S) + agent_spec.SLACK_S,
+    }
+
+
+def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | None) -> dict[str, Any]:
+    """InstanceProperties, without the subnetwork, the marks of the attempt and what starts the agent. Source:
+    https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances"""
+    disk_gib = target.disk_gib + (job.disk_gib or 0)
+    metadata = {**labels.METADATA, **(labels.DRIVER if choice.gpus else {})}
+    interface: dict[str, Any] = {"network": target.network}
+    if target.external_address:
+        interface["accessConfigs"] = [{"name": "External NAT", "type": "ONE_TO_ONE_NAT"}]
+    made: dict[str, Any] = {
+        "machineType": choice.machine,
+        "disks": [
+            {
+                "boot": True,
+                "autoDelete": True,
+                "initializeParams": {
+                    "sourceImage": target.image,
+                    "diskSizeGb": str(disk_gib),
+                    "diskType": choice.disk_type,
+                },
+            }
+        ],
+        "networkInterfaces": [interface],
+        "serviceAccounts": [{"email": target.service_account, "scopes": [labels.SCOPE]}],
+        "scheduling": _scheduling(job, choice, max_run_s),
+        # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
+        "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},
+        "labels": {**target.labels, **gcp_labels.translated(job.labels)},
+        "metadata": {"items": [{"key": name, "value": value} for name, value in metadata.items()]},
+    }
+    if target.tags:
+        made["tags"] = {"items": list(target.tags)}
+    if choice.attached:
+        made["guestAccelerators"] = [{"acceleratorType": choice.attached, "acceleratorCount": choice.gpus}]
+    if affinity := _affinity(choice):
+        made["reservationAffinity"] = affinity
+    if choice.placement:
+        made["resourcePolicies"] = [choice.placement]
+    return made
+
+
+def _scheduling(job: Job, choice: Choice, max_run_s: int | None) -> dict[str, Any]:
+    """A machine that is lost stays lost: the record counts attempts, and starts the next."""
+    models = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
+    made: dict[str, Any] = {
+        "onHostMaintenance": "TERMINATE",
+        "automaticRestart": False,
+        "provisioningModel": models[choice.capacity],
+    }
+    if choice.capacity != "on-demand" or max_run_s:
+        made["instanceTerminationAction"] = "DELETE"
+    if max_run_s:
+        made["maxRunDuration"] = {"seconds": str(max_run_s)}
+    if choice.spot and job.gce and job.gce.notice_s:
+        made["preemptionNoticeDuration"] = {"seconds": str(job.gce.notice_s)}
+    return made
+
+
+def _affinity(choice: Choice) -> dict[str, Any]:
+    if choice.capacity != "on-demand":
+        return {"consumeReservationType": "NO_RESERVATION"}
+    if choice.reservation is None:
+        return {}
+    return {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": [choice.reservation],
+    }

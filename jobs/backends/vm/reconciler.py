@@ -1,0 +1,109 @@
+"""Carries out a job's steps, one after the other, for as long as there is one.
+
+Each step may be carried out again after a crash, by any client. A step that was decided on something old does no harm:
+the record is replaced only where nobody else has replaced it since, and machines that were made for an attempt which
+had ended by then are removed again.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from accel.diagnostics.errors import CloudRefused
+
+from .record import ENDED, EXPIRED, GONE, LOST, MADE, NO_CAPACITY, PLANNED, REFUSED, Attempt, Record, Result
+from .state_machine import ABSENT, Done, Machines, Make, NoCapacity, Remove, Seen, Wait, Write, decide, end
+
+STEPS = 50
+"""More steps than one look ever takes."""
+
+
+class Kept(Protocol):
+    """Where records are: see records.py."""
+
+    def read(self, name: str) -> tuple[Record, str]: ...
+    def replace(self, record: Record, generation: str) -> str | None: ...
+    def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]: ...
+    def check(self, record: Record) -> None: ...
+
+
+def look(machines: Machines, kept: Kept, record: Record) -> tuple[Seen, Mapping[int, Result]]:
+    """What decide needs to know of the last attempt."""
+    last = record.last
+    if record.ended or last.state == GONE:
+        return Seen(ABSENT, ""), {}
+    # The cloud first: machines that are gone have written their results before.
+    seen = machines.look(record, last)
+    results: Mapping[int, Result] = kept.results(record, last) if last.state in (PLANNED, MADE) else {}
+    return seen, results
+
+
+def advance(
+    machines: Machines, kept: Kept, name: str, clock: Callable[[], datetime], say: Callable[[str], None]
+) -> Record:
+    """All that can be done for a job now; `say` is told what was done. Raises what the cloud's calls raise."""
+    made = 0
+    for _ in range(STEPS):
+        record, generation = kept.read(name)
+        seen, results = look(machines, kept, record)
+        match decide(record, seen, results, clock()):
+            case Write(news):
+                if kept.replace(news, generation) is not None:
+                    _tell(record, news, say)
+            case Make() if record.last.number == made:
+                return record  # the cloud does not show it yet
+            case Make():
+                made = record.last.number
+                if ask(machines, kept, record, generation, clock, say) is None:
+                    take_back(machines, kept, record)
+            case Remove():
+                machines.remove(record, record.last)
+                if machines.look(record, record.last).state != ABSENT:
+                    return record
+            case Wait() | Done():
+                return record
+    raise AssertionError(f"{name}: no end after {STEPS} steps")
+
+
+def ask(
+    machines: Machines,
+    kept: Kept,
+    record: Record,
+    generation: str,
+    clock: Callable[[], datetime],
+    say: Callable[[str], None] = lambda text: None,
+) -> CloudRefused | None:
+    """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile. Raises
+    NotPromised for a record that asks for what no target has."""
+    kept.check(record)
+    try:
+        machines.make(record, record.last)
+    except CloudRefused as refused:
+        outcome = NO_CAPACITY if isinstance(refused, NoCapacity) else REFUSED
+        step = end(record, outcome, refused.message, clock())
+        if kept.replace(step.record, generation) is not None:
+            _tell(record, step.record, say)
+        return refused
+    return None
+
+
+def take_back(machines: Machines, kept: Kept, before: Record) -> None:
+    """Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
+    would this one, were it killed here: then they see it themselves when they start; see the agent's hosts.py. A
+    request that is taken away before it starts has no machines, and is one that `stacks leaks` deletes.)"""
+    now, _ = kept.read(before.name)
+    attempt = next((each for each in now.attempts if each.number == before.last.number), None)
+    if attempt and attempt.state in (ENDED, GONE):
+        machines.remove(now, attempt)
+
+
+def _tell(before: Record, after: Record, say: Callable[[str], None]) -> None:
+    old, new = before.last, after.last
+    if new.state == ENDED and old.state != ENDED:
+        why = f": {new.reason}" if new.reason else ""
+        say(f"attempt {new.number} in {new.zone} {_WORDS.get(new.outcome, new.outcome)}{why}")
+    if new.number != old.number:
+        say(f"attempt {new.number} in {new.zone}: {new.name}")
+
+
+_WORDS = {LOST: "was lost", NO_CAPACITY: "found no capacity", EXPIRED: "has waited long enough", REFUSED: "was refused"}

@@ -1,0 +1,161 @@
+"""One SSH connection to a machine, and commands over it. paramiko is imported when a connection is made."""
+
+import os
+import queue
+import shlex
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from accel import folders
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import line
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent
+
+from ..base import Streams
+from . import iap
+from .hosts import Host
+from .oslogin import Login, ssh_library
+
+KEEPALIVE_S = 30
+"""Between two signs of life: the relay closes a connection that says nothing for an hour (recalled, read on no page),
+and proxies do so much sooner."""
+CHUNK = 32_768
+WAITING = 64
+"""Chunks that may wait for a slow reader; the machine waits then, too."""
+FRESH = 2
+"""Times as many attempts as else while machines may not know the key yet: users report half a minute, no page does."""
+ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serviceAccountUser on the machine's account"
+"""What signing in takes. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
+_KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
+"""Algorithms that a type of host key is proved with, where they have other names."""
+
+
+class Connection:
+    """To one machine, signed in. Close it."""
+
+    def __init__(self, google: Google, host: Host, login: Login) -> None:
+        """Raises what iap.connect raises; CloudRefused where the machine does not let the user in, or has another host
+        key than it should have."""
+        self._what = f"{host.instance} in {host.zone}"
+        attempts = google.timing.attempts * FRESH if login.fresh else 1
+        for attempt in range(attempts):
+            self._relay = iap.connect(google, host.project, host.zone, host.instance)
+            self._transport: Any = None
+            let_in = False
+            try:
+                let_in = self._signed_in(google, host, login)
+            finally:
+                if not let_in:
+                    self.close()
+            if let_in:
+                return
+            if attempt + 1 < attempts:
+                pause(google.timing, attempt)
+        raise CloudRefused(f"{self._what}: SSH does not let {login.user} in", f"it takes {ROLES}")
+
+    def _signed_in(self, google: Google, host: Host, login: Login) -> bool:
+        """Whether the machine lets the user in."""
+        paramiko = ssh_library()
+        self._transport = transport = paramiko.Transport(self._relay)
+        transport.daemon = True
+        transport.banner_timeout = google.timing.read_s
+        options = transport.get_security_options()
+        proofs = [proof for kind in host.keys for proof in _KEYS.get(kind, (kind,))]
+        # Only those types that the machine has told of, if they are known here.
+        options.key_types = [kind for kind in options.key_types if kind in proofs] or options.key_types
+        try:
+            transport.start_client(timeout=google.timing.read_s)
+            self._trust(host, transport.get_remote_server_key())
+            transport.auth_publickey(login.user, login.key)
+        except paramiko.AuthenticationException:
+            return False
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise self._cut(f"no SSH connection: {line(error) or 'it was closed'}") from error
+        transport.set_keepalive(KEEPALIVE_S)
+        return True
+
+    def _trust(self, host: Host, key: Any) -> None:
+        """The host key is one that the machine has told; where it has told none, the one that it had the first time."""
+        name, value = str(key.get_name()), str(key.get_base64())
+        if host.keys:
+            if host.keys.get(name) != value:
+                raise CloudRefused(
+                    f"{self._what}: its SSH host key is none of those in its guest attributes",
+                    "somebody else may be answering, or its keys were changed after it started",
+                )
+            return
+        place = folders.state() / "ssh" / "hosts" / f"{host.project}.{host.mark}"
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # The first of several processes writes it.
+        with suppress(FileExistsError), place.open("x") as file:
+            file.write(f"{name} {value}\n")
+        if place.read_text().split() != [name, value]:
+            raise CloudRefused(
+                f"{self._what}: its SSH host key is not the one that it had before",
+                f"somebody else may be answering; if you know that it was changed, delete {place}",
+            )
+
+    def run(self, command: Sequence[str], streams: Streams) -> int:
+        """The command's exit code. Raises CloudSilent where it is not told, as after a cut."""
+        paramiko = ssh_library()
+        try:
+            channel = self._transport.open_session()
+            if streams.size:
+                channel.get_pty(os.environ.get("TERM") or "xterm", *streams.size)
+            channel.exec_command(shlex.join(command))
+            if not streams.read:
+                channel.shutdown_write()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise self._cut(f"the connection broke: {line(error) or 'it was closed'}") from error
+        if streams.read:
+            threading.Thread(target=_feed, args=(channel, streams.read), daemon=True).start()
+        _hand_on(channel, streams)
+        code = int(channel.recv_exit_status())
+        if code < 0 and not self._transport.is_active():
+            raise self._cut("the connection ended before the command's end was told")
+        # Below 0 a signal ended it; the code is that of OpenSSH's client.
+        return code if code >= 0 else 255
+
+    def _cut(self, message: str) -> CloudSilent:
+        """With what the relay knows of it."""
+        if self._relay.why is not None:
+            return CloudSilent(self._relay.why.message, self._relay.why.hint)
+        return CloudSilent(f"{self._what}: {message}", iap.GONE)
+
+    def close(self) -> None:
+        """Ends it, and what runs over it."""
+        if self._transport is not None:
+            self._transport.close()
+        self._relay.close()
+
+
+def _hand_on(channel: Any, streams: Streams) -> None:
+    """What the command writes, as it comes, until both of its streams have ended."""
+    came: queue.Queue[tuple[bool, bytes]] = queue.Queue(WAITING)
+
+    def hear(is_error: bool, receive: Callable[[int], bytes]) -> None:
+        data = b"-"
+        while data:
+            data = receive(CHUNK)
+            came.put((is_error, data))
+
+    for is_error, receive in ((False, channel.recv), (True, channel.recv_stderr)):
+        threading.Thread(target=hear, args=(is_error, receive), daemon=True).start()
+    open_streams = 2
+    while open_streams:
+        is_error, data = came.get()
+        if data:
+            streams.write(is_error, data)
+        else:
+            open_streams -= 1
+
+
+def _feed(channel: Any, read: Callable[[int], bytes]) -> None:
+    # An error: the command has ended, which the other thread tells.
+    with suppress(OSError, EOFError):
+        while chunk := read(CHUNK):
+            channel.sendall(chunk)
+        channel.shutdown_write()

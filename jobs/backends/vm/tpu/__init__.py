@@ -1,0 +1,51 @@
+"""Jobs on TPU slices that are made for them, by queued resources of the Cloud TPU API."""
+
+from typing import ClassVar
+
+from accel.contract.google_vms import TpuVmTarget
+from accel.diagnostics.errors import BadInput
+
+from ....model.job import Job
+from ...base import QuotaAnswer, Request
+from ..backend import VmBackend
+from ..cloud_messages import Telling
+from .request import KIND, render
+
+__all__ = ["KIND", "TpuVmBackend"]
+
+
+class TpuVmBackend(VmBackend):
+    """A reference is `tpu-vm:<bucket>/<name>`."""
+
+    KIND: ClassVar[str] = KIND
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """See render.render."""
+        return render(job, name, key, self.target_name or "", self._needed())
+
+    def _needed(self) -> TpuVmTarget:
+        if self.target is None:
+            raise BadInput("render: needs a target; a bucket alone does not say where TPUs are")
+        return self.target
+
+    def quota(self, job: Job) -> QuotaAnswer:
+        """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../vms/quota.py.
+
+        TPUs of a reservation take none. Source: https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
+        """
+        from ..quota import check, tpus
+        from .slices import choose
+
+        choice = choose(job, self._needed(), [], [])
+        if choice is None or choice.reservation:
+            return QuotaAnswer()
+        chips, generation = choice.slices * choice.slice.chips, choice.slice.generation
+        kind = choice.slice.name if choice.slices == 1 else f"{choice.slices} x {choice.slice.name}"
+        wanted = tpus(choice.zones, kind, generation.accelerator, chips, spot=choice.spot)
+        return check(self.target.project, wanted, self._timing)
+
+    def machines(self) -> Telling:
+        """See queued.py."""
+        from .queued import QueuedResources
+
+        return QueuedResources(self.google)

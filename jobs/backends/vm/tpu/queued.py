@@ -1,0 +1,180 @@
+"""TPU slices as queued resources: made, seen and removed. Every call may be made again.
+
+The queued resource has the attempt's name, and a node of one slice too; several are named <attempt>-0, -1, ... Those of
+a declared queue have a name that stays (`node_id` of `machine`): one request goes before the next one comes. Source:
+https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources
+"""
+
+import uuid
+from typing import Any
+
+from accel.clouds.google.api import Conflict, Google
+from accel.clouds.google.rest import line, mapping, part, root_of
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
+from accel.clouds.timeouts import pause
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound, Throttled
+
+from .. import instance_metadata
+from .. import labels as marks
+from ..cloud_messages import Told, maintenance
+from ..record import Attempt, Record
+from ..state_machine import ABSENT, LEAVING, Seen
+from . import status
+
+API = "tpu"
+
+
+class QueuedResources:
+    """Machines of TPU VMs."""
+
+    def __init__(self, google: Google) -> None:
+        self._google = google
+
+    def make(self, record: Record, attempt: Attempt) -> None:
+        """Asks for the attempt's slices, and sees to it that the request is there.
+
+        Raises NoCapacity where the zone refuses at once, CloudRefused for anything else that it refuses, another's
+        queued resource of that name among it.
+        """
+        body = queued_resource(record, attempt)
+        path = f"{_place(record, attempt)}/queuedResources"
+        query = {"queuedResourceId": attempt.name, "requestId": instance_metadata.request_id()}
+        try:
+            operation = self._google.post(API, path, body, repeat=True, **query)
+        except Conflict as conflict:
+            if self._found(record, attempt) is None:
+                raise CloudRefused(f"{conflict.message}, and it is not this job's") from conflict
+            return
+        except NotFound as missing:
+            raise CloudRefused(missing.message) from missing
+        except (CloudRefused, Throttled) as refused:
+            raise status.refusal(refused) or refused from refused
+        self._there(record, attempt, operation)
+
+    def _there(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> None:
+        """Waits until the request can be seen, or its operation says why there is none."""
+        timing = self._google.timing
+        for turn in range(timing.attempts):
+            if operation.get("done") and (error := mapping(operation.get("error"))):
+                raise status.refused(f"{attempt.name} in {attempt.zone}", error)
+            if instance_metadata.under_way(lambda: self._found(record, attempt)) is not None:
+                return
+            pause(timing, turn)
+            if name := operation.get("name"):
+                operation = instance_metadata.under_way(lambda name=name: self._google.get(API, f"v2/{name}"))
+        raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
+
+    def look(self, record: Record, attempt: Attempt) -> Seen:
+        """By the request's state, and where it is ACTIVE by those of its nodes."""
+        found = self._found(record, attempt)
+        if found is None:
+            return Seen(ABSENT, "")
+        seen = status.of_request(inside(found, "state"))
+        return seen or status.of_nodes(self._nodes(record, attempt))
+
+    def told(self, record: Record, attempt: Attempt) -> Told:
+        """The request's state, and its nodes' health, symptoms and maintenance. Source:
+        https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+        found = self._found(record, attempt)
+        if found is None:
+            return Told((f"there is no queued resource {attempt.name} in {attempt.zone}",))
+        state = inside(found, "state")
+        lines = [f"queued resource {attempt.name} in {attempt.zone} is {state.get('state')}"]
+        if message := inside(state, "failedData", "error").get("message"):
+            lines[0] += f": {line(message)}"
+        ill: list[str] = []
+        planned: list[str] = []
+        if state.get("state") == "ACTIVE":
+            for name, node in self._nodes(record, attempt).items():
+                lines.append(f"node {name} is {node.get('state') if node else 'not there'}")
+                ill += status.ill(name, node or {})
+                planned += maintenance(f"node {name}", node or {})
+        return Told(tuple(lines), tuple(ill), tuple(planned))
+
+    def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """Nothing: the Cloud TPU API has no method for it."""
+        return ()
+
+    def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
+        """Nothing: the API's operations are not asked, their metadata names no user."""
+        return ()
+
+    def _nodes(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any] | None]:
+        """Each node of the request, None for one that is not there."""
+        place, count = _place(record, attempt), int(record.body["machine"]["slices"])
+        own = _node_id(record, attempt)
+        if count == 1:
+            try:
+                return {own: self._google.get(API, f"{place}/nodes/{part(own)}")}
+            except NotFound:
+                return {own: None}
+        wanted = [f"{own}-{index}" for index in range(count)]
+        listed = self._google.pages(API, f"{place}/nodes", "nodes")
+        there = {str(node.get("name")).rpartition("/")[2]: node for node in listed}
+        return {name: there.get(name) for name in wanted}
+
+    def remove(self, record: Record, attempt: Attempt) -> None:
+        """With its nodes, in whatever state they are. What is not this job's is left alone."""
+        if self._found(record, attempt) is None:
+            return
+        try:
+            # A new id each time: that of a deletion that failed would give its failure again.
+            self._google.delete(API, _name(record, attempt), force=True, requestId=str(uuid.uuid4()))
+        except CloudRefused:
+            if self.look(record, attempt).state not in (ABSENT, LEAVING):
+                raise
+
+    def _found(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
+        """The attempt's queued resource, None where there is none, or one that is not this job's."""
+        try:
+            found = self._google.get(API, _name(record, attempt))
+        except NotFound:
+            return None
+        maker = marks.JOBS if record.standing is None else marks.QUEUES
+        wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
+        specs = parts(inside(found, "tpu"), "nodeSpec")
+        labels = [inside(spec, "node", "labels") for spec in specs]
+        return found if labels and all(wanted.items() <= each.items() for each in labels) else None
+
+
+def queued_resource(record: Record, attempt: Attempt) -> dict[str, Any]:
+    """The body of the request for an attempt: the same each time, so that Google knows it again by its id."""
+    machine: dict[str, Any] = record.body["machine"]
+    region = attempt.zone.rpartition("-")[0]
+    release = f"{root_of(API)}/{_name(record, attempt)}?force=true"
+    node = dict(machine["node"])
+    node["networkConfig"] = {**node["networkConfig"], "subnetwork": machine["subnetworks"][region]}
+    node["labels"] = {**node["labels"], **instance_metadata.labels(record, attempt)}
+    node["metadata"] = {**node["metadata"], **instance_metadata.metadata(record, attempt, release)}
+    spec: dict[str, Any] = {"parent": _place(record, attempt).removeprefix("v2/"), "node": node}
+    if machine["slices"] == 1:
+        spec["nodeId"] = _node_id(record, attempt)
+    else:
+        spec["multisliceParams"] = {"nodeCount": machine["slices"], "nodeIdPrefix": _node_id(record, attempt)}
+    made: dict[str, Any] = {"tpu": {"nodeSpec": [spec]}}
+    if record.body["spot"]:
+        made["spot"] = {}
+    if machine.get("guaranteed"):
+        made["guaranteed"] = {}
+    if reservation := machine["reservation"]:
+        # A name alone, as gcloud sends it; the tier `guaranteed` is another matter.
+        place = f"projects/{record.body['project']}/locations/{attempt.zone}/reservations"
+        made["reservationName"] = reservation if "/" in reservation else f"{place}/{reservation}"
+    if machine["valid_s"]:
+        made["queueingPolicy"] = {"validUntilDuration": f"{machine['valid_s']}s"}
+    elif until := (record.standing or {}).get("until"):
+        made["queueingPolicy"] = {"validUntilTime": until}
+    return made
+
+
+def _node_id(record: Record, attempt: Attempt) -> str:
+    return str(record.body["machine"].get("node_id") or attempt.name)
+
+
+def _place(record: Record, attempt: Attempt) -> str:
+    return f"v2/projects/{part(str(record.body['project']))}/locations/{part(attempt.zone)}"
+
+
+def _name(record: Record, attempt: Attempt) -> str:
+    return f"{_place(record, attempt)}/queuedResources/{part(attempt.name)}"

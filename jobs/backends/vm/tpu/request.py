@@ -1,0 +1,122 @@
+"""A job as a queued resource of the Cloud TPU API, but for what differs by attempt. Pure.
+
+`machine` of the body: {"node": the Node, "subnetworks": by region, "slices", "valid_s", "reservation"}.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from accel.contract import buckets
+from accel.contract.google_vms import TpuVmTarget
+from accel.diagnostics.errors import BadInputs
+from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes, launchers
+
+from ....model.blocks import TpuVm
+from ....model.job import Job, unused_blocks
+from ...base import Request
+from .. import agent_spec, labels
+from .slices import Choice, choose, tell
+
+KIND = "tpu-vm"
+
+MEET_WAIT_S = 900
+"""How long the hosts of a slice wait for each other: their machines boot together."""
+WAIT_S = 7 * 86_400
+"""Of the time after which nobody needs an attempt's machines: a wait without a limit."""
+
+
+def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
+    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
+    faults = agent_spec.unsupported(job) + agent_spec.mounts(job, "a TPU VM")
+    warnings = list(unused_blocks(job, KIND))
+    secrets = agent_spec.secrets(job, target.project, faults)
+    choice = choose(job, target, faults, warnings)
+    tell(_findings(job, target), faults, warnings)
+    runtime = _runtime(job, choice, faults, warnings) if choice else ""
+    if faults or choice is None:
+        raise BadInputs(faults)
+    body = _body(job, target, choice, runtime, secrets)
+    tell(gcp_tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
+    if faults:
+        raise BadInputs(faults)
+    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
+
+
+def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
+    found = containers.environment(job.env) + gcp_tpu_jobs.environment({**job.env, **job.secrets})
+    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, None))
+    found += gcp_tpu_jobs.disk(job.disk_gib)
+    found += agent_spec.marked(job, target)
+    return found + agent_spec.image(job)
+
+
+def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -> str:
+    """The TPU software version: the generation's, or the job's as Google calls it today."""
+    own = next(iter(choice.slice.runtime_versions))
+    wanted = job.tpu_vm.runtime_version if job.tpu_vm else None
+    if wanted is None:
+        return own
+    findings = gcp_tpu_runtimes.runtime(wanted, choice.slice.name, field="tpu_vm.runtime_version")
+    tell(findings, faults, warnings)
+    return str(apply(findings).replacements.get("tpu_vm.runtime_version", wanted))
+
+
+def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
+    block = job.tpu_vm or TpuVm()
+    wait_s = block.zone_wait_s or block.valid_for_s or WAIT_S
+    lost = agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries
+    return {
+        "job": agent_spec.told(
+            job,
+            KIND,
+            target,
+            secrets,
+            hosts=choice.hosts,
+            slices=choice.slices,
+            hosts_per_slice=choice.slice.hosts,
+            gpus=0,
+            timeout_s=job.timeout_s,
+            grace_s=block.grace_s,
+            driver_wait_s=0,
+            meet_wait_s=MEET_WAIT_S,
+        ),
+        "zones": list(choice.zones),
+        "project": target.project,
+        "bucket": target.bucket,
+        "records": buckets.JOBS,
+        "hosts": choice.hosts,
+        "gpus": 0,
+        "chips": choice.slices * choice.slice.chips,
+        "spot": choice.spot,
+        "type": choice.slice.name,
+        "machine": {
+            "node": _node(job, target, choice, runtime),
+            "subnetworks": choice.subnetworks,
+            "slices": choice.slices,
+            "valid_s": block.valid_for_s,
+            "reservation": choice.reservation,
+        },
+        "retries": job.retries or 0,
+        "lost_retries": lost,
+        "zone_wait_s": block.zone_wait_s,
+        "timeout_s": job.timeout_s,
+        "expires_s": wait_s + (job.timeout_s or agent_spec.RUN_S) + agent_spec.SLACK_S,
+    }
+
+
+def _node(job: Job, target: TpuVmTarget, choice: Choice, runtime: str) -> dict[str, Any]:
+    """The Node, without its subnetwork, the marks of its attempt and what starts the agent. Source:
+    https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+    shape: dict[str, Any] = {"acceleratorType": choice.slice.name}
+    if choice.shaped:
+        shape = {"acceleratorConfig": {"type": choice.slice.version, "topology": choice.slice.topology}}
+    node = {
+        **shape,
+        "runtimeVersion": runtime,
+        "networkConfig": {"network": target.network, "enableExternalIps": target.external_address},
+        "serviceAccount": {"email": target.service_account, "scope": [labels.SCOPE]},
+        "labels": {**target.labels, **gcp_labels.translated(job.labels)},
+        "metadata": labels.METADATA,
+    }
+    return node | ({"tags": list(target.tags)} if target.tags else {})

@@ -1,0 +1,124 @@
+"""`jobs report`."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from accel.console.errors import say
+from accel.console.options import Settings
+from accel.console.verb import Verb
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend, JobRef
+    from ..views.report.gather import Gathered
+    from ..views.report.page import Facts
+    from ..views.report.sweep import Sweep
+
+T = TypeVar("T")
+
+
+@click.command(cls=Verb)
+@click.argument("job", metavar="JOB")
+@click.option("--out", metavar="FILE.html", required=True, help="Where the page is written; - for standard output.")
+@click.pass_obj
+def report(settings: Settings, job: str, out: str) -> None:
+    """Write one HTML page about JOB: when it waited, ran and was reclaimed, its metrics, GPUs and cost.
+
+    The page needs nothing else and fetches nothing. What a platform does not tell is "not known" on it.
+    """
+    from accel.diagnostics.errors import BadInput
+
+    from ..client.resolve import job as found
+    from ..views.report.page import page
+
+    ref, backend = found(job, settings)
+    text = page(_facts(ref, backend, settings))
+    if out == "-":
+        click.echo(text, nl=False)
+        return
+    path = Path(out)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"--out: {out}: cannot be written: {error.strerror}") from error
+    say(f"wrote {path} ({len(text.encode()) // 1024 + 1} KiB)")
+
+
+def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
+    """All that can be read; what cannot is a warning on the page. Raises as status."""
+    from accel.diagnostics.errors import JobsError
+
+    from ..backends.base import Again, Attempts, Explain, Logs, Phase
+    from ..backends.tasks import Tasks
+    from ..client.accrued_cost import known
+    from ..model.keys import submission_key
+    from ..views.report.gather import Gathered
+    from ..views.report.page import Facts
+
+    status = backend.status(ref)
+    warnings: list[str] = []
+
+    def read(what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except JobsError as error:
+            warnings.append(f"{what} could not be {'told' if what == 'why' else 'read'}: {error.message}")
+            return None
+
+    attempts = read("its attempts", lambda: tuple(backend.attempts(ref)) if isinstance(backend, Attempts) else None)
+    tasks = read("its tasks", lambda: tuple(backend.tasks(ref)) if status.tasks and isinstance(backend, Tasks) else ())
+    asked = status.phase in (Phase.FAILED, Phase.QUEUED, Phase.STARTING)
+    why = read("why", lambda: backend.explain(ref) if asked and isinstance(backend, Explain) else None)
+    gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
+    key = submission_key(str(ref), "report")
+    body = read("what was sent", lambda: backend.again(ref, key).body if isinstance(backend, Again) else None)
+    price = known([ref], settings)[ref]
+    status = replace(status, target=status.target or price.target)
+    found = Facts(status, gathered, price, datetime.now(UTC), attempts, tasks or None, why, warnings=tuple(warnings))
+    return _with_sent(found, ref, backend, body) if body else found
+
+
+def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
+    """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
+    from accel.diagnostics.errors import JobsError
+
+    from ..client.request_body import sent
+    from ..model import sweep_tasks
+    from ..views.report import sweep
+
+    found = replace(found, sent=sent(ref.kind, body))
+    try:
+        swept = sweep_tasks.found(body)
+    except JobsError as error:
+        return replace(found, warnings=(*found.warnings, error.message))
+    if swept is None:
+        return found
+    if not found.tasks:
+        return replace(found, params=swept.params(swept.places[0])) if len(swept.places) == 1 else found
+    told = found.gathered.last if found.gathered else {}
+    tuned = sweep.of(ref, swept, found.tasks, told)
+    return replace(found, sweep=tuned, gathered=_of_the_best(found.gathered, tuned, backend, ref))
+
+
+def _of_the_best(gathered: "Gathered | None", found: "Sweep", backend: "Backend", ref: "JobRef") -> "Gathered | None":
+    """With the curves of the best tasks, where there are too many tasks to keep all."""
+    from accel.diagnostics.errors import JobsError
+
+    from ..backends.base import Logs
+    from ..views.report.chart import DRAWN_MAX
+    from ..views.report.gather import SERIES_MAX, Gathered
+
+    if gathered is None or len(gathered.last) <= SERIES_MAX or not isinstance(backend, Logs):
+        return gathered
+    with suppress(JobsError):
+        for row in found.ranked[:DRAWN_MAX]:
+            own = Gathered().take(backend.logs(ref, task=row.place))
+            for name, curves in own.metrics.items():
+                kept = gathered.metrics.setdefault(name, {})
+                kept.update({(row.place, attempt): curve for (_, attempt), curve in curves.items()})
+    return gathered

@@ -1,0 +1,1 @@
+"""What the command line and the Python API do: submission, waiting, listing, results, cost, allowances."""

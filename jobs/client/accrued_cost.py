@@ -1,0 +1,108 @@
+"""What jobs have cost so far: by the size that they were submitted with from here, and the prices of their target.
+
+A platform does not tell the machine that a job was meant for, so a job that was submitted elsewhere has no price here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from accel.diagnostics.errors import JobsError
+
+if TYPE_CHECKING:
+    from accel.console.options import Settings
+
+    from ..backends.base import JobRef
+    from ..model.job import Job
+    from .observation import Rate
+    from .targets import Targets
+
+FIELDS = (
+    *("accelerator", "cpus", "memory_mib", "shm_mib", "disk_gib", "image", "nodes", "tasks", "parallelism", "spot"),
+    *("retries", "lost_retries", "timeout_s", "aws_batch", "gke", "gce", "tpu_vm", "google_batch", "vertex"),
+)
+"""By what a job is priced."""
+_LONG = {"command", "args", "package", "env", "script", "runnables", "depends_on", "exit_codes"}
+"""Of blocks: what has no price, may be long, and may hold what others should not read."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A job's price. `rate` None: `why` it is not known, or free."""
+
+    rate: "Rate | None"
+    free: bool = False
+    why: str = ""
+    notes: tuple[str, ...] = ()
+    """What the price assumes or leaves out."""
+    target: str | None = None
+    """That it was sent to, where this machine sent it: a queue of AWS Batch does not say which target it is of."""
+
+
+def size_of(job: "Job") -> dict[str, Any]:
+    """For the history."""
+    told = job.model_dump(mode="json", include=set(FIELDS), exclude_defaults=True)
+    return {name: _without_long(value) for name, value in told.items()}
+
+
+def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | None:
+    """What the history has of that job."""
+    return next((entry["size"] for entry in entries if entry["ref"] == ref and entry.get("size")), None)
+
+
+def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known]":
+    """Of each job. Raises nothing for what is not known."""
+    from . import history
+    from .resolve import targets
+
+    entries = {str(entry["ref"]): entry for entry in history.recent()}
+    found: Targets | str | None = None
+    answers: dict[JobRef, Known] = {}
+    prices: dict[str, Known] = {}
+    for ref in refs:
+        entry = entries.get(str(ref))
+        target = str(entry["target"]) if entry else None
+        if ref.kind == "local":
+            answers[ref] = Known(None, free=True, target=target)
+        elif entry is None or not entry.get("size"):
+            answers[ref] = Known(None, why="it was not submitted from here", target=target)
+        else:
+            if found is None:
+                try:
+                    found = targets(settings)
+                except JobsError as error:
+                    found = error.message
+            size = f"{target} {entry['size']}"
+            if size not in prices:
+                prices[size] = Known(None, why=found) if isinstance(found, str) else _priced(entry, found)
+            answers[ref] = replace(prices[size], target=target)
+    return answers
+
+
+def _priced(entry: Mapping[str, Any], targets: "Targets") -> Known:
+    from pydantic import ValidationError
+
+    from ..model.job import Job
+    from . import cost
+    from .observation import Rate
+
+    name = str(entry["target"])
+    if name not in targets.entries:
+        return Known(None, why=f"its target {name} is not among the targets here")
+    try:
+        job = Job.model_validate({"name": "priced", **entry["size"]})
+        found = cost.of(job, *targets.choose(name))
+    except (JobsError, ValidationError, TypeError) as error:
+        return Known(None, why=str(error).splitlines()[0])
+    ranges = [usd for each in found.environments if (usd := each.range(each.capacity)) is not None]
+    if not ranges:
+        return Known(None, why="; ".join(found.notes) or "no price is known")
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return Known(Rate(low, high, max(1, found.tasks // job.tasks)), notes=found.notes)
+
+
+def _without_long(value: Any) -> Any:
+    if isinstance(value, dict):
+        block = cast(dict[str, Any], value)
+        return {name: _without_long(each) for name, each in block.items() if name not in _LONG}
+    return value

@@ -1,0 +1,91 @@
+"""The job that a submission key made, where nobody wrote down its reference, and for how long it can be found."""
+
+from typing import Protocol
+
+from accel.contract.gke import GkeTarget
+from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
+from accel.contract.google_vms import GceTarget, TpuVmTarget
+from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import NotFound
+
+from ...backends.base import JobRef
+from ...backends.registry import of_target
+from ...model.blocks import Gke
+from ...model.job import Job
+from .reservation import Hold
+
+
+class Finding(Protocol):
+    """How a hold's job is looked for. Raises CloudSilent, NoCredentials and CloudRefused where that cannot be seen."""
+
+    def __call__(self, hold: Hold, target: AnyTarget) -> JobRef | None: ...
+
+
+_DAY_S = 86_400
+_KNOWN_S = {"aws-batch": 6 * _DAY_S, "google-batch": 60 * _DAY_S, "tpu-vm": 60 * _DAY_S, "gce": 60 * _DAY_S}
+"""AWS Batch lists an ended job for seven days at least, Google Batch for 60, and records of jobs on VMs are kept for 90
+where the stack says nothing else. Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_states.html,
+jobs.backends.google_batch.lookup.KEPT"""
+
+
+def known_s(job: Job, kind: str) -> int | None:
+    """For how long a platform surely knows a job that is made now; None: until somebody deletes it."""
+    return (job.gke or Gke()).keep_s if kind == "gke" else _KNOWN_S.get(kind)
+
+
+def made(hold: Hold, target: AnyTarget) -> JobRef | None:
+    """The job; None where there is none. Where a key makes the job's name, that is asked for; else the key is."""
+    match target:
+        case AwsBatchTarget():
+            return _aws_batch(hold, target)
+        case VertexTarget():
+            return _vertex(hold, target)
+        case GoogleBatchTarget():
+            from ...backends.google_batch.labels import Scope as BatchScope
+
+            return _there(hold, target, BatchScope(target.project, target.region).ref(hold.name))
+        case GkeTarget():
+            from ...backends.gke.labels import Scope as ClusterScope
+
+            scope = ClusterScope(target.project, target.location, target.cluster, target.namespace)
+            return _there(hold, target, scope.ref(hold.name))
+        case TpuVmTarget() | GceTarget():
+            return _there(hold, target, JobRef(target.kind, target.bucket, hold.name))
+        case LocalTarget():
+            return _there(hold, target, JobRef(target.kind, "", hold.name))
+
+
+def _there(hold: Hold, target: AnyTarget, ref: JobRef) -> JobRef | None:
+    try:
+        of_target(hold.target, target).status(ref)
+    except NotFound:
+        return None
+    return ref
+
+
+def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
+    """The claim remembers for longer than Batch does."""
+    from accel.clouds.aws.clients import Clients, Timing
+
+    from ...backends.aws_batch.lookup import named
+    from ...backends.aws_batch.request import KIND
+    from ...backends.claims.dynamodb import TableClaims
+
+    clients = Clients(target.region, Timing())
+    claim = TableClaims(clients.dynamodb, target.claim_table).read(hold.key) if target.claim_table else None
+    if claim and claim.job_id:
+        return JobRef(KIND, target.region, claim.job_id)
+    found = named(clients.batch, target.queue_arn, hold.name, hold.key)
+    return JobRef(KIND, target.region, min(found).id) if found else None
+
+
+def _vertex(hold: Hold, target: VertexTarget) -> JobRef | None:
+    from accel.clouds.google.api import Google
+
+    from ...backends.vertex import labels
+    from ...backends.vertex.lookup import listed
+
+    scope, label = labels.Scope(target.project, target.region), hold.key[: labels.LABEL_MAX]
+    jobs = listed(Google(), scope, f'labels.{labels.KEY}="{label}"')
+    found = [(job.created_ms, job.number) for job in jobs if job.labels.get(labels.KEY) == label]
+    return scope.ref(min(found)[1]) if found else None

@@ -1,0 +1,294 @@
+"""A submit under an allowance: what jobs may cost at worst is held before they are sent.
+
+In this order:
+
+1. hold    the holds of all jobs of a command are written with their balance, under a lease, or none of them is.
+           Where there is no room, holds of jobs that have ended or were never made are looked for, once.
+2. send    the job is submitted.
+3. record  its reference goes into the hold, which is the job's from then on. A definite refusal takes the hold back; so
+           does an end before the job was sent.
+
+A client that dies leaves holds with a lease. The same command under the same key goes on with them; after the lease
+anybody looks for the job by its key (settling.py). A key holds once: another client with the key takes the hold over
+before it sends, and what the first one takes back is then no longer its. What is left open: a client that is suspended
+for longer than its lease before it sends makes a job whose hold may be gone; it is written again, whatever the balance.
+"""
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from accel.clouds.backoff import back_off
+from accel.contract.allowances import Allowances
+from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotSent, OverLimit, Throttled
+
+from ...backends.base import Backend, JobRef, Request
+from ...backends.claims.submit import NOT_MADE
+from .price import Price, fitting, usd
+from .reservation import AT_ONCE, MICRO, Balance, Change, Hold, Ledger, together
+
+LEASE_S = 3600.0
+"""A hold without a job is its client's for so long, and for what its pace needs besides."""
+TURNS = 40
+"""How often holds are tried to be written while others write the same balance; the pauses add up to a minute."""
+LONGEST_PAUSE_S = 3.0
+UNANSWERED = 3
+
+log = logging.getLogger("accel.jobs.spend")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One job that is to be held for."""
+
+    request: Request
+    team: str
+    price: Price
+    known_s: int | None = None
+    """As of the hold."""
+
+
+class Holding:
+    """The holds of one command, all against one ledger.
+
+    `sweep` settles what can be of a team, and is called once where there is no room. Used as a context: its end takes
+    back the holds of jobs that were not sent.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        allowances: Allowances,
+        wanted: Sequence[Wanted],
+        *,
+        sweep: Callable[[str], None] = lambda team: None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._ledger, self._allowances, self._sweep, self._say = ledger, allowances, sweep, say
+        self._wanted = {each.request.key: each for each in wanted}
+        self._owner = uuid.uuid4().hex
+        self._mine: dict[str, Hold] = {}
+        """Holds that this command has written or taken over, by key, as they were read."""
+        self._taken: set[str] = set()
+        """Of these: those that it may have taken over."""
+        self._fresh: set[str] = set()
+        """Of these: those that it has written, of jobs that have not been sent."""
+        self._others: dict[str, Hold] = {}
+        """Holds that have a job, or are settled."""
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def __enter__(self) -> Self:
+        teams = dict.fromkeys(each.team for each in self._wanted.values())
+        try:
+            for team in teams:
+                self._hold(team, [each for each in self._wanted.values() if each.team == team])
+        except BaseException:
+            self._take_back()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._take_back()
+
+    def send(self, backend: Backend, request: Request) -> JobRef:
+        """The job, submitted under its hold. May be called by several threads."""
+        with self._lock:
+            if self._ended:
+                raise NotSent(f"{request.name}: its hold has been taken back")
+            fresh = request.key in self._fresh
+            self._fresh.discard(request.key)
+        other = self._others.get(request.key)
+        if other is not None and not other.open:
+            _must_be_known(backend, other)
+        try:
+            log.debug("sending")
+            ref = backend.submit(request)
+        except (*NOT_MADE, NotSent):
+            if fresh:
+                self._release([request.key])
+            raise
+        log.debug("sent")
+        if other is None:
+            self._record(request.key, str(ref))
+        return ref
+
+    def _hold(self, team: str, wanted: list[Wanted]) -> None:
+        """All of a team, or none."""
+        found = self._known(team, wanted)
+        limit = round(self._allowances.teams[team].usd * MICRO)
+        missing = [each for each in wanted if each.request.key not in found]
+        if missing:
+            self._room(team, missing, limit)
+        for start in range(0, len(wanted), AT_ONCE):
+            self._secure(team, wanted[start : start + AT_ONCE], found, limit)
+
+    def _secure(self, team: str, some: list[Wanted], found: Mapping[str, Hold], limit: int) -> None:
+        """Until each of at most AT_ONCE jobs has a hold that is this command's, or that has a job."""
+        unanswered = 0
+        for turn in range(TURNS):
+            missing = [each for each in some if each.request.key not in found]
+            theirs = [hold for each in some if (hold := found.get(each.request.key)) and self._without(hold)]
+            if not missing and not theirs:
+                return
+            if turn:
+                back_off(min(0.05 * 2**turn, LONGEST_PAUSE_S))
+                if missing:
+                    self._room(team, missing, limit)
+            try:
+                if missing:
+                    log.debug("holding")
+                    self._ledger.add([self._made(each) for each in missing], limit)
+                    log.debug("held")
+                if theirs:
+                    self._take_over(theirs)
+            except CloudSilent as error:
+                unanswered += 1
+                if unanswered > UNANSWERED:
+                    raise NotSent(f"{error.message}; nothing was submitted", error.hint) from error
+            found = self._known(team, some)
+        raise Throttled(f"the ledger of team {team} is busy; nothing was submitted", "run the same command again")
+
+    def _room(self, team: str, missing: list[Wanted], limit: int) -> None:
+        """Looks for what can be settled where there is no room for all. Raises OverLimit where there still is none."""
+        for last in (False, True):
+            period = self._period()
+            balance = self._ledger.balance(team, period)
+            if balance.used + sum(each.price.usd for each in missing) <= limit:
+                return
+            # The same command elsewhere may be what has taken it.
+            found = self._known(team, missing)
+            missing = [each for each in missing if each.request.key not in found]
+            if not missing:
+                return
+            if last:
+                raise self._refusal(team, period, missing, balance, limit)
+            self._sweep(team)
+
+    def _known(self, team: str, wanted: Sequence[Wanted]) -> dict[str, Hold]:
+        """The holds that there are. Raises BadInput for a key that is held for another job."""
+        found = self._ledger.read(team, [each.request.key for each in wanted])
+        for key, hold in found.items():
+            if hold.ref is not None or not hold.open:
+                self._others[key] = hold
+            elif hold.owner == self._owner:
+                self._mine[key] = hold
+                if key not in self._taken:
+                    self._fresh.add(key)
+            elif hold.usd != self._wanted[key].price.usd:
+                raise BadInput(
+                    f"key: {usd(hold.usd)} are held under it for {hold.name}, which is another request",
+                    "submit the job as it was then, or use another --key",
+                )
+        return found
+
+    def _without(self, hold: Hold) -> bool:
+        """Whether it is another client's, without a job."""
+        return hold.open and hold.ref is None and hold.owner != self._owner
+
+    def _take_over(self, holds: list[Hold]) -> None:
+        """So that their first client cannot take them back."""
+        self._taken.update(hold.key for hold in holds)
+        until = self._ledger.now() + self._lease()
+        for some in together(holds):
+            log.debug("taking over")
+            new = (replace(hold, owner=self._owner, lease_until=until) for hold in some)
+            self._ledger.change([Change(*pair) for pair in zip(some, new, strict=True)])
+            log.debug("taken over")
+
+    def _period(self) -> str:
+        return f"{datetime.fromtimestamp(self._ledger.now(), UTC):%Y-%m}"
+
+    def _lease(self) -> float:
+        """At least a job a second is sent."""
+        return LEASE_S + len(self._wanted)
+
+    def _made(self, each: Wanted) -> Hold:
+        price, request, now = each.price, each.request, self._ledger.now()
+        return Hold(
+            key=request.key,
+            team=each.team,
+            period=self._period(),
+            usd=price.usd,
+            usd_hour=price.usd_hour,
+            machines=price.machines,
+            tasks=price.tasks,
+            attempts=price.attempts,
+            timeout_s=price.timeout_s,
+            name=request.name,
+            target=request.target,
+            owner=self._owner,
+            lease_until=now + self._lease(),
+            made=now,
+            known_s=each.known_s,
+        )
+
+    def _refusal(self, team: str, period: str, missing: list[Wanted], balance: Balance, limit: int) -> OverLimit:
+        need, free = sum(each.price.usd for each in missing), limit - balance.used
+        what = missing[0].request.name if len(missing) == 1 else f"these {len(missing)} jobs"
+        said = (
+            f"team {team} has {usd(max(free, 0))} left of {usd(limit)} for {period} "
+            f"({usd(balance.held)} held, {usd(balance.settled)} settled), and {what} may cost {usd(need)}"
+        )
+        fits = fitting([each.price for each in missing], free)
+        return OverLimit(said, f"{fits}; `accel-jobs spend --jobs` shows what is held")
+
+    def _record(self, key: str, ref: str) -> None:
+        """Whatever becomes of it, the job is there: without its reference the hold is found by its key."""
+        team, hold = self._wanted[key].team, self._mine.get(key)
+        why = "others write it just now"
+        try:
+            for _ in range(UNANSWERED):
+                log.debug("recording")
+                try:
+                    if hold is not None:
+                        self._ledger.change([Change(hold, replace(hold, ref=ref))])
+                    else:
+                        self._ledger.add([replace(self._made(self._wanted[key]), ref=ref)], None)
+                except CloudSilent as error:
+                    why = error.message
+                hold = self._ledger.read(team, [key]).get(key)
+                if hold is not None and (hold.ref is not None or not hold.open):
+                    log.debug("recorded")
+                    return
+        except JobsError as error:
+            why = error.message
+        self._say(f"{ref}: its hold could not be completed ({why}); `accel-jobs spend settle` will")
+
+    def _take_back(self) -> None:
+        with self._lock:
+            self._ended = True
+            keys = sorted(self._fresh)
+            self._fresh.clear()
+        self._release(keys)
+
+    def _release(self, keys: Sequence[str]) -> None:
+        """Of those that are as this command wrote them; the others are somebody else's by now."""
+        try:
+            for holds in together(self._mine[key] for key in keys):
+                self._ledger.change([Change(hold, None) for hold in holds])
+                # One that is another's by now keeps all of them, and so does a busy balance.
+                left = self._ledger.read(holds[0].team, [hold.key for hold in holds])
+                for hold in holds:
+                    if left.get(hold.key) == hold:
+                        self._ledger.change([Change(hold, None)])
+        except JobsError as error:
+            self._say(f"{len(keys)} holds end with their lease of {self._lease() / 3600:.1f} h: {error.message}")
+
+
+def _must_be_known(backend: Backend, hold: Hold) -> None:
+    """A submit under the key of a job that has ended finds the job, if its platform still knows it; else it would make
+    one that nothing is held for. Raises BadInput."""
+    if hold.ref is not None:
+        with suppress(NotFound):
+            backend.status(JobRef.parse(hold.ref))
+            return
+    raise BadInput(f"key: it was used for {hold.name}, which has ended and is not known any more", "use another --key")

@@ -1,0 +1,32 @@
+"""`jobs submit --code`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from .shipping import Shipping
+
+
+def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | None":
+    """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
+    from accel.diagnostics.errors import BadInput
+
+    if folder is None:
+        if everything:
+            raise BadInput("--code-all: is for --code FOLDER, which is not given")
+        return None
+    from .shipping import Shipping
+
+    shipping = Shipping.of(Path(folder), everything=everything)
+    for warning in shipping.warnings:
+        voice.warn(warning)
+    voice.say(shipping.archive.told())
+    return shipping
+
+
+def sent(shipping: "Shipping | None", voice: "Voice") -> None:
+    """Puts the archive where the jobs will look for it. Raises what the cloud says."""
+    for line in shipping.send() if shipping else ():
+        voice.say(line)

@@ -1,0 +1,152 @@
+"""The two jobs that one job file with `spot: prefer` means, and how the first carries the second with it.
+
+The job on Spot has the plan in a variable: its whole job file, where it would go on, and where it is kept that it was
+moved. So whoever can see the job can move it, without the file and without a service in between; and two who do so
+make one job, since the second job's key comes from the first one's reference.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accel.contract.variables import PLAN, RESERVED_PREFIXES
+from accel.diagnostics.errors import BadInput, BadInputs
+from accel.rules.aws_retries import MAX_ATTEMPTS
+from accel.rules.google_batch import MOST_RETRIES
+
+from ...model.deadline import CHANGEOVER_S
+
+if TYPE_CHECKING:
+    from accel.contract.targets import AnyTarget
+
+    from ...backends.base import Backend, JobRef, Request
+    from ...model.job import Job
+    from ..targets import Targets
+
+WORD = "on-demand"
+"""What the key of the second job is derived with, beside the reference of the first."""
+MOVED = "moved to on demand"
+"""How the reason begins with which a job is cancelled that goes on elsewhere."""
+MOST_LOST = {"aws-batch": MAX_ATTEMPTS - 1, "google-batch": MOST_RETRIES}
+"""By kind of target: retries of a job at most. GKE counts none that the cloud took away, so it is not among them."""
+_ANY_KEY = "0" * 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`then_to`: the target on which the job goes on. `bucket`: where it is kept that it was moved; None where the
+    platform keeps a cancel's reason."""
+
+    job: "Job"
+    then_to: str
+    bucket: str | None = None
+
+    @property
+    def on_demand(self) -> "Job":
+        """What goes on there."""
+        return self.job.model_copy(update={**_PLAIN, "spot": False})
+
+    @property
+    def deadline_s(self) -> float:
+        """After the job was made."""
+        assert self.job.deadline is not None
+        return self.job.deadline
+
+    @property
+    def changeover_s(self) -> float:
+        return self.job.changeover_s or CHANGEOVER_S
+
+    @property
+    def work_s(self) -> float:
+        """Of the whole job; where no more is known, what an attempt may take at most."""
+        found = self.job.work_s or self.job.timeout_s
+        assert found is not None
+        return found
+
+    def lost_left(self, lost: int, kind: str) -> int | None:
+        """How many more attempts may be lost before one that `retries` are for is used up; None where that cannot be:
+        there are no such, or the platform does not count the lost ones."""
+        on_spot = _on_spot(self.job, kind)
+        return on_spot.lost_retries - lost if on_spot.retries and on_spot.lost_retries is not None else None
+
+
+def prepared(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
+    """The job that runs on Spot, which carries the plan. `name`, `target`: where it runs; `then_to`: where it goes on,
+    there too without one.
+
+    Raises BadInput where it could not run on demand there.
+    """
+    if then_to is None and target.kind == "aws-batch":
+        raise BadInput(
+            "spot: prefer: on AWS Batch a queue leaves the choice of capacity to Batch, so a second one is needed",
+            "--then-to TARGET: a queue with on-demand environments alone, as --to is one with Spot environments alone",
+        )
+    plan = Plan(job, then_to or name, target.bucket if target.kind == "google-batch" else None)
+    second(plan, known, _ANY_KEY)
+    on_spot = _on_spot(job, target.kind)
+    return on_spot.model_copy(update={"env": {**on_spot.env, PLAN: _written(plan)}})
+
+
+def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
+    """Where the job goes on, and the request for it. Raises BadInput where there is no such target, or it cannot run
+    it."""
+    from ...backends.registry import of_target
+    from ...model import keys
+
+    backend = of_target(*known.choose(plan.then_to))
+    job = plan.on_demand
+    try:
+        return backend, backend.render(job, keys.platform_name(job.name, key), key)
+    except BadInput as error:
+        faults = error.messages if isinstance(error, BadInputs) else [error.message]
+        raise BadInputs([f"on demand on {plan.then_to}: {fault}" for fault in faults], error.hint) from None
+
+
+def second_key(ref: "JobRef") -> str:
+    """The key of the job in which the job of `ref` goes on: the same for everybody."""
+    from ...model import keys
+
+    return keys.submission_key(str(ref), WORD)
+
+
+def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
+    """The plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
+    from ...backends.base import Again
+    from ...model.sweep_tasks import variable
+
+    if not isinstance(backend, Again):
+        return None
+    written = variable(backend.again(ref, _ANY_KEY).body, PLAN)
+    return None if written is None else _read(written, ref)
+
+
+_PLAIN: dict[str, Any] = {"deadline": None, "work_s": None, "changeover_s": None}
+
+
+def _on_spot(job: "Job", kind: str) -> "Job":
+    """What the first job is. As many attempts may be lost as the platform takes."""
+    most = MOST_LOST.get(kind)
+    lost = job.lost_retries if most is None or job.lost_retries is not None else most - (job.retries or 0)
+    return job.model_copy(update={**_PLAIN, "spot": True, "lost_retries": lost})
+
+
+def _written(plan: Plan) -> str:
+    values = {"job": plan.job.model_dump(exclude_defaults=True), "then_to": plan.then_to, "bucket": plan.bucket}
+    # Kubernetes would read $(...) in it, and what packs it smaller gives other bytes elsewhere, so another request.
+    return base64.b64encode(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).decode()
+
+
+def _read(text: str, ref: "JobRef") -> Plan:
+    from ...model.job import Job
+
+    try:
+        values = json.loads(base64.b64decode(text, validate=True))
+        env = values["job"].pop("env", {})
+        # A task of a sweep has variables that no job file may set.
+        given = {name: value for name, value in env.items() if not name.startswith(RESERVED_PREFIXES)}
+        job = Job.model_validate({**values["job"], "env": given}).model_copy(update={"env": env})
+        return Plan(job, values["then_to"], values["bucket"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        said = f"{ref}: its plan cannot be read: {type(error).__name__}"
+        raise BadInput(said, "a newer accel may have made it") from None

@@ -1,0 +1,183 @@
+"""Sends rendered requests, and tells what came of them."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from accel.console.errors import say
+from accel.console.options import Settings, program
+from accel.console.output import age
+
+from .allowances.submitter import Sender
+from .quota import check
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from ..backends.base import Backend, JobRef, Request
+    from ..model.job import Job
+    from .bulk import Item, Sent
+
+
+def submitted(
+    backend: "Backend",
+    request: "Request",
+    caller: str,
+    settings: Settings,
+    unknown: "tuple[str, ...] | list[str]" = (),
+    sender: Sender | None = None,
+) -> "JobRef":
+    """Submits, notes it in the history, and prints the reference in the form that was asked for."""
+    from accel.diagnostics.errors import Interrupted
+
+    try:
+        ref = made(backend, request, caller, settings, sender or Sender())
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted while submitting; the job may have been made", _found(caller, settings)
+        ) from None
+    if settings.output in ("json", "jsonl"):
+        click.echo(json.dumps(_row(ref, request, caller), indent=2 if settings.output == "json" else None))
+    else:
+        click.echo(str(ref))
+    if settings.output in ("table", "wide"):
+        done = _before(backend, ref) if ref.there else "submitted"
+        say(f"{done} {request.name} to {request.target}; `{program()} logs -f {ref}` follows it")
+    # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
+    for line in unknown:
+        say(line)
+    return ref
+
+
+def _before(backend: "Backend", ref: "JobRef") -> str:
+    """That it was submitted before, and when where its platform tells."""
+    from accel.diagnostics.errors import JobsError
+
+    try:
+        status = backend.status(ref)
+    except JobsError:
+        return "already submitted"
+    return f"already submitted {age(status.created)} ago, {status.phase} now:"
+
+
+def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
+    """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
+    from accel.diagnostics.errors import CloudSilent
+
+    try:
+        ref = sender.send(backend, request)
+    except CloudSilent as silent:
+        raise CloudSilent(silent.message, _found(caller, voice)) from silent
+    noted(ref, request, caller, sender, voice)
+    return ref
+
+
+def _found(caller: str, voice: "Voice") -> str:
+    return f"{voice.again(caller)} finds the job if it was made, and makes it if not"
+
+
+def send_all(
+    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str], sender: Sender
+) -> "list[JobRef]":
+    """Submits many, and prints the references in the order of the files as they are made.
+
+    Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
+    """
+    from accel.console.progress import Progress
+
+    from .bulk import submit_all
+
+    rows: list[dict[str, Any]] = []
+
+    def tell(number: int, ref: "JobRef") -> None:
+        request = items[number][1]
+        noted(ref, request, caller, sender, settings)
+        rows.append(_row(ref, request, caller))
+        if settings.output == "jsonl":
+            click.echo(json.dumps(rows[-1]))
+        elif settings.output != "json":
+            click.echo(str(ref))
+        progress(len(rows))
+
+    def stopping(count: int) -> None:
+        say(f"interrupted; what is under way is waited for, at most {count} submits")
+
+    if settings.output in ("table", "wide"):
+        say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
+    with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
+        sent = submit_all(items, submits_per_s=rate, made=tell, stopping=stopping, send=sender.send)
+    if settings.output == "json":
+        click.echo(json.dumps(rows, indent=2))
+    check_all(sent, len(items), caller, settings)
+    for line in unknown:
+        say(line)
+    if settings.output in ("table", "wide"):
+        before = sum(ref.there for ref in sent.refs.values())
+        new = f"{len(items) - before:,} of " if before else ""
+        say(f"submitted {new}{len(items):,} jobs{'; the others were submitted already' if before else ''}")
+    return [sent.refs[number] for number in range(len(items))]
+
+
+def check_all(sent: "Sent", wanted: int, caller: str, voice: "Voice") -> None:
+    """Raises where not all was made."""
+    from accel.diagnostics.errors import Interrupted
+
+    if len(sent.refs) == wanted:
+        return
+    count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
+    again = f"{voice.again(caller)} makes the rest, and none twice"
+    voice.say(count)
+    if not sent.errors:
+        raise Interrupted(f"interrupted; {count}", again)
+    first, *others = [sent.errors[number] for number in sorted(sent.errors)]
+    for message in list(dict.fromkeys(error.message for error in others if error.message != first.message))[:10]:
+        voice.say(f"error: {message}")
+    first.hint = f"{first.hint}; {again}" if first.hint else again
+    raise first
+
+
+_SIZE = {
+    *("accelerator", "cpus", "memory_mib", "image", "nodes", "tasks", "parallelism", "spot"),
+    *("aws_batch", "gce", "tpu_vm", "google_batch", "vertex"),
+}
+"""Fields that decide which quotas a job spends, and how much of them."""
+
+
+def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
+    """As quota.check, once for jobs of one size on one target."""
+    seen: dict[str, tuple[Job, Item]] = {}
+    for job, item in jobs:
+        size = job.model_dump_json(include=_SIZE)
+        seen.setdefault(f"{item[1].target} {size}", (job, item))
+    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
+
+
+def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
+    """Waits, with the log of a single job. Raises JobFailed, and Interrupted, which says that the jobs go on."""
+    try:
+        from ..cli.logs import stream
+        from .waiting import end, wait_for
+
+        if follow:
+            stream(jobs[0][1], jobs[0][0], None, True, "table")
+        end(wait_for(jobs, timeout))
+    except KeyboardInterrupt:  # on the way to the wait
+        from .waiting import interrupted
+
+        raise interrupted(jobs) from None
+
+
+def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
+    return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
+
+
+def noted(ref: "JobRef", request: "Request", caller: str, sender: Sender, voice: "Voice") -> None:
+    """Keeps it in the history of this machine."""
+    from . import history
+
+    try:
+        size = sender.sizes.get(request.key)
+        history.append(str(ref), request.name, request.target, caller, sender.note(request), size)
+    except OSError as error:
+        voice.say(f"the job is not in the history of this machine: {error}")

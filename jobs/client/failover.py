@@ -1,0 +1,80 @@
+"""`jobs submit --then-to`: a job that its target took away goes on elsewhere, once.
+
+The second job's key is derived from the first job's reference. So however many clients wait for the first, and however
+often the command is given again with the same --key, there is one second job.
+"""
+
+from typing import TYPE_CHECKING
+
+from accel.console.errors import say, warn
+from accel.console.options import Settings
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend, JobRef, Request
+    from ..model.job import Job
+    from .targets import Targets
+
+WORD = "then"
+"""What the key is derived with, beside the reference of the job that was lost."""
+
+
+def check(job: "Job", known: "Targets", then_to: str, first: str) -> None:
+    """Raises BadInput where the job could not run there, before anything is submitted."""
+    from accel.diagnostics.errors import BadInput
+
+    if then_to == first:
+        raise BadInput(f"--then-to: {then_to} is where the job is submitted to; name another target")
+    if job.tasks > 1:
+        raise BadInput(f"--then-to: is for a job of one task, and {job.name} has {job.tasks}")
+    _request(job, known, then_to, "0" * 64)
+
+
+def run(
+    job: "Job",
+    ref: "JobRef",
+    backend: "Backend",
+    known: "Targets",
+    then_to: str,
+    caller: str,
+    follow: bool,
+    timeout: int | None,
+    settings: Settings,
+) -> None:
+    """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
+    and WaitedTooLong with how to go on."""
+    from accel.diagnostics.errors import Interrupted, WaitedTooLong
+
+    from ..cli.logs import stream
+    from ..model import keys
+    from .accrued_cost import size_of
+    from .allowances.submitter import held
+    from .deadline.follow import tries
+    from .dispatch import submitted, to_the_end
+    from .waiting import described, end, wait_for
+
+    try:
+        if follow:
+            stream(backend, ref, None, True, "table")
+        (status,) = wait_for([(ref, backend)], timeout)
+    except (Interrupted, WaitedTooLong) as stopped:
+        stopped.hint = f"the same command with --key {caller} goes on waiting, and then goes to {then_to} if need be"
+        raise
+    if status.taken is None:
+        end([status])
+        return
+    say(f"{ref}: {described(status)}: {status.taken}{tries(status)}")
+    elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
+    for warning in request.warnings:
+        warn(warning, settings)
+    with held([(job, (elsewhere, request))], known, settings) as sender:
+        sender.sizes = {request.key: size_of(job)}
+        again = submitted(elsewhere, request, caller, settings, sender=sender)
+    to_the_end([(again, elsewhere)], follow, timeout)
+
+
+def _request(job: "Job", known: "Targets", then_to: str, key: str) -> "tuple[Backend, Request]":
+    from ..backends.registry import of_target
+    from ..model import keys
+
+    backend = of_target(*known.choose(then_to))
+    return backend, backend.render(job, keys.platform_name(job.name, key), key)

@@ -1,0 +1,74 @@
+"""The jobs of several targets, and which targets could not be asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from accel.console.progress import Opens
+from accel.diagnostics.errors import JobsError
+
+from ..backends.base import Listing, Status
+from ..backends.listing import listed, once
+from ..backends.registry import of_target
+from .selection import SCANNED, Choice
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from .targets import Targets
+
+MISSING = "its jobs are missing here"
+
+
+@dataclass
+class Listed:
+    """Newest first, each once. `faults`: what the targets answered that could not be asked, by name."""
+
+    statuses: list[Status] = field(default_factory=list[Status])
+    faults: dict[str, JobsError] = field(default_factory=dict[str, JobsError])
+    asked: int = 0
+    """Targets, with those that could not be."""
+
+    @property
+    def incomplete(self) -> JobsError | None:
+        """What is to be raised where a target could not be asked: an error with the first one's exit code and hint."""
+        if not self.faults:
+            return None
+        first = next(iter(self.faults.values()))
+        error = JobsError(f"incomplete: {len(self.faults)} of {self.asked} targets could not be read", first.hint)
+        error.exit_code = first.exit_code
+        return error
+
+
+def names_of(known: "Targets", to: str | None) -> Sequence[str]:
+    """The targets that are meant: one, or all that this version can use."""
+    return [to] if to else [entry.name for entry in known.entries.values() if entry.target]
+
+
+def gather(known: "Targets", choice: Choice, ended: bool, limit: int, voice: "Voice", progress: Opens) -> Listed:
+    """At most `limit` jobs of the targets that are meant; of one that could not be asked a warning says so. Raises
+    what a target that was named answers."""
+    names = names_of(known, choice.to)
+    found = Listed(asked=len(names))
+    seen: dict[str, Status] = {}
+    tell = once(voice.warn)  # several targets may have the same jobs
+    scanned = max(limit, SCANNED) if choice.narrow else limit
+    for name in names:
+        backend = of_target(*known.choose(name))
+        if not isinstance(backend, Listing):
+            voice.warn(f"target {name}: its jobs cannot be listed")
+            continue
+        try:
+            with progress(lambda count, name=name: f"{name}: {count:,} jobs") as told:
+                every = listed(backend, tell, limit=scanned, ended=ended or choice.ended, progress=told)
+                meant = [*islice((status for status in every if choice.keeps(status)), limit)]
+            seen |= {str(status.ref): status for status in meant}
+        except JobsError as error:
+            if choice.to:
+                raise
+            found.faults[name] = error
+            voice.warn(f"target {name}: {MISSING}: {error.message}")
+    newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
+    found.statuses = newest[:limit]
+    return found

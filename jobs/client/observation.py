@@ -1,0 +1,271 @@
+"""What is known of the jobs that are watched: their statuses, and what their tasks tell of themselves."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ..backends.base import Attempt, JobRef, Phase, Status
+from .progress import Told, mean, place_of
+
+SOURCES_KEPT = 50_000
+_ENDED = ("succeeded", "failed", "cancelled")
+_RUNNING = ("running",)
+"""Words of platforms for a task's state, in lower case; the others wait."""
+
+
+class Task:
+    """One task or node, or a job of one: the last that it told, and how fast it comes on."""
+
+    __slots__ = (
+        "at",
+        "attempt",
+        "begun",
+        "begun_at",
+        "fraction",
+        "memory_use",
+        "metrics",
+        "number",
+        "step",
+        "steps",
+        "use",
+    )
+
+    def __init__(self, number: int | None) -> None:
+        self.number = number
+        self.attempt = 1
+        self.at = 0.0
+        self.step: float | None = None
+        self.steps: float | None = None
+        self.fraction: float | None = None
+        self.begun_at = 0.0
+        self.begun = 0.0
+        """When this attempt's first step was told, and which fraction was done by then."""
+        self.metrics: dict[str, float] = {}
+        self.use: float | None = None
+        self.memory_use: float | None = None
+
+    def take(self, told: Told, attempt: int) -> None:
+        """Takes in a line. One of an earlier attempt, or older than the last, says nothing new."""
+        if attempt < self.attempt or (attempt == self.attempt and told.at < self.at):
+            return
+        self.at = told.at
+        if told.steps:
+            self.steps = told.steps
+        if told.step is not None:
+            self.step = told.step
+            fraction = min(told.step / self.steps, 1.0) if self.steps else None
+            # A new attempt, which not every platform's log names, begins where its checkpoint was.
+            again = attempt > self.attempt or told.event == "resume"
+            if fraction is not None and (self.fraction is None or again or fraction < self.fraction):
+                self.begun_at, self.begun = told.at, fraction
+            self.fraction = fraction if fraction is not None else self.fraction
+        if told.metrics:
+            self.metrics = {**self.metrics, **told.metrics}
+        if told.use is not None:
+            self.use = told.use
+        if told.memory_use is not None:
+            self.memory_use = told.memory_use
+        self.attempt = attempt
+
+    def eta_s(self, now: float) -> float | None:
+        """Seconds to its end at the pace of this attempt; None where there is none yet."""
+        if self.fraction is None or self.fraction <= self.begun or self.at <= self.begun_at:
+            return None
+        return _left_s((self.begun_at, self.begun), (self.at, self.fraction), now)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What one machine of a job costs, USD an hour: the least and the most that it may be."""
+
+    low: float
+    high: float
+    nodes: int = 1
+    """Machines of one task."""
+
+
+@dataclass
+class Watched:
+    """One job."""
+
+    ref: JobRef
+    name: str = ""
+    status: Status | None = None
+    note: str = ""
+    """Why it waits, or that it cannot be seen."""
+    rate: Rate | None = None
+    free: bool = False
+    """Nobody bills what it runs on."""
+    target: str | None = None
+    """Where its platform does not tell it."""
+    attempts: tuple[Attempt, ...] = ()
+    """Of a job that was tried more than once."""
+    tasks: dict[int | None, Task] = field(default_factory=dict[int | None, Task])
+    ran_s: float = 0.0
+    """Of an array: task seconds since it is watched."""
+    missed: bool = False
+    """Of an array: it ran before it was watched."""
+    looked: float | None = None
+    begun: tuple[float, float] | None = None
+    """Of an array: when it was first seen to run, and which fraction was done by then."""
+
+    @property
+    def phase(self) -> Phase | None:
+        """None until it was seen."""
+        return self.status.phase if self.status else None
+
+    @property
+    def size(self) -> int:
+        """Tasks of an array; 0 of any other job."""
+        return sum(self.status.tasks.values()) if self.status else 0
+
+    def counted(self, words: Iterable[str]) -> int:
+        """How many tasks of an array are in states of those words."""
+        counts = self.status.tasks if self.status else {}
+        return sum(count for native, count in counts.items() if native.lower() in words)
+
+    @property
+    def ended(self) -> int:
+        """Tasks of an array that have ended."""
+        return self.counted(_ENDED)
+
+    @property
+    def running(self) -> int:
+        """Tasks of an array that run."""
+        return self.counted(_RUNNING)
+
+    def saw(self, status: Status, now: float) -> None:
+        """Takes in its state at a time in seconds since 1970."""
+        if self.looked is not None:
+            self.ran_s += self.running * (now - self.looked)
+        elif status.tasks and status.started:
+            self.missed = now - status.started.timestamp() > 60
+        self.looked = now
+        self.status = status
+        self.name = status.name
+        if self.size and self.begun is None and self.running:
+            self.begun = (now, self.fraction or 0.0)
+
+    def heard(self, source: str, told: Told, places: "Places") -> None:
+        """Takes in a line of its log."""
+        number, attempt = places.of(source)
+        task = self.tasks.get(number)
+        if task is None:
+            task = self.tasks[number] = Task(number)
+        task.take(told, attempt)
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of it is done, 0 to 1: of nodes, what the last of them has done; None where nothing tells."""
+        told = [task.fraction for task in self.tasks.values() if task.fraction is not None]
+        if self.size:
+            # Those that told of most are taken to be those that have ended, whole, and those that run come next.
+            ahead = sorted(told, reverse=True)[self.ended : self.ended + self.running]
+            return min(1.0, (self.ended + sum(ahead)) / self.size)
+        return min(told, default=None)
+
+    def eta_s(self, now: float) -> float | None:
+        """Seconds to its end at its pace since it began, or of an array since it is watched."""
+        if self.phase is not Phase.RUNNING:
+            return None
+        if not self.size:
+            return max((eta for task in self.tasks.values() if (eta := task.eta_s(now)) is not None), default=None)
+        done = self.fraction
+        if self.begun is None or done is None or self.looked is None or done <= self.begun[1]:
+            return None
+        return _left_s(self.begun, (self.looked, done), now)
+
+    @property
+    def use(self) -> float | None:
+        """Of its GPUs on average, in %, as last told."""
+        return mean([task.use for task in self.tasks.values() if task.use is not None])
+
+    @property
+    def memory_use(self) -> float | None:
+        """Of its GPUs' memory likewise: the share of time in which it was read or written."""
+        return mean([task.memory_use for task in self.tasks.values() if task.memory_use is not None])
+
+    def machine_s(self, now: float) -> float | None:
+        """How long machines have run for it; None where that is not known."""
+        status = self.status
+        if status is None:
+            return None
+        if self.size:
+            return self.ran_s + (self.running * (now - self.looked) if self.looked else 0.0)
+        if self.attempts:
+            return ran_s(self.attempts, now)
+        if status.started is None:
+            return 0.0 if status.phase in (Phase.QUEUED, Phase.STARTING) else None
+        return _span(status.started, status.stopped, now)
+
+    def cost(self, now: float) -> tuple[float, float] | None:
+        """USD so far, the least and the most; None where a price or time is not known."""
+        if self.free:
+            return 0.0, 0.0
+        seconds = self.machine_s(now)
+        if self.rate is None or seconds is None:
+            return None
+        each = any(attempt.place is not None for attempt in self.attempts)
+        hours = seconds * (1 if each else self.rate.nodes) / 3600
+        return hours * self.rate.low, hours * self.rate.high
+
+    def slowest(self, count: int) -> list[Task]:
+        """Tasks of an array that are not done, the least advanced first."""
+        from heapq import nsmallest
+
+        going = [task for task in self.tasks.values() if task.fraction is not None and task.fraction < 1]
+        return nsmallest(count, going, key=lambda task: (task.fraction, task.at, task.number))
+
+
+class Places:
+    """Which task a source is, remembered: the same few words come with every line."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int | None, int]] = {}
+
+    def of(self, source: str) -> tuple[int | None, int]:
+        """Task or node, and attempt."""
+        found = self._known.get(source)
+        if found is None:
+            if len(self._known) >= SOURCES_KEPT:
+                self._known.clear()
+            found = self._known[source] = place_of(source)
+        return found
+
+
+@dataclass
+class Board:
+    """All that are watched, in the order in which they came."""
+
+    jobs: dict[JobRef, Watched] = field(default_factory=dict[JobRef, Watched])
+    places: Places = field(default_factory=Places)
+
+    def job(self, ref: JobRef) -> Watched:
+        """That job, which is watched from now on."""
+        if ref not in self.jobs:
+            self.jobs[ref] = Watched(ref, ref.id)
+        return self.jobs[ref]
+
+    def counts(self) -> dict[Phase, int]:
+        """Jobs by phase."""
+        phases = [job.phase for job in self.jobs.values()]
+        return {phase: phases.count(phase) for phase in Phase if phase in phases}
+
+
+def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -> float | None:
+    """Seconds to the end at the pace between two times and fractions; where it were over by that, it is slower."""
+    if last[0] <= begun[0]:
+        return None
+    a_second = (last[1] - begun[1]) / (last[0] - begun[0])
+    left = (1 - last[1]) / a_second
+    quiet = max(0.0, now - last[0])
+    return left - quiet if quiet < left else left * (now - begun[0]) / (last[0] - begun[0])
+
+
+def ran_s(attempts: Iterable[Attempt], now: float) -> float:
+    """How long machines ran for them; one that has not stopped runs."""
+    return sum(_span(each.started, each.stopped, now) for each in attempts if each.started)
+
+
+def _span(start: datetime, end: datetime | None, now: float) -> float:
+    return max(0.0, (end.timestamp() if end else now) - start.timestamp())

@@ -1,0 +1,31 @@
+"""The account's quotas before a job is submitted."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from ..backends.base import Backend
+    from ..model.job import Job
+
+no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
+
+
+def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:
+    """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
+    stops nothing. Raises OverLimit with --strict."""
+    from accel.diagnostics.errors import OverLimit
+
+    from ..backends.base import Quotas
+
+    if not isinstance(backend, Quotas):
+        return []
+    answer = backend.quota(job)
+    if answer.over and voice.strict:
+        hint = "ask for more (`stacks quota --request` writes the request), or use another target"
+        raise OverLimit("; ".join(f"{where}: {text}" for text in answer.over), hint)
+    for text in answer.over:
+        voice.warn(f"{where}: {text}")
+    return [f"{where} unknown: {text}" for text in answer.unknown]

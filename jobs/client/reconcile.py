@@ -1,0 +1,66 @@
+"""Jobs that nobody but their clients moves on: on machines of their own, or on Spot with a deadline."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from accel.console.errors import say, warn
+from accel.console.options import Settings
+from accel.contract.google_vms import VmGround
+from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
+
+from ..backends.base import Backend, JobRef, Listing, Phase, Status, Tended
+from ..backends.listing import listed
+from ..backends.registry import of_target
+from ..model.sweep_tasks import MOVED_MAX
+from . import resolve
+from .allowances.submitter import settle_ended
+from .spot_fallback import Followers
+
+LIMIT = MOVED_MAX
+"""Jobs of a target that are tended in one round."""
+MOVED_KINDS = ("aws-batch", "google-batch", "gke")
+RECENT = timedelta(hours=1)
+"""A job that ended so long ago goes on on demand, where that is still to be done, only if it is named."""
+
+
+def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers: Followers) -> list[Status]:
+    """Each of the jobs, or of the target's, moved on once; one that cannot be seen just now is left for the next round.
+
+    Raises BadInput for a job of a kind that needs nobody.
+    """
+    statuses: list[Status] = []
+    for ref, backend in _of_target(settings, to) if to else [resolve.job(text, settings) for text in jobs]:
+        try:
+            status = backend.tend(ref, say) if isinstance(backend, Tended) else followers.look(ref, backend)
+            if status is None and not to:
+                said = f"{ref}: jobs of kind {ref.kind} without a deadline are looked after by their own service"
+                raise BadInput(said)
+            statuses += [status] if status else []
+        except JobsError as error:
+            # One that cannot go on must not keep the others of a target from doing so in time.
+            others = to is not None and (not isinstance(backend, Tended) or isinstance(error, NotPromised))
+            if not (others or isinstance(error, CloudSilent | NotFound)):
+                raise
+            warn(f"{ref}: {error.message}", settings)
+    settle_ended(statuses)
+    return statuses
+
+
+def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]]:
+    _, found = resolve.targets(settings).choose(name)
+    backend = of_target(name, found)
+    followed = not isinstance(backend, Tended)
+    if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
+        raise BadInput(f"target {name}: its jobs are looked after by their own service")
+    if isinstance(found, VmGround):
+        from accel.clouds.google.api import Google
+
+        from ..backends.vm.queues import Queues  # what others need not load
+
+        for failure in Queues(Google(), found.bucket).reconcile(say)[1]:
+            warn(failure, settings)
+    since = datetime.now(UTC) - RECENT
+    for status in listed(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):
+        # One that failed a moment ago may have been moved by somebody who died before it went on.
+        if not status.phase.ended or (status.phase is Phase.FAILED and status.stopped and status.stopped > since):
+            yield status.ref, backend

@@ -1,0 +1,63 @@
+"""Which jobs of the targets are meant: the options of `ls` and `watch`, and what they keep."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from accel.console.options import OneOf
+
+if TYPE_CHECKING:
+    from ..backends.base import Status
+
+PHASES = ("queued", "starting", "running", "succeeded", "failed")
+SCANNED = 1000
+"""So many jobs of each target, the newest, are looked through for those that are meant."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for; None and empty: any."""
+
+    to: str | None = None
+    name: str | None = None
+    states: tuple[str, ...] = ()
+    owner: str | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a target's own list has jobs that are not meant."""
+        return bool(self.name or self.states or self.owner)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a state is asked for that only jobs have which have ended."""
+        return any(state in ("succeeded", "failed") for state in self.states)
+
+    def keeps(self, status: "Status") -> bool:
+        """Whether the job is meant."""
+        from .names import job_name
+
+        named = self.name is None or any(fnmatchcase(name, self.name) for name in (status.name, job_name(status.name)))
+        return named and (not self.states or status.phase.lower() in self.states) and self.owner in (None, status.owner)
+
+
+class _State(OneOf):
+    """A phase, in letters of either case."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(str(value).lower(), param, ctx)
+
+
+def choosing(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options, whose values the command gets as `to`, `name`, `states` and `owner`."""
+    for option in (
+        click.option("--owner", metavar="WHO", help="Those whose label `owner`, or without one `team`, is this."),
+        click.option("--state", "states", type=_State(*PHASES), multiple=True, help="Those in this state, or several."),
+        click.option("--name", metavar="GLOB", help="Those whose names match: 'train-*'."),
+        click.option("--target", "--to", "to", metavar="TARGET", help="The jobs of this target only."),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,182 @@
+"""`spot: prefer`: what the verbs do for jobs that move to on demand when their deadline nears."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from accel.console.errors import say
+from accel.console.heartbeat import Beat
+from accel.console.options import Settings, program
+from accel.contract.variables import PLAN
+from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
+
+from ..model.deadline import look_s
+from .deadline.follow import Follower
+from .deadline.plan import plan_of
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend, JobRef, Request, Status
+    from ..model.job import Job
+    from .allowances.submitter import Sender
+    from .bulk import Item
+    from .deadline.plan import Plan
+    from .targets import Targets
+
+FIRST_S, GROWTH = 0.2, 1.5
+NAMED = 5
+"""So many jobs are named, of more their targets."""
+
+
+def check(jobs: "Sequence[Job]", wait: bool, follow: bool) -> None:
+    """Raises BadInput where what was asked for would keep the job from being moved."""
+    if follow:
+        raise BadInput("--follow: does not move a job with spot: prefer", "--wait does; `logs -f` shows what it prints")
+    if wait and len(jobs) > 1:
+        raise BadInput(f"--wait: moves one job with spot: prefer, and there are {len(jobs)}", "`tend` moves many")
+
+
+def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
+    """Before jobs are sent: makes sure that it can be kept that they were moved. Raises CloudRefused."""
+    from accel.contract.google_jobs import GoogleBatchTarget
+
+    from .deadline.record import Record
+
+    for job, (_, request) in pairs:
+        _, target = known.choose(request.target)
+        if PLAN in job.env and isinstance(target, GoogleBatchTarget):
+            Record(target.bucket, request.name).begin()
+
+
+def alone(pairs: "Sequence[tuple[Job, Item]]", made: "Sequence[JobRef]") -> None:
+    """Says who moves jobs for which nobody waits."""
+    sent = [(ref, request.target) for ref, (job, (_, request)) in zip(made, pairs, strict=True) if PLAN in job.env]
+    names = [" ".join(str(ref) for ref, _ in sent)]
+    if len(sent) > NAMED:
+        names = [f"--to {target}" for target in dict.fromkeys(target for _, target in sent)]
+    tends = " and ".join(f"`{program()} tend {each} --every 30s`" for each in names)
+    what, beside = ("it", ", or --wait is given") if len(sent) == 1 else ("them", "")
+    say(f"nobody moves {what} to on demand unless {tends} runs{beside}")
+
+
+def run(
+    ref: "JobRef",
+    backend: "Backend",
+    known: "Targets",
+    caller: str,
+    timeout: int | None,
+    settings: Settings,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
+    from .allowances.submitter import settle_ended
+    from .dispatch import submitted, to_the_end
+    from .waiting import described, end, so_far
+
+    plan = plan_of(backend, ref)
+    if plan is None:
+        raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
+
+    def send(backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
+        return submitted(backend, request, caller, settings, sender=sender)
+
+    beat = Beat(bar=False)
+    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
+    began = seen = time.monotonic()
+    give_up = None if timeout is None else began + timeout
+    last: Status | None = None
+    pause_s, silent = FIRST_S, False
+    try:
+        with beat.of(lambda: so_far(ref, last, time.monotonic() - began, time.monotonic() - seen)):
+            while True:
+                try:
+                    status, second = follower.look()
+                    silent, seen = False, time.monotonic()
+                except CloudSilent as error:
+                    if not silent:
+                        beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
+                    silent, status, second = True, None, None
+                if status is not None and (last is None or described(status) != described(last)):
+                    pause_s = FIRST_S
+                    beat.tell(f"{ref}: {described(status)}")
+                last = status or last
+                if second or (status is not None and status.phase.ended):
+                    break
+                if give_up is not None and time.monotonic() >= give_up:
+                    said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
+                    raise WaitedTooLong(said, _how(ref))
+                sleep(min(pause_s, look_s(plan.changeover_s)))
+                pause_s *= GROWTH
+        ended = [status] if status else []
+        settle_ended(ended)
+        if second:
+            to_the_end([second], False, None if give_up is None else max(1, int(give_up - time.monotonic())))
+        else:
+            end(ended)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {ref} goes on, and nobody moves it to on demand", _how(ref)) from None
+
+
+class Followers:
+    """Those of `tend`, from round to round."""
+
+    def __init__(self, known: "Callable[[], Targets]", settings: Settings, every_s: float | None) -> None:
+        self._known, self._settings, self._every_s = known, settings, every_s
+        self._followers: dict[JobRef, Follower | None] = {}
+
+    def look(self, ref: "JobRef", backend: "Backend") -> "Status | None":
+        """The job, moved on once, or the job on demand that it has become; None for one that carries no plan."""
+        if ref not in self._followers:
+            plan = plan_of(backend, ref)
+            self._followers[ref] = self._follower(ref, backend, plan) if plan else None
+        follower = self._followers[ref]
+        if follower is None:
+            return None
+        status, second = follower.look()
+        return second[1].status(second[0]) if second else status
+
+    def _follower(self, ref: "JobRef", backend: "Backend", plan: "Plan") -> Follower:
+        known = self._known()
+        return Follower(
+            ref,
+            backend,
+            plan,
+            known,
+            partial(_sent, known, self._settings, partial(_quietly, self._settings)),
+            say,
+            self._every_s,
+        )
+
+
+def _quietly(settings: Settings, backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
+    from . import history
+    from .dispatch import noted
+
+    ref = sender.send(backend, request)
+    if str(ref) not in (entry["ref"] for entry in history.recent()):
+        say(f"{ref}: submitted to {request.target}")
+        noted(ref, request, "", sender, settings)
+    return ref
+
+
+def _sent(
+    known: "Targets",
+    settings: Settings,
+    send: "Callable[[Backend, Request, Sender], JobRef]",
+    plan: "Plan",
+    backend: "Backend",
+    request: "Request",
+) -> "JobRef":
+    """Sends the job on demand, under a hold of its own where its target has allowances."""
+    from .accrued_cost import size_of
+    from .allowances.submitter import held
+
+    for warning in request.warnings:
+        say(f"warning: {warning}")  # not refused under --strict: the deadline is near
+    with held([(plan.on_demand, (backend, request))], known, settings) as sender:
+        sender.sizes = {request.key: size_of(plan.on_demand)}
+        return send(backend, request, sender)
+
+
+def _how(ref: "JobRef") -> str:
+    return f"`{program()} tend {ref} --every 30s` goes on moving it"

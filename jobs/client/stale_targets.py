@@ -1,0 +1,79 @@
+"""What a stack has changed since a file with its targets was written: each says where the stack publishes it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from accel.clouds.google.rest import mapping
+from accel.contract.published import SOURCE
+from accel.contract.targets import read_one
+from accel.diagnostics.errors import JobsError
+
+from . import published_targets
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from .targets import Target, Targets
+
+GUARDS = ("allowances", "stop", "budget_stops")
+"""What keeps money in: here the stack's word of today holds, whatever the file says."""
+
+
+def said(targets: "Targets", names: Iterable[str], voice: "Voice") -> "Targets":
+    """The targets as compared() has them, its lines as warnings."""
+    newer, lines = compared(targets, names)
+    for line in lines:
+        voice.warn(line)
+    return newer
+
+
+def compared(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
+    """The targets with the guards of today, and a line for each of those named that the stack has changed since.
+
+    What was read within NOW_S of published.py is not read again, and where nothing can be read, the file stands.
+    """
+    entries, lines = dict(targets.entries), list[str]()
+    for name in names:
+        entry = entries.get(name)
+        source = entry.document.get(SOURCE) if entry else None
+        if entry is None or not isinstance(source, str) or (there := _there(source)) is None:
+            continue
+        ours = {key: value for key, value in entry.document.items() if key != SOURCE}
+        if (now := there.get(name)) == ours:
+            continue
+        newer = mapping(now)
+        if newer is None:
+            lines.append(f"target {name}: the stack has it no longer: {source} has {', '.join(sorted(there))}")
+            continue
+        fields = sorted(key for key in ours.keys() | newer.keys() if ours.get(key) != newer.get(key))
+        lines.append(
+            f"target {name}: the stack was updated since {targets.source} was written, which has another "
+            f"{', '.join(fields)}: `stacks export` writes it anew, or name it as it is now: --targets {source}"
+        )
+        if entry.target is not None:
+            entries[name] = replace(entry, target=_guarded(entry.target, newer))
+    changed = any(entries[name].target != entry.target for name, entry in targets.entries.items())
+    return (replace(targets, entries=entries) if changed else targets), lines
+
+
+def _there(source: str) -> dict[str, Any] | None:
+    """What is published now; None where that is not known."""
+    if not source.startswith(published_targets.PREFIXES):
+        return None
+    try:
+        found = published_targets.load(source, max_age_s=published_targets.NOW_S)
+    except JobsError:
+        return None
+    return None if found.warnings and (found.age_s or 0) > published_targets.NOW_S else found.by_name
+
+
+def _guarded(target: "Target", now: Mapping[str, Any]) -> "Target":
+    try:
+        newer = read_one(now)
+    except ValidationError:
+        return target
+    both = [name for name in GUARDS if hasattr(newer, name) and hasattr(target, name)]
+    return target.model_copy(update={name: getattr(newer, name) for name in both})

@@ -1,0 +1,233 @@
+"""What is done to jobs before they are submitted, by `jobs submit` and by the functions for Python alike."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from accel.diagnostics.redaction import hidden
+
+from .allowances.submitter import Sender
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from ..backends.base import Backend, Request
+    from ..model.document import Document
+    from ..model.job import Job
+    from .bulk import Item
+    from .code.shipping import Shipping
+    from .targets import Target, Targets
+
+DRY_RUN_KEY = "dry-run"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a submit beside its jobs; as the options of the same names."""
+
+    to: str | None = None
+    key: str | None = None
+    code: str | None = None
+    code_all: bool = False
+    pin_image: bool = False
+    smoke: bool = False
+    smoke_timeout: int | None = None
+    dry_run: bool = False
+    then_to: str | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Jobs that their targets can run, each with its backend and request: nothing has been sent."""
+
+    pairs: "list[tuple[Job, Item]]"
+    """Of a sweep the tasks, where its target runs one task a job."""
+    caller: str
+    known: "Targets"
+    shipping: "Shipping | None"
+    preferring: bool
+    """Whether one is to be moved to on demand."""
+    voice: "Voice"
+
+    @property
+    def items(self) -> "list[Item]":
+        return [item for _, item in self.pairs]
+
+    def warn(self) -> None:
+        """Says each warning of the requests once."""
+        for warning in dict.fromkeys(warning for _, request in self.items for warning in request.warnings):
+            self.voice.warn(warning)
+
+    def shown(self) -> list[dict[str, Any]]:
+        """The requests as `--dry-run` prints them, without what variables with the name of a secret hold."""
+        return [hidden(_request(request)) for _, request in self.items]
+
+    @contextmanager
+    def ready(self, quota: bool) -> Generator[tuple[Sender, list[str]]]:
+        """What sends the requests, and what could not be learnt of quotas: code is sent, allowances are held."""
+        from . import feasibility
+        from .accrued_cost import size_of
+        from .allowances.submitter import held
+        from .code.option import sent
+        from .dispatch import check_quotas
+        from .image_check import check
+
+        check(self.pairs, self.voice)
+        feasibility.check(self.pairs)
+        unknown = check_quotas(self.pairs, self.voice) if quota else []
+        sent(self.shipping, self.voice)
+        if self.preferring:
+            from .spot_fallback import begin
+
+            begin(self.pairs, self.known)
+        with held(self.pairs, self.known, self.voice) as sender:
+            sender.sizes = {request.key: size_of(job) for job, (_, request) in self.pairs}
+            yield sender, unknown
+
+
+def checked(documents: "Sequence[Document]", asked: Asked, voice: "Voice") -> "list[Job]":
+    """The job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
+    from ..model.document import jobs_of
+
+    for document in documents:
+        for note in document.notes:
+            voice.say(note)
+        if asked.pin_image:
+            _pin_image(document, voice)
+    jobs = jobs_of(documents)
+    return _smoke_runs(documents, jobs, asked, voice) if asked.smoke or asked.smoke_timeout is not None else jobs
+
+
+def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> Prepared:
+    """The jobs' requests. Raises BadInputs for what their targets cannot run."""
+    from ..model import keys
+    from .code.option import packed
+    from .resolve import targets
+    from .stale_targets import said
+
+    caller = asked.key if asked.key is not None else DRY_RUN_KEY if asked.dry_run else keys.drawn()
+    known = targets(voice)
+    shipping = packed(asked.code, asked.code_all, voice)
+    written = list(zip(documents, jobs, strict=True))
+    pairs = _rendered(written, asked, caller, known, shipping, voice)
+    if not asked.dry_run:
+        names = dict.fromkeys([*(request.target for _, (_, request) in pairs), asked.then_to or ""])
+        if (newer := said(known, names, voice)) is not known:
+            known, pairs = newer, _rendered(written, asked, caller, newer, shipping, voice)
+    return Prepared(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), voice)
+
+
+def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> "list[Job]":
+    from accel.diagnostics.errors import BadInput
+
+    from . import smoke as runs
+
+    if not asked.smoke:
+        raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
+    if asked.smoke_timeout is not None and asked.smoke_timeout < runs.TIMEOUT_MIN_S:
+        raise BadInput(f"--smoke-timeout: must be at least {runs.TIMEOUT_MIN_S} s, is {asked.smoke_timeout}")
+    if asked.then_to:
+        raise BadInput("--then-to: a smoke run is tried once, and goes on nowhere; leave it out")
+    found: list[Job] = []
+    for document, job in zip(documents, jobs, strict=True):
+        try:
+            found.append(runs.of(job, asked.smoke_timeout or runs.TIMEOUT_S))
+        except BadInput as error:
+            raise document.placed(error) from None
+        voice.say(runs.told(job, found[-1]))
+    return found
+
+
+def _pin_image(document: "Document", voice: "Voice") -> None:
+    """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
+    from accel.clouds.image_registry import pinned
+    from accel.rules.containers import LOCAL
+
+    values: object = document.values
+    image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None
+    if isinstance(image, str) and image and not image.startswith(LOCAL) and (now := pinned(image)) != image:
+        document.set(f"image={now}")
+        voice.say(f"image: {image} is {now}")
+
+
+def _rendered(
+    jobs: "list[tuple[Document, Job]]",
+    asked: Asked,
+    caller: str,
+    known: "Targets",
+    shipping: "Shipping | None",
+    voice: "Voice",
+) -> "list[tuple[Job, tuple[Backend, Request]]]":
+    """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
+    so has one with other code, and a smoke run."""
+    from accel.diagnostics.errors import BadInput, BadInputs
+
+    from ..backends.registry import of_target
+    from ..model import keys
+    from .deadline.plan import prepared
+
+    then_to = asked.then_to
+    caller = keys.of_smoke(caller) if asked.smoke else caller
+    backends: dict[str, Backend] = {}
+    times: dict[str, int] = {}
+    pairs: list[tuple[Job, tuple[Backend, Request]]] = []
+    faults: list[str] = []
+    for document, job, name, target in _placed(jobs, known, asked.to, voice):
+        backend = backends.setdefault(name, of_target(name, target))
+        times[job.name] = times.get(job.name, 0) + 1
+        text = keys.numbered(caller, times[job.name])
+        submission = keys.submission_key(job.name, shipping.caller(text) if shipping else text)
+        job_id = keys.platform_name(job.name, submission)
+        try:
+            ready = shipping.with_code(job, name, target, job_id) if shipping else job
+            if ready.spot == "prefer":
+                if shipping and then_to:
+                    shipping.reach_both(name, target, *known.choose(then_to))
+                ready = job = prepared(ready, name, target, then_to, known)
+            pairs.append((job, (backend, backend.render(ready, job_id, submission))))
+        except BadInput as error:
+            placed = document.placed(error)
+            if len(jobs) == 1:
+                raise placed from None
+            # What has a line in a file needs no name.
+            bare = error.messages if isinstance(error, BadInputs) else [error.message]
+            faults += [
+                f"{job.name}: {own}" if message == f"{document.name}: {own}" else message
+                for message, own in zip(placed.messages, bare, strict=True)
+            ]
+    if faults:
+        raise BadInputs(list(dict.fromkeys(faults)))
+    return pairs
+
+
+def _placed(
+    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, voice: "Voice"
+) -> "Iterator[tuple[Document, Job, str, Target]]":
+    """Each job with its target; where that runs one task a job, the tasks of a sweep."""
+    from accel.diagnostics.errors import BadInput
+
+    from ..cli.offers import chosen
+    from ..model.sweep_tasks import apart, cap_warnings
+
+    for document, job in jobs:
+        name, target = chosen(job, known, to, voice.say)
+        try:
+            parts = apart(job, target.kind)
+        except BadInput as error:
+            raise document.placed(error) from None
+        for warning in cap_warnings(job, target.kind) if len(parts) > 1 else ():
+            voice.warn(warning)
+        for each in parts:
+            yield document, each, name, target
+
+
+def _request(request: "Request") -> dict[str, Any]:
+    return {
+        "kind": request.kind,
+        "target": request.target,
+        "name": request.name,
+        "key": request.key,
+        "warnings": list(request.warnings),
+        "body": request.body,
+    }

@@ -1,0 +1,215 @@
+"""What the tasks of jobs came to: their states, and the last metrics that they told in their logs."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
+
+from ..backends.base import Again, Backend, JobRef, LogLine, Logs, Phase
+from ..backends.tasks import Marked, Tasks, TaskStatus
+from ..model import sweep_tasks
+from ..model.keys import submission_key
+from ..runtime import lines
+
+AT_ONCE = 16
+"""Logs that are read at once."""
+TOGETHER = ("local", "google-batch")
+"""Where one read gives the lines of all tasks. On Google Batch a read of each would meet Cloud Logging's limit of 60 a
+minute and project: https://docs.cloud.google.com/logging/quotas"""
+FEW = 5
+"""So many tasks are read one by one, wherever they are."""
+
+_TASK = re.compile(r"task (\d+)")
+
+
+@dataclass
+class Row:
+    """A task, as it went in the last job that ran it."""
+
+    job: JobRef
+    place: int
+    """Its number in that job."""
+    index: int
+    """Its number in the sweep, or else in the job."""
+    params: dict[str, str]
+    state: TaskStatus
+    metrics: dict[str, float] = field(default_factory=dict[str, float])
+    step: int | None = None
+    unread: str | None = None
+    """Why its log could not be read."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job with its sweep, or the part of one that it runs; None for a job that is none."""
+
+    ref: JobRef
+    backend: Backend
+    sweep: sweep_tasks.Found | None
+
+
+def looked(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
+    """The jobs, each after those of which it runs some tasks again; without those that their platform has forgotten.
+
+    Raises NotFound for one of `refs`.
+    """
+    found: dict[JobRef, Job] = {}
+    for ref in refs:
+        chain: list[Job] = []
+        wanted: JobRef | None = ref
+        while wanted is not None and wanted not in found:
+            try:
+                job = _looked(wanted, backend_of(wanted))
+            except NotFound as error:
+                if not chain:
+                    raise
+                say(f"{chain[-1].ref} ran tasks of {wanted} again, of which nothing is left: {error.message}")
+                break
+            chain.append(job)
+            first = job.sweep.first if job.sweep else None
+            wanted = JobRef.parse(first) if first else None
+        for job in reversed(chain):
+            found[job.ref] = job
+    return list(found.values())
+
+
+def _looked(ref: JobRef, backend: Backend) -> Job:
+    if not isinstance(backend, Again):
+        return Job(ref, backend, None)
+    # What would run it again says what was sent.
+    return Job(ref, backend, sweep_tasks.found(backend.again(ref, submission_key(str(ref), "results")).body))
+
+
+def rows(jobs: Sequence[Job]) -> list[Row]:
+    """A row for each task of each sweep, and of each other job: of the last of the jobs that ran it."""
+    found: dict[tuple[str, int], Row] = {}
+    for job in jobs:
+        sweep = job.sweep
+        for state in states(job.backend, job.ref):
+            if sweep is None:
+                found[str(job.ref), state.index] = Row(job.ref, state.index, state.index, {}, state)
+            elif state.index < len(sweep.places):
+                index = sweep.places[state.index]
+                found[sweep.same, index] = Row(job.ref, state.index, index, sweep.params(index), state)
+    return list(found.values())
+
+
+def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
+    """Of each task of a job; of one that has a single one, its own."""
+    if isinstance(backend, Tasks):
+        return backend.tasks(ref)
+    seen = backend.status(ref)
+    return [TaskStatus(0, seen.phase, seen.native, seen.attempts or 0, seen.exit_code, seen.reason)]
+
+
+def failed(backend: Backend, ref: JobRef, count: int) -> list[int]:
+    """Which of a job's `count` tasks did not succeed and will not: once it has ended, also those that never began."""
+    ended = backend.status(ref).phase.ended
+    seen = {state.index: state.phase for state in states(backend, ref)}
+    missing = Phase.FAILED if ended else Phase.QUEUED
+    return [index for index in range(count) if seen.get(index, missing) is Phase.FAILED]
+
+
+def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], None] = lambda count: None) -> None:
+    """Fills in what the tasks told. A log that cannot be read leaves its reason in the row."""
+    by_ref = {job.ref: job for job in jobs}
+    by_job: dict[JobRef, list[Row]] = {}
+    for row in wanted:
+        if row.state.phase is not Phase.QUEUED or row.state.attempts:
+            by_job.setdefault(row.job, []).append(row)
+    single: list[tuple[Backend, Row, bool]] = []
+    done = 0
+    for ref, each in by_job.items():
+        job = by_ref[ref]
+        if len(each) > FEW and _together(job.backend, ref, each):
+            progress(done := done + len(each))
+        else:
+            alone = _alone(job)
+            single += [(job.backend, row, alone) for row in each]
+    if not single:
+        return
+    # Clients are made by the first call, and may be used by several threads from then on.
+    _one(single[0])
+    progress(done := done + 1)
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        for _ in pool.map(_one, single[1:]):
+            progress(done := done + 1)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _alone(job: Job) -> bool:
+    """Whether the job has no tasks that its platform tells apart."""
+    return len(job.sweep.places) == 1 if job.sweep else not job.backend.status(job.ref).tasks
+
+
+def _one(each: tuple[Backend, Row, bool]) -> None:
+    backend, row, alone = each
+    try:
+        printed = _logs(backend, row.job, None if alone else row.place)
+        _told({row.place: row}, ((row.place, line) for line in printed))
+    except JobsError as error:
+        row.unread = error.message
+
+
+def _logs(backend: Backend, ref: JobRef, task: int | None) -> Iterator[LogLine]:
+    if not isinstance(backend, Logs):
+        raise BadInput(f"jobs of kind {ref.kind} keep no log that can be read here")
+    return backend.logs(ref, task=task)
+
+
+def _together(backend: Backend, ref: JobRef, each: Sequence[Row]) -> bool:
+    """Whether the tasks' lines can be had at once, and so were read."""
+    of = {row.place: row for row in each}
+    marked = isinstance(backend, Marked)
+    if not marked and ref.kind not in TOGETHER:
+        return False
+    try:
+        _told(of, backend.marked(ref, sorted(of)) if marked else _placed(_logs(backend, ref, None)))
+    except JobsError as error:
+        if marked and isinstance(error, CloudRefused):
+            return False  # each log by itself may be allowed
+        for row in each:
+            row.unread = error.message
+    return True
+
+
+def _placed(printed: Iterator[LogLine]) -> Iterator[tuple[int, LogLine]]:
+    for line in printed:
+        if task := _TASK.match(line.source):
+            yield int(task[1]), line
+
+
+def _told(of: Mapping[int, Row], printed: Iterable[tuple[int, LogLine]]) -> None:
+    """Of each metric the value that was told last."""
+    for place, line in printed:
+        told = lines.read(line.text) if lines.MARK in line.text else None
+        row = of.get(place)
+        if told is None or row is None:
+            continue
+        row.metrics |= {name: value for name, value in _pairs(told.get("metrics")) if _is_number(value)}
+        step = told.get("step")
+        row.step = step if isinstance(step, int) else row.step
+        row.params = row.params or {name: str(value) for name, value in _pairs(told.get("params"))}
+
+
+def _pairs(value: object) -> Iterable[tuple[str, Any]]:
+    """Of what a program printed, which may be anything."""
+    return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def ranked(found: Iterable[Row], metric: str | None, best: str | None) -> list[Row]:
+    """The best by the metric first, those that have not told it last; without one, by number."""
+    in_order = sorted(found, key=lambda row: (str(row.job) if not row.params else "", row.index))
+    if metric is None:
+        return in_order
+    sign = -1 if best == "max" else 1
+    return sorted(in_order, key=lambda row: (metric not in row.metrics, sign * row.metrics.get(metric, 0.0)))

@@ -1,0 +1,239 @@
+"""Waiting for jobs: what cannot be seen is not failed, and what failed says why."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from accel.console.errors import say
+from accel.console.heartbeat import QUIET_S, Beat, SoFar
+from accel.console.options import program
+from accel.console.terminal_text import lasting
+from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
+
+from ..backends.base import Backend, JobRef, Many, Phase, Status, Tended
+from .allowances.submitter import settle_ended
+from .observation import Watched
+from .wait_reasons import Pending
+
+FIRST_S = 0.1
+GROWTH = 1.5
+LONGEST_S = {"local": 1.0}
+LONGEST_ELSEWHERE_S = 10.0
+NAMED = 10
+STILL, UNSEEN = "still waiting after", "has not been seen yet"
+AT_ONCE = 100
+CALLS_APART_S = 0.5
+"""Many jobs are looked at by the hundred, and a round takes its time: two calls a second."""
+
+
+def wait_for(
+    jobs: list[tuple[JobRef, Backend]],
+    timeout_s: float | None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+    quiet_s: float = QUIET_S,
+) -> list[Status]:
+    """Until every job has ended; changes of state are said, and after `quiet_s` without any how far it is.
+
+    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or
+    CloudRefused.
+    """
+    beat = Beat(quiet_s)
+    waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
+    try:
+        with beat.of(lambda: waiting.so_far):
+            while (pause_s := waiting.look()) is not None:
+                sleep(pause_s)
+        return waiting.statuses
+    except KeyboardInterrupt:
+        raise interrupted(waiting.left) from None
+
+
+class Waiting:
+    """A wait for jobs, look by look. Changes of state are told to `tell`, with `counts` also of an array's tasks."""
+
+    def __init__(
+        self,
+        jobs: list[tuple[JobRef, Backend]],
+        timeout_s: float | None,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        counts: bool = True,
+    ) -> None:
+        self.left = list(jobs)
+        """Those that have not ended, as far as it is known."""
+        self._refs = [ref for ref, _ in jobs]
+        self._last: dict[JobRef, Status] = {}
+        self._unseen: set[JobRef] = set()
+        self._timeout_s, self._tell, self._clock = timeout_s, tell, clock
+        self._give_up = None if timeout_s is None else clock() + timeout_s
+        self._pause_s = FIRST_S
+        self._pending = Pending(tell, clock)
+        self._counts, self._began = counts, clock()
+        self._seen: dict[JobRef, float] = {}
+        """When each was seen last."""
+
+    @property
+    def statuses(self) -> list[Status]:
+        """The last of each job, once all have ended."""
+        return [self._last[ref] for ref in self._refs]
+
+    @property
+    def so_far(self) -> SoFar:
+        """How far it is, while it lasts; may be asked by another thread."""
+        now, last = self._clock(), dict(self._last)
+        waited = lasting(now - self._began)
+        if len(self._refs) > 1:
+            ended = sum(status.phase.ended for status in last.values())
+            phases = [status.phase for status in last.values()]
+            live = [f"{count} {phase}" for phase in Phase if not phase.ended and (count := phases.count(phase))]
+            text = ", ".join([f"{ended} of {len(self._refs)} jobs have ended", *live])
+            return SoFar(f"{text}; {STILL} {waited}", f"{text}  {waited}", ended / len(self._refs))
+        (ref,) = self._refs
+        return so_far(ref, last.get(ref), now - self._began, now - self._seen.get(ref, now))
+
+    def look(self) -> float | None:
+        """Looks at each job once. How long until the next look; None when all have ended.
+
+        Raises WaitedTooLong, NotFound, NoCredentials or CloudRefused.
+        """
+        for ref, backend, status in look_at(self.left, self._unseen, self._tell):
+            before = self._last.get(ref)
+            moved = before is None or (before.phase, before.native) != (status.phase, status.native)
+            if moved or (self._counts and before and before.tasks != status.tasks):
+                self._pause_s = FIRST_S if moved else self._pause_s
+                self._tell(f"{ref}: {described(status)}{in_words(status) if self._counts else ''}")
+            self._last[ref], self._seen[ref] = status, self._clock()
+            self._pending.look(ref, backend, status)
+            if status.phase.ended:
+                self.left.remove((ref, backend))
+        if not self.left:
+            settle_ended(self._last.values(), self._tell)
+            return None
+        wait_s = apart_s(self.left, self._pause_s)
+        self._pause_s *= GROWTH
+        if self._give_up is None:
+            return wait_s
+        left_s = self._give_up - self._clock()
+        if left_s <= 0:
+            said = f"{_names(self.left)}: has not ended within {self._timeout_s:g} s; it goes on"
+            raise WaitedTooLong(said, _how(self.left))
+        return min(wait_s, left_s)
+
+
+def apart_s(waiting: list[tuple[JobRef, Backend]], pause: float) -> float:
+    """How long until the next look, where `pause` is wanted."""
+    longest = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in waiting)
+    return max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
+
+
+def interrupted(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
+    """What is said of jobs that nobody waits for any more."""
+    return Interrupted(f"interrupted; {_names(jobs)} goes on", _how(jobs))
+
+
+def end(statuses: list[Status]) -> None:
+    """Raises JobFailed for the jobs that failed."""
+    failed = [status for status in statuses if status.phase is Phase.FAILED]
+    if failed:
+        told = "; ".join(f"{status.ref}: {described(status)}" for status in failed[:NAMED])
+        told += f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+        raise JobFailed(told, f"`{program()} logs {failed[0].ref}` shows what it printed")
+
+
+def described(status: Status) -> str:
+    """The phase, and for an ended job its reason and exit code."""
+    parts = [str(status.phase)]
+    if status.phase is Phase.FAILED and status.reason:
+        parts.append(status.reason)
+    if status.phase is Phase.FAILED and status.exit_code is not None and "exit code" not in (status.reason or ""):
+        parts.append(f"exit code {status.exit_code}")
+    return ", ".join(parts)
+
+
+def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) -> SoFar:
+    """How far one job is that was waited for for so long, and was seen so long ago."""
+    waited = lasting(waited_s)
+    if status is None:
+        return SoFar(f"{ref}: {UNSEEN}; {STILL} {waited}", f"{UNSEEN}  {waited}")
+    blind = f", last seen {lasting(ago_s)} ago" if ago_s > 2 * LONGEST_ELSEWHERE_S else ""
+    job = Watched(ref, status=status)
+    tasks = f"{job.ended} of {job.size} tasks  " if job.size else ""
+    return SoFar(
+        f"{ref}: {described(status)}{in_words(status)}{blind}; {STILL} {waited}",
+        f"{tasks}{described(status)}{blind}  {waited}",
+        job.ended / job.size if job.size else None,
+    )
+
+
+def in_words(status: Status) -> str:
+    """The tasks of an array that goes on, by state; to be put behind its own."""
+    counts = ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())
+    return f", tasks: {counts}" if counts and not status.phase.ended else ""
+
+
+def seen(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
+    """The jobs as they are now, many with one call. Raises NotFound, CloudSilent and what else status raises."""
+    known: dict[JobRef, Status] = {}
+    for group, backend in _groups(jobs):
+        if len(group) > 1 and isinstance(backend, Many):
+            known |= backend.statuses(group)
+    return [known.get(ref) or backend.status(ref) for ref, backend in jobs]
+
+
+def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Backend]]:
+    """The jobs that one backend sees together."""
+    groups: dict[tuple[str, str], tuple[list[JobRef], Backend]] = {}
+    for ref, backend in jobs:
+        groups.setdefault((ref.kind, ref.scope), ([], backend))[0].append(ref)
+    return list(groups.values())
+
+
+def look_at(
+    waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef], tell: Callable[[str], None] = say
+) -> Iterator[tuple[JobRef, Backend, Status]]:
+    """Each job with its status now, but for those that cannot be seen just now, which is told once.
+
+    Raises NotFound, NoCredentials or CloudRefused.
+    """
+    known: dict[JobRef, Status] = {}
+    silent: set[JobRef] = set()
+    for group, backend in _groups(waiting):
+        if len(group) > 1 and isinstance(backend, Many) and not isinstance(backend, Tended):
+            try:
+                known |= backend.statuses(group)
+            except CloudSilent as error:
+                silent |= set(group)
+                _cannot_see(f"{group[0]} and {len(group) - 1} more", group[0], error, unseen, tell)
+    for ref, backend in list(waiting):
+        if ref in silent:
+            continue
+        # Alone, and where Batch does not name it: that raises NotFound.
+        status = known.get(ref) or _look(ref, backend, unseen, tell)
+        if status is not None:
+            unseen.discard(ref)
+            yield ref, backend, status
+
+
+def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef], tell: Callable[[str], None]) -> None:
+    if ref not in unseen:
+        tell(f"{shown}: cannot be seen just now ({error.message}); still waiting")
+        unseen.add(ref)
+
+
+def _look(ref: JobRef, backend: Backend, unseen: set[JobRef], tell: Callable[[str], None]) -> Status | None:
+    try:
+        return backend.tend(ref, tell) if isinstance(backend, Tended) else backend.status(ref)
+    except CloudSilent as silent:
+        _cannot_see(str(ref), ref, silent, unseen, tell)
+        return None
+
+
+def _names(waiting: list[tuple[JobRef, Backend]]) -> str:
+    more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
+    return ", ".join(str(ref) for ref, _ in waiting[:NAMED]) + more
+
+
+def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
+    return f"`{program()} wait {waiting[0][0]}` goes on waiting, `{program()} get {waiting[0][0]}` shows it"

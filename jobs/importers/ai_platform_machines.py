@@ -1,0 +1,180 @@
+"""Machines of a job of AI Platform Training as worker pools of Vertex AI: legacy types, GPUs that are gone, counts."""
+
+from dataclasses import dataclass, field
+
+from accel.catalog.attached import n1
+from accel.catalog.legacy import legacy_machines
+from accel.rules import ai_platform, gcp_legacy, vertex_machines
+from accel.rules.gcp_gpus import known
+
+from .ai_platform_fields import ROLES
+from .fields import Given
+from .reading import Json
+
+K80 = "nvidia-tesla-k80"
+
+
+@dataclass
+class Machines:
+    """The pools by role, each a WorkerPoolSpec without its program; `accelerators` by catalogue key."""
+
+    pools: dict[str, Json] = field(default_factory=dict[str, Json])
+    accelerators: list[str] = field(default_factory=list[str])
+
+    @property
+    def count(self) -> int:
+        """Of the whole job."""
+        return sum(int(pool["replicaCount"]) for pool in self.pools.values())
+
+
+def machines(given: Given, k80: str) -> Machines:
+    """The worker pools of `trainingInput`. `k80`: the accelerator that replaces a K80."""
+    found = Machines()
+    tier = _tier(given)
+    if tier is None:
+        return found
+    types = {
+        given.name(f"trainingInput.{role}Type"): kind
+        for role in ROLES
+        if (kind := given.text(f"trainingInput.{role}Type"))
+    }
+    for finding in ai_platform.kinds(types):
+        given.report.findings(next(iter(types)), [finding])
+    for role in ROLES:
+        _role(given, role, tier, k80, found)
+    return found
+
+
+def _tier(given: Given) -> str | None:
+    """The scale tier; None where there is no telling the machines."""
+    path = "trainingInput.scaleTier"
+    tier = given.text(path)
+    if tier is None:
+        if path in given.values:
+            return None
+        tier = "BASIC"
+    if not given.report.findings(given.name(path), ai_platform.scale_tier(tier)):
+        for role in ROLES:
+            for what in ("Type", "Count"):
+                given.kept(f"trainingInput.{role}{what}", why="goes with another scale tier")
+        return None
+    given.kept(path)
+    return tier
+
+
+def _role(given: Given, role: str, tier: str, k80: str, found: Machines) -> None:
+    base = f"trainingInput.{role}"
+    type_path, count_path = f"{base}Type", f"{base}Count"
+    kind, count = given.text(type_path), given.whole(count_path)
+    for path in (type_path, count_path):
+        if path in given.values and not given.report.findings(given.name(path), ai_platform.custom_only(tier, path)):
+            return
+    if role == "master":
+        if not given.report.findings(given.name(type_path), ai_platform.master(tier, kind)):
+            return
+        kind, count = kind or ai_platform.TIERS[tier], 1
+    elif not count:
+        if given.has(type_path) or given.has(f"{base}Config"):
+            for path in (type_path, f"{base}Config"):
+                given.left_out(path, f"there are no replicas: {role}Count is 0 or missing")
+        given.kept(count_path)
+        return
+    given.kept(count_path, "replicaCount")
+    if not given.report.findings(given.name(type_path), ai_platform.role_type(count or 0, kind, type_path)) or not kind:
+        return
+    spec = _machine(given, role, kind, k80, found)
+    if spec is None:
+        return
+    pool: Json = {"machineSpec": spec, "replicaCount": str(count)}
+    if disk := _disk(given, f"{base}Config.diskConfig", spec):
+        pool["diskSpec"] = disk
+    found.pools[role] = pool
+
+
+def _machine(given: Given, role: str, kind: str, k80: str, found: Machines) -> Json | None:
+    """The MachineSpec of a role; None where it is refused or to be decided."""
+    base = f"trainingInput.{role}"
+    name = given.name(f"{base}Type" if given.has(f"{base}Type") else "trainingInput.scaleTier")
+    config = f"{base}Config.acceleratorConfig"
+    asked, count = given.text(f"{config}.type"), given.whole(f"{config}.count", 1)
+    if (asked is None) != (count is None):
+        for path in (f"{config}.type", f"{config}.count"):
+            given.report.refuse(given.name(path), "accelerators have a type and a count")
+        return None
+    if asked:
+        stands = given.report.findings(given.name(f"{config}.type"), ai_platform.accelerators(kind, asked, "type"))
+        if not stands:
+            given.kept(f"{config}.count")
+            return None
+    if kind in legacy_machines():
+        return _legacy(given, name, kind, k80, found)
+    if "-" not in kind:  # no name of Compute Engine's
+        given.kept(config)
+        given.report.findings(name, gcp_legacy.machine_type(kind))
+        return None
+    accelerator = known(asked) if asked else None
+    if asked and "k80" in asked.lower():
+        given.kept(f"{config}.count")
+        given.kept(f"{base}Type", "machineSpec.machineType")
+        return _k80(given, given.name(f"{config}.type"), name, kind, int(count or 1), k80, found)
+    accelerator_name = (accelerator.vertex_name or accelerator.name) if accelerator else asked
+    stands = True
+    for finding in vertex_machines.pool(kind, accelerator_name, count):
+        at = {"accelerator": f"{config}.type", "accelerator_count": f"{config}.count"}.get(finding.field)
+        stands = given.report.findings(given.name(at) if at else name, [finding]) and stands
+    given.kept(f"{base}Type", "machineSpec.machineType")
+    given.kept(config, "machineSpec")
+    return _spec(kind, accelerator_name, count, found) if stands else None
+
+
+def _legacy(given: Given, name: str, kind: str, k80: str, found: Machines) -> Json | None:
+    """The machine that replaces a legacy type."""
+    legacy = legacy_machines()[kind]
+    if not legacy.base_vcpus:
+        given.report.findings(name, ai_platform.accelerators(kind, "TPU", "type"))
+        return None
+    if legacy.legacy_accelerator == K80 and (k80 != ai_platform.REPLACEMENTS[0] or not legacy.machine):
+        # Of the size of its host, as the types with other GPUs are.
+        host = legacy.machine or f"n1-standard-{legacy.base_vcpus}"
+        return _k80(given, name, name, host, legacy.legacy_count, k80, found)
+    for finding in gcp_legacy.machine_type(kind):
+        given.report.findings(name, [finding])
+    # What is said of the new machine, such as that its GPU is old.
+    given.report.findings(name, vertex_machines.pool(legacy.machine, legacy.accelerator or None, legacy.count or None))
+    if legacy.legacy_accelerator == K80:
+        given.report.note(name, "--k80-replacement chooses another GPU", ai_platform.K80.id)
+    return _spec(legacy.machine, legacy.accelerator or None, legacy.count or None, found)
+
+
+def _k80(given: Given, at: str, machine_at: str, machine: str, count: int, by: str, found: Machines) -> Json | None:
+    old = gcp_legacy.vertex_gpus(machine, K80, count) if n1(machine) else vertex_machines.pool(machine, by, count)
+    if n1(machine) is None or not given.report.findings(at, old):
+        if not old:
+            given.report.refuse(at, f"is a K80, which {machine} never had")
+        return None
+    if not given.report.findings(at, ai_platform.k80(machine, count, by)):
+        return None
+    new = ai_platform.replaced(machine, count, by)
+    assert new, machine
+    if new[0] != machine or at == machine_at:
+        given.report.changed(machine_at, new[0], f"{new[1]} {by} are on it", ai_platform.K80.id)
+    return _spec(new[0], by, new[1], found)
+
+
+def _spec(machine: str, accelerator: str | None, count: int | None, found: Machines) -> Json:
+    spec: Json = {"machineType": machine}
+    if accelerator and count:
+        kind = known(accelerator)
+        assert kind, accelerator
+        found.accelerators.append(kind.name)
+        spec |= {"acceleratorType": kind.vertex_name, "acceleratorCount": count}
+    return spec
+
+
+def _disk(given: Given, path: str, spec: Json) -> Json:
+    size, kind = given.whole(f"{path}.bootDiskSizeGb", 1), given.text(f"{path}.bootDiskType")
+    given.kept(path, "diskSpec")
+    for finding in vertex_machines.disk(str(spec["machineType"]), size, kind):
+        at = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
+        given.report.findings(given.name(f"{path}.{at}"), [finding])
+    return {name: value for name, value in (("bootDiskSizeGb", size), ("bootDiskType", kind)) if value is not None}

@@ -1,0 +1,164 @@
+"""A CustomJob of Vertex AI as a job of ours. The opposite of backends/vertex/render.py."""
+
+from accel.rules import vertex_jobs, vertex_machines, vertex_pools, vertex_scheduling
+
+from ..backends.vertex.pools import DISK_GB
+from .fields import Given
+from .names import job_name
+from .options import Capacity, Options
+from .reading import Json
+from .vertex_pool import Pool, pool_of
+
+SPEC = "jobSpec"
+POOLS = ("", "workers", "parameter_servers", "evaluators")
+"""A pool's field in the job's block, by its place; the third may be reduction servers."""
+
+OF_TARGET = ("encryptionSpec", f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{SPEC}.pscInterfaceConfig",
+             f"{SPEC}.reservedIpRanges")  # fmt: skip
+BY_SERVICE = ("name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris",
+              "satisfiesPzi", "satisfiesPzs")  # fmt: skip
+STRATEGIES = {"spot": "SPOT", "flex-start": "FLEX_START"}
+PLAIN = {"enableWebAccess": "web_access", "enableDashboardAccess": "dashboard_access"}
+NAMED = {
+    "tensorboard": "tensorboard",
+    "persistentResourceId": "persistent_resource",
+    "baseOutputDirectory.outputUriPrefix": "output",
+}
+
+
+def job_values(given: Given, options: Options | None = None) -> Json:
+    """The values of a job file for the custom job in `given`; what cannot be carried is in its report. Without options,
+    the images in it were chosen today."""
+    image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)
+    values: Json = {"name": job_name(given, "displayName")}
+    block: Json = {}
+    paths = given.items(f"{SPEC}.workerPoolSpecs")
+    given.report.findings(f"{SPEC}.workerPoolSpecs", vertex_pools.most(len(paths)))
+    pools = {int(path.rpartition("[")[2][:-1]): pool_of(given, path, image, today) for path in paths}
+    if 0 not in pools:
+        given.report.refuse(f"{SPEC}.workerPoolSpecs", "has no first pool")
+        return values
+    first = pools[0]
+    given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
+    _first(first, values, block)
+    _others(given, pools, values, block)
+    _scheduling(given, values, block, capacity)
+    for name, to in PLAIN.items():
+        if given.flag(f"{SPEC}.{name}"):
+            block[to] = True
+        given.kept(f"{SPEC}.{name}", f"vertex.{to}")
+    for name, to in NAMED.items():
+        if text := given.text(f"{SPEC}.{name}"):
+            stands = to != "output" or given.report.findings(given.name(f"{SPEC}.{name}"), vertex_jobs.output(text))
+            block |= {to: text} if stands else {}
+        given.kept(f"{SPEC}.{name}", f"vertex.{to}")
+    labels = given.mapping("labels")
+    if own := {name: text for name, text in labels.items() if not name.startswith("accel-")}:
+        values["labels"] = own
+    for name in labels:
+        given.kept(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
+    for path in OF_TARGET:
+        given.left_out(path, "is the target's")
+    for path in BY_SERVICE:
+        given.left_out(path, "is set by the service")
+    if block:
+        values["vertex"] = block
+    return values
+
+
+def _first(pool: Pool, values: Json, block: Json) -> None:
+    for name, value in (("image", pool.image), ("command", pool.command), ("env", pool.env)):
+        if value:
+            values[name] = value
+    if pool.accelerator:
+        values["accelerator"] = {"type": pool.accelerator[0], "count": pool.accelerator[1]}
+    if own := _disk_gib(pool):
+        values["disk_gib"] = own
+    if pool.mounts:
+        values["mounts"] = [{"source": source, "path": path} for source, path in pool.mounts]
+    asked = {
+        "machine_type": pool.machine,
+        "topology": pool.topology,
+        "args": pool.args,
+        "package": pool.package,
+        "disk_type": pool.disk_type,
+        "reservation": pool.reservation,
+    }
+    block.update({name: value for name, value in asked.items() if value})
+
+
+def _others(given: Given, pools: dict[int, Pool], values: Json, block: Json) -> None:
+    first = pools[0]
+    for place, name in enumerate(POOLS[1:], 1):
+        pool = pools.get(place)
+        if pool is None or not pool.replicas:
+            continue
+        path = f"{SPEC}.workerPoolSpecs[{place}]"
+        if pool.env != first.env or pool.mounts != first.mounts:
+            given.report.refuse(f"{path}.env", "differs from the first pool's, and a job file has one for all")
+        if pool.disk_type not in (None, first.disk_type):
+            at = given.name(f"{path}.diskSpec.bootDiskType")
+            given.report.refuse(at, "differs from the first pool's, and a job file has one for all")
+        own = _own(given, path, pool, first)
+        if place == 1 and not own:
+            values["nodes"] = 1 + pool.replicas
+            continue
+        reducer = place == 2 and "reductionserver" in (pool.image or "")
+        block["reduction_servers" if reducer else name] = {"replicas": pool.replicas, **own}
+
+
+def _disk_gib(pool: Pool) -> int | None:
+    """What a job file asks for comes on top of what holds the image."""
+    return pool.disk_gib - DISK_GB if pool.disk_gib and pool.disk_gib > DISK_GB else None
+
+
+def _own(given: Given, path: str, pool: Pool, first: Pool) -> Json:
+    """What a pool has that the first has not. Machine and GPUs are taken from there together, and so is all of the
+    program."""
+    own: Json = {}
+    if (pool.machine, pool.accelerator) != (first.machine, first.accelerator):
+        own["machine_type"] = pool.machine
+        if pool.accelerator:
+            own["accelerator"] = {"type": pool.accelerator[0], "count": pool.accelerator[1]}
+    if pool.image != first.image:
+        own["image"] = pool.image
+    if (pool.command, pool.args, pool.package) != (first.command, first.args, first.package):
+        runs = {"command": pool.command, "args": pool.args, "package": pool.package}
+        own |= {name: value for name, value in runs.items() if value}
+        if not any(runs.values()) and "reductionserver" not in (pool.image or ""):
+            given.report.refuse(f"{path}.containerSpec", "has no command and no args, and a pool then has the first's")
+    if _disk_gib(pool) and _disk_gib(pool) != _disk_gib(first):
+        own["disk_gib"] = _disk_gib(pool)
+    return {name: value for name, value in own.items() if value}
+
+
+def _scheduling(given: Given, values: Json, block: Json, capacity: Capacity | None) -> None:
+    base = f"{SPEC}.scheduling"
+    if seconds := given.seconds(f"{base}.timeout"):
+        values["timeout_s"] = seconds
+    if (wait := given.seconds(f"{base}.maxWaitDuration")) is not None:
+        block["wait_s"] = wait
+    if given.flag(f"{base}.restartJobOnWorkerRestart"):
+        block["restart"] = True
+    if given.flag(f"{base}.disableRetries"):
+        values |= {"retries": 0, "lost_retries": 0}
+    given.kept(base)
+    strategy = given.text(f"{base}.strategy")
+    name = given.name(f"{base}.strategy")
+    for finding in vertex_scheduling.strategy(strategy) if strategy else ():
+        given.report.findings(name, [finding])
+        strategy = str(finding.replacement)
+    machine = given.text(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
+    if machine and not block.get("reservation"):
+        at = name if strategy else given.name(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
+        found = vertex_machines.had(machine, strategy, None)
+        if found and capacity:
+            strategy = STRATEGIES[capacity]
+            given.report.changed(name, strategy, f"was chosen with --capacity: {found[0].text}", found[0].rule)
+            found = vertex_machines.had(machine, strategy, None)
+        if not given.report.findings(at, found):
+            given.report.note(at, "--capacity says which")
+    if strategy == "FLEX_START":
+        block["provisioning"] = "flex-start"
+    elif strategy in ("SPOT", "STANDARD"):
+        values["spot"] = strategy == "SPOT"

@@ -1,0 +1,236 @@
+"""One job, on any backend: what a job file says."""
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from accel.diagnostics.errors import JobWarning
+
+from ..runtime.sweep import count
+from . import sweep, sweep_tasks
+from .blocks import AwsBatch, Gce, Gke, TpuVm
+from .blocks_google import GoogleBatch, Vertex
+from .deadline import CHANGEOVER_S, needed_s
+from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
+from .sweep import Sweep
+
+if TYPE_CHECKING:
+    from .document import Document
+
+Written = dict[str, Any]
+"""A part of a job as a job file has it."""
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+NAME_MAX = 100
+"""AWS Batch takes 128; the rest is left for the submission key that idempotent submit appends."""
+
+
+class Job(Part):
+    """A job. A field that a backend cannot honour is refused by it with the reason, never dropped."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=NAME_MAX)]
+    image: str | None = Field(default=None, min_length=1, description="without one, that of the target's definition")
+    command: list[Argument] = Field(
+        default_factory=list[str], description="argv; without one, the image's or definition's own"
+    )
+    accelerator: Accelerator | None = None
+    cpus: Count | None = Field(default=None, description="vCPUs of one task")
+    memory_mib: Annotated[int, Field(ge=4, le=INT_MAX, strict=True)] | None = None
+    shm_mib: Count | None = Field(default=None, description="shared memory, part of memory_mib")
+    disk_gib: Count | None = None
+    env: Variables = Field(default_factory=dict)
+    secrets: Variables = Field(default_factory=dict, description="variable name to a reference, never a value")
+    nodes: Count = Field(
+        default=1, description="machines that run the command at once, each in a container of its own: docs/nodes.md"
+    )
+    tasks: Count = Field(default=1, description="each finds its number in its environment; a sweep sets it")
+    parallelism: Count | None = Field(
+        default=None, description="tasks at once; without it, all, and of a sweep 4 on Google Batch"
+    )
+    sweep: Sweep | None = Field(default=None, description="a task for each combination of parameters: docs/sweeps.md")
+    retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
+        default=None, description="attempts after the first; without it, the definition's"
+    )
+    lost_retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
+        default=None,
+        description="attempts for those that the cloud took away (a reclaimed instance, a failed pull); `retries` is "
+        "then for the command's own failures, and 0 without it",
+    )
+    timeout_s: Seconds | None = Field(default=None, description="of one attempt: 14400, 4h, 90m")
+    spot: Spot | None = Field(
+        default=None,
+        description="true: Spot only; false: on demand only; prefer: Spot while the deadline allows it, then on demand "
+        "(docs/deadline.md); absent: either",
+    )
+    deadline: Seconds | None = Field(
+        default=None, description="of a job with `spot: prefer`, from its submission to its end: 8h, 2d"
+    )
+    work_s: Seconds | None = Field(
+        default=None,
+        description="beside `deadline`: how long the whole job takes on one undisturbed machine; without it, timeout_s",
+    )
+    changeover_s: Seconds | None = Field(
+        default=None,
+        description="beside `deadline`: the most that it takes to stop, to start on demand, to restore the last "
+        "checkpoint, and to do again what came after it; without it, 15m",
+    )
+    labels: dict[str, str] = Field(default_factory=dict)
+    mounts: list[Mount] = Field(default_factory=list[Mount])
+    aws_batch: AwsBatch | None = None
+    gke: Gke | None = None
+    tpu_vm: TpuVm | None = None
+    gce: Gce | None = None
+    google_batch: GoogleBatch | None = None
+    vertex: Vertex | None = None
+
+    if TYPE_CHECKING:  # parts may be written as in a job file too, which pydantic's own signature does not say
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            image: str | None = None,
+            command: Sequence[str] = (),
+            accelerator: Accelerator | Written | None = None,
+            cpus: int | None = None,
+            memory_mib: int | None = None,
+            shm_mib: int | None = None,
+            disk_gib: int | None = None,
+            env: Mapping[str, str | int | float] = {},
+            secrets: Mapping[str, str] = {},
+            nodes: int = 1,
+            tasks: int = 1,
+            parallelism: int | None = None,
+            sweep: Sweep | Written | None = None,
+            retries: int | None = None,
+            lost_retries: int | None = None,
+            timeout_s: int | str | None = None,
+            spot: bool | Literal["prefer"] | None = None,
+            deadline: int | str | None = None,
+            work_s: int | str | None = None,
+            changeover_s: int | str | None = None,
+            labels: Mapping[str, str] = {},
+            mounts: Sequence[Mount | Written] = (),
+            aws_batch: AwsBatch | Written | None = None,
+            gke: Gke | Written | None = None,
+            tpu_vm: TpuVm | Written | None = None,
+            gce: Gce | Written | None = None,
+            google_batch: GoogleBatch | Written | None = None,
+            vertex: Vertex | Written | None = None,
+        ) -> None:
+            """Raises BadInputs with a line for each fault."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Job":
+        """The one job of a file. Raises BadInputs with each fault and its line, NotFound."""
+        from .document import read
+
+        return _said(read(os.fspath(path))).job()
+
+    @classmethod
+    def read_all(cls, path: str | os.PathLike[str]) -> "list[Job]":
+        """The job of each YAML document of a file. Raises as read."""
+        from .document import jobs_of, read_all
+
+        return jobs_of([_said(document) for document in read_all(os.fspath(path))])
+
+    def but(self, **fields: Any) -> "Job":
+        """The same job with other values of some fields. Raises BadInputs."""
+        return type(self)(**{**self.model_dump(exclude_unset=True), **fields})
+
+    @model_validator(mode="after")
+    def _relations(self) -> "Job":
+        faults = _swept(self) if self.sweep else []
+        faults += _unfit(self)
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+
+BLOCKS = {
+    "aws_batch": "aws-batch",
+    "gke": "gke",
+    "tpu_vm": "tpu-vm",
+    "gce": "gce",
+    "google_batch": "google-batch",
+    "vertex": "vertex",
+}
+"""A job's blocks of one cloud, and the kind of target that each is for."""
+
+
+def unused_blocks(job: Job, kind: str) -> tuple[str, ...]:
+    """A warning for each block that is for targets of another kind."""
+    return tuple(
+        f"{block}: is for targets of kind {of} and does nothing here"
+        for block, of in BLOCKS.items()
+        if of != kind and getattr(job, block) is not None
+    )
+
+
+def _swept(job: Job) -> list[str]:
+    """Gives the job the tasks of its sweep; what is wrong with that, each `<path>: <words>`."""
+    assert job.sweep is not None
+    if faults := sweep.faults(job.sweep):
+        return faults
+    combinations = count(sweep.told(job.sweep))
+    if "tasks" in job.model_fields_set and job.tasks != combinations:
+        faults.append(f"tasks: {job.tasks} tasks, {combinations} combinations of the sweep; leave tasks out")
+    object.__setattr__(job, "tasks", combinations)  # the model is frozen for everyone else
+    if job.sweep.shell and not job.command:
+        faults.append("command: is missing; a sweep exports its parameters before it, or shell: false")
+    if job.nodes > 1 and combinations == 1:
+        faults.append(f"sweep: is of tasks, and the job has {job.nodes} nodes")
+    faults += sweep.clashes(job.sweep, {"env": job.env, "secrets": job.secrets})
+    return faults + sweep_tasks.sizes(job.sweep)
+
+
+def prefers(job: Job) -> tuple[str, ...]:
+    """The fault of a job that would be moved to on demand, on a target whose jobs nobody moves."""
+    kinds = "aws-batch, google-batch and gke"
+    return (f"spot: prefer is for targets of kind {kinds}",) if job.spot == "prefer" else ()
+
+
+def _said(document: "Document") -> "Document":
+    """Warn of what was read otherwise than it is written."""
+    for note in document.notes:
+        warnings.warn(note, JobWarning, stacklevel=4)
+    return document
+
+
+def _unfit(job: Job) -> list[str]:
+    """What is wrong between fields, each `<path>: <words>`."""
+    faults = [f"secrets.{name}: is in env too; keep one" for name in sorted(job.env.keys() & job.secrets.keys())]
+    if job.parallelism is not None and job.parallelism > job.tasks:
+        faults.append(f"parallelism: {job.parallelism} is above tasks, {job.tasks}")
+    if job.nodes > 1 and job.tasks > 1:
+        faults.append(f"nodes: {job.nodes} with {job.tasks} tasks: a job has several nodes or several tasks")
+    if job.shm_mib and job.memory_mib and job.shm_mib > job.memory_mib:
+        faults.append(f"shm_mib: {job.shm_mib} is above memory_mib, {job.memory_mib}, which it is part of")
+    faults += _late(job)
+    paths = [mount.path for mount in job.mounts]
+    faults += [
+        f"mounts.{index}.path: {path} is mounted twice" for index, path in enumerate(paths) if path in paths[:index]
+    ]
+    return faults
+
+
+def _late(job: Job) -> list[str]:
+    """What is wrong with a deadline and what belongs to it."""
+    if job.spot != "prefer" or job.deadline is None:
+        beside = [name for name in ("deadline", "work_s", "changeover_s") if getattr(job, name) is not None]
+        if job.spot != "prefer":
+            return [f"{name}: is for a job with spot: prefer" for name in beside]
+        return ["spot: prefer is Spot for as long as a deadline allows it: write deadline"]
+    if job.tasks > 1 and job.sweep is None:
+        return [f"deadline: is for a job of one task, or for a sweep, and this has {job.tasks} tasks"]
+    work_s = job.work_s or job.timeout_s
+    if work_s is None:
+        return ["deadline: how much there is to do must be known: write work_s, or timeout_s"]
+    changeover_s = job.changeover_s or CHANGEOVER_S
+    if job.deadline >= (needed := needed_s(work_s, changeover_s)):
+        return []
+    told = f"{'work_s' if job.work_s else 'timeout_s'} {work_s} and changeover_s {changeover_s} need {needed:.0f}"
+    return [f"deadline: {job.deadline} leaves no time for Spot: {told}; write spot: false, or a later deadline"]

@@ -1,0 +1,242 @@
+"""The page as a whole."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from accel.console.terminal_text import lasting
+
+from ...backends.base import Attempt, Explanation, Phase, Status
+from ...backends.tasks import TaskStatus
+from ...client.observation import Rate, ran_s
+from ...client.request_body import Sent
+from ...runtime.sweep import written
+from ..watch.draw import dollars
+from .curves import events, gpus, metrics
+from .gather import Gathered
+from .style import STYLE
+from .sweep import Sweep, sweep
+from .text import NOT_KNOWN, bullets, facts, moment, span, table, tag, text
+from .timeline import timeline, times, tried
+
+TASKS_SHOWN = 50
+_HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+"""
+
+
+class Priced(Protocol):
+    """What a machine of the job costs, as far as it is known."""
+
+    @property
+    def rate(self) -> Rate | None: ...
+    @property
+    def free(self) -> bool: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is told of one job. None: the platform does not tell it, or nobody asked."""
+
+    status: Status
+    gathered: Gathered | None
+    price: Priced
+    made: datetime
+    """When the page is made."""
+    attempts: Sequence[Attempt] | None = None
+    tasks: Sequence[TaskStatus] | None = None
+    why: Explanation | None = None
+    warnings: tuple[str, ...] = ()
+    """What could not be read."""
+    sent: Sent | None = None
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a job that is one task of a sweep."""
+    sweep: Sweep | None = None
+
+
+def page(found: Facts) -> str:
+    """The page."""
+    status, gathered = found.status, found.gathered
+    word = "task" if status.tasks else "node"
+    between = times(tried(status, found.attempts), found.made, gathered.times if gathered else None)
+    sections = [
+        ("Sweep", sweep(found.sweep)),
+        ("Timeline", timeline(status, found.attempts, found.made, between, word, _saved(gathered))),
+        ("How it ended" if status.phase.ended else "How it goes", _why(found)),
+        ("Tasks", _tasks(found)),
+        ("Metrics", metrics(gathered, between, word, [row.place for row in found.sweep.ranked] if found.sweep else ())),
+        ("GPUs", gpus(gathered, between, word)),
+        ("Events", events(gathered, word)),
+        ("Cost", _cost(found)),
+        ("Warnings", bullets(warnings(found)) if warnings(found) else tag("p", "None.")),
+    ]
+    body = "".join(tag("section", f"{tag('h2', text(title))}{inside}\n") for title, inside in sections if inside)
+    head = f"{_HEAD}<title>{text(status.name)}</title>\n<style>{STYLE}</style>\n</head>\n"
+    badge = tag("span", text(status.phase), {"class": f"phase {status.phase.lower()}"})
+    foot = tag("footer", f"Made {text(moment(found.made))} by accel-jobs report.")
+    top = tag("header", tag("h1", f"{text(status.name)} {badge}") + tag("p", text(status.ref)) + _tiles(found))
+    return f"{head}<body>\n{top}\n{_facts(found)}\n{body}{foot}\n</body>\n</html>\n"
+
+
+def _tiles(found: Facts) -> str:
+    """What is looked for first."""
+    status = found.status
+    tries, taken = status.attempts or _count(found), lost(found)
+    use = found.gathered.mean_use if found.gathered else None
+    rows = [
+        ("took" if status.phase.ended else "so far", _took(found), ""),
+        ("attempts", tries, f"{taken} lost" if taken else ""),
+        ("exit code", NOT_KNOWN if status.exit_code is None else status.exit_code, ""),
+        ("GPU use, mean", NOT_KNOWN if use is None else f"{use:.0f} %", ""),
+        ("cost", _usd(found), ""),
+    ]
+    if not status.phase.ended:
+        rows = [row for row in rows if row[0] != "exit code"]
+    tiles = (
+        tag("div", tag("dt", text(name)) + tag("dd", f"{text(value)}{tag('small', text(more)) if more else ''}"))
+        for name, value, more in rows
+    )
+    return tag("dl", "".join(tiles), {"class": "tiles"})
+
+
+def _took(found: Facts) -> str:
+    status = found.status
+    return span(status.created, status.stopped if status.phase.ended else found.made)
+
+
+def lost(found: Facts) -> int:
+    """Attempts whose machine was taken away, as far as anybody tells."""
+    return max(found.status.lost or 0, sum(each.lost for each in found.attempts or ()))
+
+
+def _facts(found: Facts) -> str:
+    status = found.status
+    rows = [
+        ("target", status.target or NOT_KNOWN),
+        ("state", status.native),
+        ("created", moment(status.created)),
+        ("started", moment(status.started) if status.started or status.phase.ended else "not yet"),
+        ("ended", moment(status.stopped) if status.phase.ended else "not yet"),
+        ("GPU hours lost", status.lost_gpu_hours),
+        ("tasks", ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())),
+        ("parameters", " ".join(f"{name}={value}" for name, value in found.params.items())),
+        *_sent(found.sent),
+    ]
+    return facts([(name, value) for name, value in rows if value not in (None, "")])
+
+
+def _sent(sent: Sent | None) -> list[tuple[str, object]]:
+    if sent is None:
+        return []
+    code = sent.code and f"sent with it, {sent.code[:12]}"
+    return [("image", sent.image), ("command", shlex.join(sent.command)), ("code", code)]
+
+
+def _saved(gathered: Gathered | None) -> dict[int | None, list[float]]:
+    """When each task or node kept checkpoints, whatever its attempt."""
+    found: dict[int | None, list[float]] = {}
+    for (place, _), told in gathered.saved.items() if gathered else ():
+        found.setdefault(place, []).extend(at for at, _ in told)
+    return found
+
+
+def _count(found: Facts) -> object:
+    return len(found.attempts) if found.attempts else NOT_KNOWN
+
+
+def _why(found: Facts) -> str:
+    status, why = found.status, found.why
+    told = [("the platform says", status.reason)] if status.reason else []
+    if why is not None:
+        told += [("cause", f"{why.reason} ({why.cause})"), ("next", why.next_step.replace(" REF`", f" {status.ref}`"))]
+    if status.phase is Phase.SUCCEEDED:
+        return ""  # its exit code is among what is looked for first
+    evidence = tag("h3", "Evidence") + bullets(why.evidence) if why and why.evidence else ""
+    return facts((name, value) for name, value in told if value not in (None, "")) + evidence
+
+
+def _tasks(found: Facts) -> str:
+    """Tasks that came to the same are one row."""
+    folded: dict[tuple[Phase, str, int, int | None, str], list[int]] = {}
+    for task in found.tasks or ():
+        same = task.phase, task.native, task.attempts, task.exit_code, task.reason or ""
+        folded.setdefault(same, []).append(task.index)
+    if not folded:
+        return ""
+    order = {Phase.FAILED: 0, Phase.RUNNING: 1}
+    groups = sorted(folded.items(), key=lambda each: (order.get(each[0][0], 2), each[1]))
+    rows = [
+        (written(sorted(tasks)), f"{len(tasks):,}", phase, native, attempts or "", _code(code), reason)
+        for (phase, native, attempts, code, reason), tasks in groups[:TASKS_SHOWN]
+    ]
+    left = sum(len(tasks) for _, tasks in groups[TASKS_SHOWN:])
+    more = tag("p", f"{left:,} more tasks are not listed; those that failed come first.") if left else ""
+    head = ("tasks", "count", "phase", "state", "attempts", "exit code", "reason")
+    return table(head, rows, numbers=("count", "attempts", "exit code")) + more
+
+
+def _code(code: int | None) -> str:
+    return "" if code is None else str(code)
+
+
+def _usd(found: Facts) -> str:
+    """So far, the least and the most."""
+    if found.price.free:
+        return "nothing: nobody bills this machine"
+    seconds, rate = machine_s(found), found.price.rate
+    if rate is None or seconds is None:
+        return NOT_KNOWN
+    low, high = seconds / 3600 * rate.low, seconds / 3600 * rate.high
+    return "under $0.01" if 0 < high < 0.01 else dollars(low, high).replace("..", "–")
+
+
+def machine_s(found: Facts) -> float | None:
+    """For how long machines ran for the job; None where that is not known."""
+    now, nodes = found.made.timestamp(), found.price.rate.nodes if found.price.rate else 1
+    status = found.status
+    if found.attempts and len(found.attempts) >= sum(status.tasks.values()):
+        each = any(attempt.place is not None for attempt in found.attempts)
+        return ran_s(found.attempts, now) * (1 if each else nodes)
+    if status.tasks or (status.started is None and status.phase.ended):
+        return None
+    return ran_s([Attempt(1, started=status.started, stopped=status.stopped)], now) * nodes
+
+
+def _cost(found: Facts) -> str:
+    price, seconds = found.price, machine_s(found)
+    if price.free:
+        return tag("p", "Nothing: nobody bills this machine.")
+    if price.rate is None:
+        return tag("p", text(f"{NOT_KNOWN.capitalize()}: {price.why}."))
+    rates = (f"{price.rate.low:.4f}", f"{price.rate.high:.4f}")
+    rows = [
+        ("so far", _usd(found)),
+        ("machine time", NOT_KNOWN if seconds is None else lasting(seconds)),
+        ("a machine and hour", f"{' to '.join(dict.fromkeys(rates))} USD, from the catalogue"),
+    ]
+    return facts(rows) + bullets([*price.notes, "Start-up and idle time of machines, volumes and data are left out."])
+
+
+def warnings(found: Facts) -> list[str]:
+    """What whoever reads the page should know."""
+    status, gathered = found.status, found.gathered
+    told = [*found.warnings]
+    if taken := lost(found):
+        tries = max(status.attempts or 0, taken, len(found.attempts or ()))
+        told.append(f"{taken} of {tries} attempts were lost: the platform took the machine away.")
+    told += gathered.troubles if gathered else ()
+    if gathered and gathered.left_out:
+        told.append(f"{gathered.left_out:,} values of the log are not shown: there are more curves or events than fit.")
+    if found.why is not None:
+        told += [f"not read: {each}" for each in found.why.unread]
+    return told

@@ -1,0 +1,191 @@
+"""When a job waited, started, ran and was taken away: a bar for each attempt, and a table of the same."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+
+from accel.console.terminal_text import lasting
+
+from ...backends.base import Attempt, Status
+from .axis import Axis, since
+from .chart import Times, frame, lines, mark, percent
+from .text import NOT_KNOWN, attrs, clock, moment, span, table, tag, text
+
+ROW, BAR = 30, 18
+"""Heights in pixels."""
+ROWS_MAX = 24
+SKEW_S = 2.0
+"""So far a machine's clock may be from the platform's; of a long job, further."""
+LABELLED = 0.16
+"""Part of the width from which a bar has room for its length, also on a telephone."""
+COLUMNS = ("attempt", "asked for", "machine found", "started", "ended", "waited", "ran", "exit code", "how it ended")
+_NUMBERS = COLUMNS[1:-1]
+_KEY = {"wait": "waiting", "start": "starting, pulling", "run": "running", "good": "succeeded", "bad": "failed",
+        "over": "ended, it is not known how", "lost": "machine taken away", "saved": "checkpoint"}  # fmt: skip
+
+
+def tried(status: Status, attempts: Sequence[Attempt] | None) -> Sequence[Attempt]:
+    """Those that are known; where none are, what the status has of the last one."""
+    return attempts or [
+        Attempt(
+            max(status.attempts or 0, 1),
+            None,
+            status.created,
+            None,
+            status.started,
+            status.stopped,
+            status.exit_code,
+            status.reason,
+            lost=bool(status.lost) and status.taken is not None,
+        )
+    ]
+
+
+def times(attempts: Sequence[Attempt], until: datetime, told: tuple[float, float] | None) -> Times | None:
+    """From the first to the last moment that is known; `until`, when the page was made, is the end of what goes on.
+
+    `told`: likewise by the job's own clock, which counts where it is a little off.
+    """
+    known = [at for each in attempts for at in (each.created, each.placed, each.started, each.stopped) if at]
+    if not known:
+        return None
+    last = until if any(each.stopped is None for each in attempts) else max(known)
+    lost = [each.stopped.timestamp() for each in attempts if each.lost and each.stopped]
+    begin, end = min(known).timestamp(), max(last, min(known)).timestamp()
+    margin = SKEW_S + 0.02 * (end - begin)
+    if told and begin - margin <= told[0] and told[1] <= end + margin:
+        begin, end = min(begin, told[0]), max(end, told[1])
+    return Times(begin, end, lost)
+
+
+def timeline(
+    status: Status,
+    attempts: Sequence[Attempt] | None,
+    until: datetime,
+    between: Times | None,
+    word: str,
+    saved: Mapping[int | None, Sequence[float]] = MappingProxyType({}),
+) -> str:
+    """The section's inside. `word`: what the job has several of; `saved`: when each of them kept a checkpoint."""
+    note = "Attempts before the last are not known: this platform does not tell of them here."
+    shown = tried(status, attempts)
+    bars = _bars(shown, between, until, word, saved) if between else ""
+    return f"{tag('p', note) if attempts is None else ''}{bars}{_table(shown, word)}{_gaps(shown)}"
+
+
+def name_of(attempt: Attempt, word: str) -> str:
+    """Of its row."""
+    place = "" if attempt.place is None else f"{word} {attempt.place}, "
+    return f"{place}attempt {attempt.number}"
+
+
+def _bars(
+    attempts: Sequence[Attempt],
+    between: Times,
+    until: datetime,
+    word: str,
+    saved: Mapping[int | None, Sequence[float]],
+) -> str:
+    rows = attempts[:ROWS_MAX]
+    across = since(between.first, between.last)
+    field, side, kinds = lines(across), "", dict[str, None]()
+    for place, each in enumerate(rows):
+        middle = place * ROW + ROW / 2
+        side += tag("text", text(name_of(each, word)), {"x": "100%", "y": middle, "dy": "0.35em", "text_anchor": "end"})
+        for kind, start, end in _phases(each, until):
+            begin, stop = (across.part(at.timestamp() - between.first) for at in (start, end))
+            field += _bar(kind, begin, stop, middle, lasting((end - start).total_seconds()))
+            kinds[kind] = None
+        ticks = [at - between.first for at in saved.get(each.place, ()) if _during(each, at, until)]
+        field += [_tick(across.part(at), middle) for at in ticks]
+        kinds |= dict.fromkeys(["saved"] if ticks else [])
+        field += _end(each, across, between, middle)
+    field += [mark(across.part(at - between.first)) for at in between.marks]
+    key = "".join(
+        tag("span", f"{tag('i', '', {'class': kind})}{text(words)}") for kind, words in _KEY.items() if kind in kinds
+    )
+    left = f", {len(attempts) - len(rows)} more rows are in the table" if len(attempts) > len(rows) else ""
+    begun = datetime.fromtimestamp(between.first, until.tzinfo)
+    caption = tag("figcaption", tag("p", f"Since {text(moment(begun))}{text(left)}") + tag("p", key, {"class": "key"}))
+    return tag("figure", caption + frame("timeline", side, "".join(field), across, "", len(rows) * ROW))
+
+
+def _bar(kind: str, begin: float, stop: float, middle: float, words: str) -> list[str]:
+    box = {"class": kind, "x": percent(begin), "y": middle - BAR / 2, "height": BAR, "rx": 2}
+    found = [f"<rect{attrs({**box, 'width': percent(max(stop - begin, 0.002))})}/>"]
+    if stop - begin >= LABELLED:
+        at = {"class": f"on {kind}", "x": percent((begin + stop) / 2), "y": middle, "dy": "0.35em"}
+        found.append(tag("text", text(words), {**at, "text_anchor": "middle"}))
+    return found
+
+
+def _during(each: Attempt, at: float, until: datetime) -> bool:
+    return each.started is not None and each.started.timestamp() <= at <= (each.stopped or until).timestamp() + SKEW_S
+
+
+def _tick(at: float, middle: float) -> str:
+    """Where a checkpoint was kept."""
+    high = BAR / 2 + 3
+    place = {"x1": percent(at), "x2": percent(at), "y1": middle - high, "y2": middle + high}
+    return f"<line{attrs({'class': 'saved', **place})}/>"
+
+
+def _end(each: Attempt, across: Axis, between: Times, middle: float) -> list[str]:
+    """How it ended, in words behind its bar where there is room."""
+    words = "taken away" if each.lost else f"exit code {each.exit_code}" if each.exit_code else ""
+    at = across.part(each.stopped.timestamp() - between.first) if each.stopped else 1.0
+    if not words or at > 1 - LABELLED * 1.5:
+        return []
+    return [tag("text", text(words), {"x": percent(at), "y": middle, "dx": 8, "dy": "0.35em"})]
+
+
+def _phases(each: Attempt, until: datetime) -> list[tuple[str, datetime, datetime]]:
+    """What is known of it: kind, from, to. What lies between two known moments and is not told apart is waiting."""
+    end = each.stopped or until
+    found: list[tuple[str, datetime, datetime]] = []
+    if each.created:
+        found.append(("wait", each.created, each.placed or each.started or end))
+    if each.placed:
+        found.append(("start", each.placed, each.started or end))
+    if each.started:
+        found.append((_kind(each), each.started, end))
+    return [(kind, start, stop) for kind, start, stop in found if stop >= start]
+
+
+def _kind(each: Attempt) -> str:
+    if each.stopped is None:
+        return "run"
+    return "lost" if each.lost else "over" if each.exit_code is None else "bad" if each.exit_code else "good"
+
+
+def _table(attempts: Sequence[Attempt], word: str) -> str:
+    day = next((each.created for each in attempts if each.created), None)
+    return table(COLUMNS, [_row(each, day, word) for each in attempts], numbers=_NUMBERS)
+
+
+def _row(each: Attempt, day: datetime | None, word: str) -> list[str]:
+    over = each.stopped is not None
+    ended = "its machine was taken away" if each.lost else ""
+    words = ": ".join(part for part in (ended, each.reason or "") if part)
+    waiting = "has not started" if not over and each.started is None else NOT_KNOWN
+    return [
+        name_of(each, word),
+        clock(each.created, day),
+        clock(each.placed, day),
+        clock(each.started, day) if each.started else waiting,
+        clock(each.stopped, day) if over else "goes on",
+        span(each.created, each.placed or each.started),
+        span(each.started, each.stopped) if over else "goes on",
+        str(each.exit_code) if each.exit_code is not None else NOT_KNOWN if over else "",
+        words or (("succeeded" if each.exit_code == 0 else NOT_KNOWN) if over else ""),
+    ]
+
+
+def _gaps(attempts: Sequence[Attempt]) -> str:
+    found = "Times are in UTC."
+    if not all(each.placed for each in attempts):
+        found += (
+            " Where it is not known when a machine was found, waiting for it, its start and the pull of the image are "
+            "one bar."
+        )
+    return tag("p", text(found), {"class": "note"})
