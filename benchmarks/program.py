@@ -56,8 +56,8 @@ def _document(queues: int) -> dict[str, Any]:
 
 def evaluate(queues: int) -> None:
     """Evaluate the program once and print what that took."""
-    from stacks.config import load_environment
-    from stacks.environment import deploy
+    from stacks.environment.config import load_environment
+    from stacks.environment.deployment import deploy
     from tests.support import memory
 
     # Once before: what is imported at the first use of a resource does not grow with the program.

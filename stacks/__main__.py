@@ -1,6 +1,6 @@
 """`python -m stacks`, and `stacks` where the wheel is installed."""
 
-from .cli import main
+from .cli.main import main
 
 __all__ = ["main"]
 

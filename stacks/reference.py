@@ -105,7 +105,7 @@ def pages() -> dict[str, str]:
     """Each generated page by its name."""
     from jobs.model.job import Job
 
-    from .config import Environment
+    from .environment.config import Environment
     from .reference_cli import page
 
     return {

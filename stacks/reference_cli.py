@@ -13,7 +13,7 @@ from accel.console.options import options
 from accel.console.verb import Verb
 from jobs.cli.main import jobs
 
-from .cli import stacks
+from .cli.main import stacks
 
 OWN = {"--help", "--version"}
 """Those of click, which no row is worth."""

@@ -104,7 +104,7 @@ def test_imports_go_one_way() -> None:
         ("jobs/cli/main.py", "from jobs.model.job import Job", "imports jobs.model.job.Job by its absolute name"),
         ("jobs/model/job.py", "from ..accel import rules", "imports from above its package"),
         ("jobs/model/job.py", "def f():\n    import sandbox", "jobs imports sandbox"),
-        ("stacks/config.py", "import sandbox.cloud", "stacks imports sandbox.cloud"),
+        ("stacks/environment/config.py", "import sandbox.cloud", "stacks imports sandbox.cloud"),
         ("sandbox/cloud.py", "from jobs import runner", "sandbox imports jobs.backends.local.runner"),
     ],
 )  # fmt: skip
@@ -119,8 +119,8 @@ def test_a_wrong_import_is_found(path: str, source: str, fault: str) -> None:
         ("jobs/cli/main.py", "from ..job import Job\nfrom accel.contract import targets\nimport click"),
         ("components/aws/network.py", "from ..base import Component\nfrom . import vpc"),
         (
-            "stacks/aws.py",
-            "from components.aws import network\nfrom jobs import job\nimport stacks.config",
+            "stacks/environment/aws/section.py",
+            "from components.aws import network\nfrom jobs import job\nimport stacks.environment.config",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_nothing_in_the_wheel_imports_by_the_names_of_a_checkout(wheel: Path) ->
     """`components`, `jobs` and `stacks` lie under `accel` there; what a function's archive holds is text."""
     with zipfile.ZipFile(wheel) as archive:
         sources = {name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".py")}
-    assert "accel/stacks/cli.py" in sources
+    assert "accel/stacks/cli/main.py" in sources
     wrong = [
         f"{name}: {module}"
         for name, source in sources.items()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.laws.components import MAKERS
 from tests.policy.test_environments import environment
 from tests.support import memory

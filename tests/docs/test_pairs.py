@@ -12,9 +12,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from jobs.cli.main import jobs
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.support import memory
 from tests.support.engine import Sandbox
 from tests.support.pages import ROOT, Block

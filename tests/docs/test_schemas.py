@@ -20,9 +20,9 @@ from accel.diagnostics.errors import BadInputs
 from jobs.cli.main import jobs
 from jobs.model import document
 from jobs.model.job import Job
-from stacks.cli import stacks
-from stacks.config import ConfigFaults, Environment, load_environment
-from stacks.environment import deploy
+from stacks.cli.main import stacks
+from stacks.environment.config import ConfigFaults, Environment, load_environment
+from stacks.environment.deployment import deploy
 from tests.jobs.bad_files import BAD_FILES
 from tests.jobs.test_fuzz import mutated
 from tests.stacks.test_corpus import cases, replaced_with

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.config import load_environment
-from stacks.permissions.google import document
+from stacks.environment.config import load_environment
+from stacks.operations.permissions.google import document
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
 

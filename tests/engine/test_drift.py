@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from accel.catalog.prices import price
-from stacks.images_lock import LOCK, ImageLock, LockedImage, write
-from stacks.images_recommended import PARAMETERS
+from stacks.environment.images_lock import LOCK, ImageLock, LockedImage, write
+from stacks.operations.images.recommended import PARAMETERS
 from tests.support import commands
 from tests.support.drifted import (
     NVIDIA,

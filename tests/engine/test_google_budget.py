@@ -21,7 +21,7 @@ from jobs.backends import google_budget_gate
 from jobs.backends.registry import of_target
 from jobs.model.job import Job
 from sandbox.google.billing import ACCOUNT
-from stacks.budget_google import part as part_of
+from stacks.operations.budget.google import part as part_of
 from tests.support.engine import Engine
 from tests.support.google_batch import JOBS, body, create, shell
 from tests.support.google_fake import Fake, P, engine_on
@@ -55,7 +55,7 @@ SECTION: dict[str, Any] = {
 
 
 def program(section: dict[str, Any]) -> str:
-    text = "from stacks.config import load_environment\nfrom stacks.environment import deploy\n"
+    text = "from stacks.environment.config import load_environment\nfrom stacks.environment.deployment import deploy\n"
     return f"{text}deploy(load_environment({ {'owner': 'ml', 'gcp': section}!r}))\n"
 
 

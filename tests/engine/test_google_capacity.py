@@ -18,8 +18,8 @@ CONFIG = {"gcp:project": "accel-sandbox", "gcp:region": "us-central1"}
 PROGRAM = """
 import json
 import pulumi
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 
 deploy(load_environment(json.loads(ENVIRONMENT)))
 """

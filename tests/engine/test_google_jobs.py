@@ -212,7 +212,7 @@ SECTION = {
 @soak_only
 def test_the_section_of_an_environment(engine: Engine, fake: Fake) -> None:
     given = {"owner": "ml", "gcp": SECTION}
-    text = "from stacks.config import load_environment\nfrom stacks.environment import deploy\n"
+    text = "from stacks.environment.config import load_environment\nfrom stacks.environment.deployment import deploy\n"
     engine.write(f"{text}deploy(load_environment({given!r}))\n")
     made = engine.up().outputs
     batch, vertex = read_one(made["targets"]["batch"]), read_one(made["targets"]["vertex"])

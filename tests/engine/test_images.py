@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from stacks.images_lock import LOCK, ImageLock, LockedImage, write
+from stacks.environment.images_lock import LOCK, ImageLock, LockedImage, write
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only

@@ -11,8 +11,8 @@ import requests
 from sandbox.environment import environment as variables
 from sandbox.keys import DEPLOYER, aws, bearer, key
 from sandbox.processes import start, stop
-from stacks.config import load_environment
-from stacks.permissions.aws import policies
+from stacks.environment.config import load_environment
+from stacks.operations.permissions.aws import policies
 from tests.support.engine import Sandbox
 from tests.support.iam import Ask, allows
 from tests.support.project import Stack, environment, put

@@ -10,8 +10,8 @@ import requests
 from sandbox.environment import environment as variables
 from sandbox.keys import bearer
 from sandbox.processes import PARTS, start, stop
-from stacks.config import load_environment
-from stacks.permissions.google import document
+from stacks.environment.config import load_environment
+from stacks.operations.permissions.google import document
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 

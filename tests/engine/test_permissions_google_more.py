@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stacks.config import load_environment
-from stacks.permissions.google import document
+from stacks.environment.config import load_environment
+from stacks.operations.permissions.google import document
 from tests.support.engine import Engine
 from tests.support.google_fake import Fake
 from tests.support.project import environment
@@ -70,7 +70,7 @@ def control(fake: Fake, verb: str, **body: Any) -> set[str]:
 
 
 def program(values: dict[str, Any]) -> str:
-    text = "from stacks.config import load_environment\nfrom stacks.environment import deploy\n"
+    text = "from stacks.environment.config import load_environment\nfrom stacks.environment.deployment import deploy\n"
     return f"{text}deploy(load_environment({values!r}))\n"
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.recover.plan import Said
-from stacks.recover.recovery import Recovery
+from stacks.operations.recover.plan import Said
+from stacks.operations.recover.recovery import Recovery
 from tests.support import killed
 from tests.support.cloud import listing
 from tests.support.engine import Engine, Sandbox

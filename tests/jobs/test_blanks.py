@@ -13,7 +13,7 @@ from accel.diagnostics import no_break_spaces, yaml_positions
 from accel.diagnostics.errors import JobWarning
 from jobs.cli.main import jobs
 from jobs.model.job import Job
-from stacks.cli import stacks
+from stacks.cli.main import stacks
 from tests.support.project import KEY, environment
 
 NBSP = "\u00a0"

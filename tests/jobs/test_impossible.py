@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from accel.catalog import tables
-from stacks.cli import stacks
+from stacks.cli.main import stacks
 from tests.jobs.test_offers import LARGE, SPOT, queue
 from tests.jobs.test_offers import environment as types
 from tests.support.catalog import Damage, line_of, replaced

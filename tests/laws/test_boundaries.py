@@ -3,8 +3,8 @@
 import functools
 from typing import Any
 
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.support import memory
 from tests.support.environments import WATCHED
 from tests.support.project import put

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pulumi.output import Unknown
 
 from accel.contract.schema import OUTPUTS
-from stacks.config import ConfigFaults, load_environment
-from stacks.environment import deploy
+from stacks.environment.config import ConfigFaults, load_environment
+from stacks.environment.deployment import deploy
 from tests.components.gcp import budget_makers
 from tests.support.environments import ENVIRONMENTS, GKE, STACKS, WATCHED, WORKING
 from tests.support.memory_state import ENDED, Engine, Faults, Run

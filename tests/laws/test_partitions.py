@@ -11,8 +11,8 @@ import pytest
 
 from accel.catalog.aws_partitions import partition_of
 from components.aws.gpu_metrics import cloudwatch_agent_script
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.support import memory
 from tests.support.environments import EMAILS, TRAIN
 

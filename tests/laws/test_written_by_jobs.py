@@ -16,8 +16,8 @@ from accel.contract import buckets
 from components.aws.batch_roles import INSTANCE_POLICY
 from sandbox.environment import project
 from sandbox.google.storage_access import holds
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.sandbox.test_google_storage_access import OWN
 from tests.sandbox.test_google_storage_access import STACKS as TRUSTED
 from tests.support import gcp, memory

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from policy.judge import Config, config, findings
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.laws.components import MAKERS
 from tests.support import memory
 from tests.support.seen import seen

@@ -7,7 +7,7 @@ import pytest
 from accel.catalog.quotas import quota_for
 from accel.clouds.google.quotas import limit_of
 from accel.quota import GooglePool
-from stacks.quota_google import judge_google
+from stacks.operations.quota.google import judge_google
 from tests.jobs.backends.vms_cloud import variables
 from tests.support.google_fake import COMPUTE, Fake, P
 from tests.support.google_vms import gpu

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from accel.diagnostics.errors import BadInput
-from stacks.adopt.found import read
-from stacks.adopt.section import adopt
-from stacks.adopt.written import write
-from stacks.commands import KEY
-from stacks.config import load_environment
+from stacks.environment.config import load_environment
+from stacks.operations.adopt.documents import read
+from stacks.operations.adopt.output import write
+from stacks.operations.adopt.section import adopt
+from stacks.operations.stack_files import KEY
 
 from .adopt_samples import ACCOUNT, ASKED
 from .test_cli import stacks

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.config import ConfigFaults, load_environment
+from stacks.environment.config import ConfigFaults, load_environment
 from tests.support.project import environment, put
 
 RIGHT: dict[str, Any] = {"amount": 1000, "recipients": {"emails": ["ml@company.com"]}, "stop": {}}

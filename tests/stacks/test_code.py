@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import AwsBatchTarget, read_one
-from stacks.config import ConfigFaults, load_environment
+from stacks.environment.config import ConfigFaults, load_environment
 from tests.support.iam import Ask, allows
 
 from .test_config import put

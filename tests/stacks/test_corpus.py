@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.faults import dotted, parsed, replaced
-from stacks.config import ConfigFaults, load_environment
+from stacks.environment.config import ConfigFaults, load_environment
 from tests.support.project import environment
 
 from .test_config import document, faults

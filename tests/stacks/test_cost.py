@@ -11,8 +11,8 @@ import yaml
 
 from accel.catalog import price
 from accel.cost import HOURS_A_MONTH
-from stacks.commands import stack_files
-from stacks.cost import SCENARIOS, document, estimates, rows
+from stacks.operations.cost.estimate import SCENARIOS, document, estimates, rows
+from stacks.operations.stack_files import stack_files
 from tests.support.project import KEY, environment
 
 from .test_cli import stacks

@@ -10,11 +10,11 @@ from accel.catalog.gcp_commitments import committed
 from accel.catalog.node_prices import known, with_gpus
 from accel.catalog.prices import Price
 from accel.cost import HOURS_A_MONTH, total
-from stacks.config import Environment, load_environment
-from stacks.cost import SCENARIOS, Estimate, estimate
-from stacks.cost_kinds import BY_USE, FREE, PRICED, unlisted
-from stacks.quota_pools import pools
-from stacks.report.costs import VMS
+from stacks.environment.config import Environment, load_environment
+from stacks.operations.cost.estimate import SCENARIOS, Estimate, estimate
+from stacks.operations.cost.kinds import BY_USE, FREE, PRICED, unlisted
+from stacks.operations.quota.pools import pools
+from stacks.operations.report.costs import VMS
 
 from .test_gcp_capacity import KEPT, OUT_OF, PAID, VM, ZONE
 from .test_gcp_capacity import environment as section

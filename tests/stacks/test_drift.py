@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import stacks.drift_google as drift_google
-import stacks.drift_state as drift_state
+import stacks.operations.drift.google as drift_google
+import stacks.operations.drift.state as drift_state
 from accel.diagnostics.errors import CloudRefused, NoCredentials
 from sandbox.environment import project
-from stacks.drift_found import Drift, asked, ending, in_order
-from stacks.leaks_found import Lost, Stacks
+from stacks.operations.drift.differences import Drift, asked, ending, in_order
+from stacks.operations.leaks.orphans import Lost, Stacks
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FORTNIGHT = timedelta(days=14)

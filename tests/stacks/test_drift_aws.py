@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-import stacks.images_recommended as images_recommended
+import stacks.operations.images.recommended as images_recommended
 from accel.diagnostics.errors import NotFound
-from stacks.drift_aws import COMPONENT, ENVIRONMENT, Environment, Region, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
-from stacks.drift_found import Drift
-from stacks.drift_state import Resource, State
-from stacks.images_lock import ImageLock, LockedImage
+from stacks.environment.images_lock import ImageLock, LockedImage
+from stacks.operations.drift.aws import COMPONENT, ENVIRONMENT, Environment, Region, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
+from stacks.operations.drift.differences import Drift
+from stacks.operations.drift.state import Resource, State
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 NVIDIA = "ECS_AL2023_NVIDIA"

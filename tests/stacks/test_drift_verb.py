@@ -12,13 +12,13 @@ import yaml
 from click.testing import CliRunner
 
 import jobs.client.published_targets as published
-import stacks.drift as drift
+import stacks.operations.drift.verb as drift
 from accel.diagnostics.errors import CloudSilent, NotFound
 from sandbox.environment import project
-from stacks.cli import stacks
-from stacks.drift_found import Drift, Weight
-from stacks.drift_state import Resource, State
-from stacks.drift_targets import drift_of_targets
+from stacks.cli.main import stacks
+from stacks.operations.drift.differences import Drift, Weight
+from stacks.operations.drift.state import Resource, State
+from stacks.operations.drift.targets import drift_of_targets
 from tests.support.project import environment
 
 Found = dict[str, list[Drift]]

@@ -21,8 +21,8 @@ from accel.contract.network import AwsNetwork
 from accel.contract.published import exported, whole
 from accel.contract.stack import read, read_targets
 from accel.contract.targets import AwsBatchTarget, read_one, write
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.support import memory
 
 from .test_config import ROOT, document, put

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import components.gcp.budget_stop
-import stacks.reconcile_archive
-from stacks.function_packages import WANTED
+import stacks.environment.gcp.reconcile_archive
+from stacks.environment.function_packages import WANTED
 
 ROOT = Path(__file__).parents[2]
 LINE = re.compile(r"[a-z0-9_.-]+==[0-9][\w.]*( --hash=sha256:[0-9a-f]{64})+")
 ARCHIVES = {
     "budget-function": components.gcp.budget_stop.archive,
-    "reconcile-function": stacks.reconcile_archive.archive,
+    "reconcile-function": stacks.environment.gcp.reconcile_archive.archive,
 }
 
 
@@ -32,7 +32,7 @@ def test_every_package_has_its_hashes(name: str) -> None:
 
 @pytest.mark.parametrize("name", WANTED)
 def test_the_file_is_of_the_versions_that_are_wanted(name: str) -> None:
-    """Else: python -m stacks.function_packages."""
+    """Else: python -m stacks.environment.function_packages."""
     assert set(WANTED[name]) <= {line.partition(" ")[0] for line in lines(name)}
     pinned = (ROOT / "requirements.txt").read_text().splitlines()
     assert [wanted for wanted in WANTED[name] if "requests" in wanted and wanted not in pinned] == []

@@ -9,13 +9,13 @@ import pytest
 from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume
 from accel.contract.network import GcpNetwork
 from accel.contract.targets import read_one
-from stacks.config import load_environment
-from stacks.environment import deploy
-from stacks.gcp import Clusters, of_stack
-from stacks.gcp_config import StackCluster
-from stacks.gcp_network import subnet_of
-from stacks.gcp_outputs import GkeQueue, targets
-from stacks.gke_provider import kubernetes_provider
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
+from stacks.environment.gcp.config import StackCluster
+from stacks.environment.gcp.network import subnet_of
+from stacks.environment.gcp.outputs import GkeQueue, targets
+from stacks.environment.gcp.section import Clusters, of_stack
+from stacks.environment.gke.provider import kubernetes_provider
 from tests.support import gcp, memory
 
 from .test_gcp_config import CA, ENVIRONMENT, EXISTING, PROJECT, SYSTEM, THERE, put

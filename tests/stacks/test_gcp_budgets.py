@@ -5,8 +5,8 @@ from typing import Any
 from accel.contract.budgets import Budget
 from accel.contract.targets import read_one
 from components.gcp.budget_function.plan import Plan, of_json
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.components.gcp.budget_makers import ACCOUNT
 from tests.support import gcp
 from tests.support.project import environment, put

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from stacks.config import ConfigFaults, load_environment
-from stacks.environment import deploy
+from stacks.environment.config import ConfigFaults, load_environment
+from stacks.environment.deployment import deploy
 from tests.support import gcp, memory
 
 ZONE = "us-central1-a"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.faults import parsed, replaced
-from stacks.config import ConfigFaults, load_environment, warnings
+from stacks.environment.config import ConfigFaults, load_environment, warnings
 from tests.support.gcp import CA, PROJECT
 
 ENVIRONMENT: dict[str, Any] = {

@@ -7,11 +7,11 @@ import pytest
 
 from accel.catalog.node_prices import slice_host
 from accel.catalog.tpu import tpu
-from stacks.config import ConfigFaults, load_environment
-from stacks.cost_google import not_included
-from stacks.cost_vms import machines
-from stacks.environment import deploy
-from stacks.gcp_services import needed
+from stacks.environment.config import ConfigFaults, load_environment
+from stacks.environment.deployment import deploy
+from stacks.environment.gcp.services import needed
+from stacks.operations.cost.node_pools import not_included
+from stacks.operations.cost.vms import machines
 from tests.support import gcp, memory
 
 ZONE = "us-central1-a"

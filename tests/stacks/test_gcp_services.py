@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stacks.config import load_environment
-from stacks.gcp_services import BASE, needed
+from stacks.environment.config import load_environment
+from stacks.environment.gcp.services import BASE, needed
 from tests.support.project import environment
 
 from .test_gcp_config import PROJECT, put

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.environment import deploy
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
 from tests.support import memory
 from tests.support.project import KEY
 

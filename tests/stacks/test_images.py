@@ -11,11 +11,11 @@ import yaml
 from click.testing import CliRunner, Result
 
 from accel.diagnostics.errors import BadInputs, NotFound
-from stacks.cli import stacks
-from stacks.config import ConfigFaults, load_environment
-from stacks.environment import deploy
-from stacks.images_lock import LOCK, ImageLock, LockedImage, read, write
-from stacks.images_recommended import PARAMETERS, release_notes
+from stacks.cli.main import stacks
+from stacks.environment.config import ConfigFaults, load_environment
+from stacks.environment.deployment import deploy
+from stacks.environment.images_lock import LOCK, ImageLock, LockedImage, read, write
+from stacks.operations.images.recommended import PARAMETERS, release_notes
 from tests.support import memory
 from tests.support.project import KEY, environment, put
 
@@ -150,7 +150,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
                 raise now
             return now
 
-        monkeypatch.setattr("stacks.images_recommended.recommended", answer)
+        monkeypatch.setattr("stacks.operations.images.recommended.recommended", answer)
         return CliRunner().invoke(stacks, [*arguments])
 
     return call

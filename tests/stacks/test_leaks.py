@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.leaks_google import Found, dollars_a_day, leaks, owner, reason
+from stacks.operations.leaks.google import Found, dollars_a_day, leaks, owner, reason
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = str(int((NOW + timedelta(hours=1)).timestamp()))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import stacks.drift_state as drift_state
-import stacks.leaks as leaks
+import stacks.operations.drift.state as drift_state
+import stacks.operations.leaks.verb as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
-from stacks.leaks_found import Lost, Stacks, asked
-from stacks.leaks_google import Found
-from stacks.leaks_google_stacks import MADE_BY_PULUMI, orphan
+from stacks.operations.leaks.google import Found
+from stacks.operations.leaks.google_stacks import MADE_BY_PULUMI, orphan
+from stacks.operations.leaks.orphans import Lost, Stacks, asked
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LABELS = {"accel-project": "accel", "accel-stack": "prod", MADE_BY_PULUMI: "true"}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from stacks.cli import stacks
-from stacks.online.aws import WAYS_OUT
+from stacks.cli.main import stacks
+from stacks.operations.online.aws import WAYS_OUT
 from tests.support.moto import KEYS, Moto
 from tests.support.project import KEY, environment, put
 

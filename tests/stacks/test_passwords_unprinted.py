@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from sandbox import __main__ as sandbox
-from stacks.cli import VERBS, stacks
+from stacks.cli.main import VERBS, stacks
 from tests.support.markers import FORMS, MARKER, planted
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from sandbox.environment import project
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.environment import deploy
-from stacks.permissions.aws import MOST, size
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.environment.deployment import deploy
+from stacks.operations.permissions.aws import MOST, size
 from tests.support import memory
 from tests.support.project import KEY, environment, put
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from accel.catalog.gcp_permissions import gcp_permissions
 from accel.catalog.gcp_roles import roles
 from sandbox.environment import project
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.permissions.google import document, plural
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.operations.permissions.google import document, plural
 from tests.support.environments import ENVIRONMENTS
 from tests.support.project import KEY, environment, put
 

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from stacks.queued_tpu_hooks import ask, retire
+from stacks.environment.gcp.queued_tpu_hooks import ask, retire
 
 
 class Queues:
@@ -35,7 +35,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
-    monkeypatch.setattr("stacks.queued_tpu_hooks._queues", lambda bucket: Queues(given))
+    monkeypatch.setattr("stacks.environment.gcp.queued_tpu_hooks._queues", lambda bucket: Queues(given))
 
 
 @pytest.mark.parametrize("given", [([], ["queue trainer: quota"]), CloudSilent("out of reach")])

@@ -16,10 +16,10 @@ from accel.catalog.quotas import Quota, quota_for
 from accel.diagnostics.errors import CloudSilent
 from accel.quota import Use, needs
 from jobs.backends.aws_batch.quota import Limit
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.quota import pools
-from stacks.quota_aws import Readings, Running, running
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.operations.quota.aws import Readings, Running, running
+from stacks.operations.quota.verb import pools
 from tests.support.memory import run
 from tests.support.project import KEY, environment, put
 from tests.support.tables import cells
@@ -110,7 +110,7 @@ def quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resu
                 raise answer
             return Readings({code: Limit(value, why) for code, value in answer.items()}, in_use, why)
 
-        monkeypatch.setattr("stacks.quota_aws.readings", read)
+        monkeypatch.setattr("stacks.operations.quota.aws.readings", read)
         return CliRunner().invoke(stacks, ["quota", *arguments])
 
     return call

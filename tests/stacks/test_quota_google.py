@@ -15,7 +15,7 @@ from accel.clouds.google import rest as api
 from accel.clouds.google.quotas import limit_of
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict
-from stacks.quota_google import judge_google, used
+from stacks.operations.quota.google import judge_google, used
 from tests.support.google import RECORDED, Google, google
 
 REGION, PROJECT = "/compute/v1/projects/research/regions/us-central1", "/compute/v1/projects/research"

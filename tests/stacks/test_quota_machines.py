@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from accel.catalog.quotas import quotas
 from accel.quota import GooglePool, Pool, Use, Verdict, google_needs, needs, verdict
-from stacks.cli import stacks
-from stacks.quota_request import program
+from stacks.cli.main import stacks
+from stacks.operations.quota.request import program
 from tests.support.google import Google, google
 from tests.support.tables import cells
 
@@ -198,7 +198,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append((region, *pools))
         return tuple(verdict(need, Use(192), 400) for need in needs(pools))
 
-    monkeypatch.setattr("stacks.quota_aws.judge_aws", judge)
+    monkeypatch.setattr("stacks.operations.quota.aws.judge_aws", judge)
     return asked
 
 

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from accel.clouds.google import rest as api
 from accel.quota import GooglePool
-from stacks.cli import stacks
-from stacks.config import load_environment
-from stacks.gcp_config import Gcp
-from stacks.quota_aws import Readings
-from stacks.quota_pools import machine_of, pools
+from stacks.cli.main import stacks
+from stacks.environment.config import load_environment
+from stacks.environment.gcp.config import Gcp
+from stacks.operations.quota.aws import Readings
+from stacks.operations.quota.pools import machine_of, pools
 from tests.support.google import Google, google
 from tests.support.project import KEY, environment
 from tests.support.tables import cells
@@ -243,7 +243,7 @@ def test_one_cloud_that_cannot_be_read_does_not_fail_the_other(
 
         return Readings({each.code: Limit(0) for each in quotas}, None, "denied")
 
-    monkeypatch.setattr("stacks.quota_aws.readings", read)
+    monkeypatch.setattr("stacks.operations.quota.aws.readings", read)
     del cloud.answers[REGION]
     told = quota("-o", "json", also={"aws": environment("dev")["aws"]}, l4=L4)
     assert told.exit_code == 5

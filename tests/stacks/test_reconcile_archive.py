@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from jobs.agent import metadata
-from stacks.reconcile_archive import archive
+from stacks.environment.gcp.reconcile_archive import archive
 
 STAND_IN = """
 import sys, types

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import NoCredentials
-from stacks.recover import aws, google, kubernetes
-from stacks.recover.found import NotSought, matching, proof
-from stacks.recover.pending import Pending
+from stacks.operations.recover import aws, google, kubernetes
+from stacks.operations.recover.lookup import NotSought, matching, proof
+from stacks.operations.recover.pending import Pending
 
 SECRET = "4dabf18193072939515e22adb298388d"
 """The engine's mark of what is more than its value."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stacks.recover import hosts
+from stacks.operations.recover import hosts
 
 
 def run(port: int, name: str = "/x/pulumi-language-test") -> subprocess.Popen[bytes]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stacks.recover.engine import Files
-from stacks.recover.locks import locks
+from stacks.operations.recover.engine import Files
+from stacks.operations.recover.locks import locks
 
 NOW = datetime(2026, 5, 1, 14, 30, tzinfo=UTC)
 

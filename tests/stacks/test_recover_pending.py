@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInput
-from stacks.recover.found import Found, MadeAgain, NotSought
-from stacks.recover.pending import Pending, ordered, pending, resolved
-from stacks.recover.plan import Plan, Said
+from stacks.operations.recover.lookup import Found, MadeAgain, NotSought
+from stacks.operations.recover.pending import Pending, ordered, pending, resolved
+from stacks.operations.recover.plan import Plan, Said
 
 VPC = "aws:ec2/vpc:Vpc"
 PROVIDER = "urn:pulumi:dev::p::pulumi:providers:aws::on"

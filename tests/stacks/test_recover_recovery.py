@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from stacks.recover.engine import Engine
-from stacks.recover.plan import Said
-from stacks.recover.recovery import Recovery
+from stacks.operations.recover.engine import Engine
+from stacks.operations.recover.plan import Said
+from stacks.operations.recover.recovery import Recovery
 
 from .test_recover_pending import entry, made, state
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from stacks.recover import aws, google
-from stacks.recover.found import Found, NotSought
-from stacks.recover.pending import Pending
-from stacks.recover.plan import Said, Step
-from stacks.recover.unknown import UNKNOWN, Unknown, began, gone, planned
+from stacks.operations.recover import aws, google
+from stacks.operations.recover.lookup import Found, NotSought
+from stacks.operations.recover.pending import Pending
+from stacks.operations.recover.plan import Said, Step
+from stacks.operations.recover.unrecorded import UNKNOWN, Unknown, began, gone, planned
 
 from .test_recover_pending import BEGAN, PROVIDER, entry, made, state, urn
 

@@ -15,8 +15,8 @@ import yaml
 from click.testing import CliRunner
 
 from accel.diagnostics.errors import BadInputs, NotFound
-from stacks.cli import stacks
-from stacks.refresh import asked
+from stacks.cli.main import stacks
+from stacks.operations.refresh.verb import asked
 from tests.support import commands
 from tests.support.project import KEY, environment, put
 

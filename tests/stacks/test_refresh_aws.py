@@ -10,8 +10,8 @@ from moto import mock_aws
 from accel.catalog.tables import shipped
 from accel.clouds.aws.client import client
 from accel.diagnostics.errors import CloudSilent, NoCredentials
-from stacks.refresh_aws import FILTERS, offers, read
-from stacks.refresh_reading import Reading, Spot
+from stacks.operations.refresh.aws import FILTERS, offers, read
+from stacks.operations.refresh.reading import Reading, Spot
 
 from .live_clouds import (
     Answer,
@@ -67,7 +67,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
             monkeypatch.setenv("AWS_ENDPOINT_URL", stack.enter_context(serving(answer)))
             few = {"connect_s": 5, "read_s": 5, "attempts": tries}
             monkeypatch.setattr(
-                "stacks.refresh_aws.client", lambda service, region, **_: client(service, region, **few)
+                "stacks.operations.refresh.aws.client", lambda service, region, **_: client(service, region, **few)
             )
             return read(regions, MACHINES)
 
@@ -199,8 +199,8 @@ def test_the_zones_of_an_embedded_cloud_are_those_that_ship(monkeypatch: pytest.
     for row in shipped("regions.csv").rows():
         if row["region"] == "eu-west-1" and row["zone"]:
             wanted.setdefault(row["machine"], []).append(row["zone"])
-    monkeypatch.setattr("stacks.refresh_aws._prices", lambda *_: None)
-    monkeypatch.setattr("stacks.refresh_aws._spot", lambda *_: None)
+    monkeypatch.setattr("stacks.operations.refresh.aws._prices", lambda *_: None)
+    monkeypatch.setattr("stacks.operations.refresh.aws._spot", lambda *_: None)
     found = read(["eu-west-1"], list(wanted))
     assert {name: list(zones) for name, zones in found.offers["eu-west-1"].items()} == wanted
 

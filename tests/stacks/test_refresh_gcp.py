@@ -12,8 +12,8 @@ from accel.catalog.check import machine_rows
 from accel.catalog.tables import shipped
 from accel.clouds.google import rest
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
-from stacks.refresh_gcp import FAMILIES, GPUS, amounts, read
-from stacks.refresh_reading import Reading, Spot
+from stacks.operations.refresh.gcp import FAMILIES, GPUS, amounts, read
+from stacks.operations.refresh.reading import Reading, Spot
 
 from .live_clouds import Answer, Asked, google_error, serving, sku, skus
 

@@ -15,10 +15,10 @@ import pytest
 from accel.catalog.chosen import REFRESHED, snapshots
 from accel.catalog.tables import Row, Table, shipped
 from accel.diagnostics.errors import BadInput, JobsError
-from stacks.refresh_aws import OFFERS, ON_DEMAND, SPOT
-from stacks.refresh_gcp import SOURCE
-from stacks.refresh_merge import DRAFT_AGE_S, Merged, check, merged, write
-from stacks.refresh_reading import Reading, Spot
+from stacks.operations.refresh.aws import OFFERS, ON_DEMAND, SPOT
+from stacks.operations.refresh.gcp import SOURCE
+from stacks.operations.refresh.merge import DRAFT_AGE_S, Merged, check, merged, write
+from stacks.operations.refresh.reading import Reading, Spot
 
 from .test_config import ROOT
 

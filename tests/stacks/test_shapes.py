@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.config import ConfigFaults, load_environment, warnings
+from stacks.environment.config import ConfigFaults, load_environment, warnings
 from tests.support import memory
 
 from .test_config import document, put

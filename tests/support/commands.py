@@ -24,11 +24,18 @@ from typing import Any, NoReturn
 from sandbox.environment import project
 
 IMPORTED = (
-    *("boto3", "requests", "stacks.adopt.verb", "stacks.commands", "stacks.cost", "stacks.environment"),
     *(
-        "stacks.leaks_google",
-        "stacks.quota",
-        "stacks.refresh",
+        "boto3",
+        "requests",
+        "stacks.cli.adopt",
+        "stacks.operations.stack_files",
+        "stacks.operations.cost.estimate",
+        "stacks.environment.deployment",
+    ),
+    *(
+        "stacks.operations.leaks.google",
+        "stacks.operations.quota.verb",
+        "stacks.operations.refresh.verb",
         "jobs.backends.aws_batch.submit",
         "jobs.backends.vm.gpu",
     ),

@@ -223,6 +223,6 @@ def _refused(name: str, arguments: list[str]) -> str | None:
 def _groups() -> dict[str, click.Group]:
     from jobs.cli.main import jobs
     from policy.commands import policy
-    from stacks.cli import stacks
+    from stacks.cli.main import stacks
 
     return {"jobs": jobs, "accel-jobs": jobs, "stacks": stacks, "policy": policy}

@@ -32,7 +32,13 @@ from sandbox.environment import project
 
 IMPORTED = (
     *("grpc.experimental", "pulumi_aws.sns._inputs"),
-    *("stacks.aws", "stacks.environment", "stacks.gcp", "stacks.gke", "stacks.monitoring"),
+    *(
+        "stacks.environment.aws.section",
+        "stacks.environment.deployment",
+        "stacks.environment.gcp.section",
+        "stacks.environment.gke.workloads",
+        "stacks.environment.aws.monitoring",
+    ),
     *(
         f"pulumi_aws.{group}.{part}"
         for group in ("batch", "cloudwatch", "dynamodb", "ec2", "ecr", "iam", "lambda_", "ssm", "vpc")

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from jobs.model.job import Job
-from stacks.config import Aws, Environment
-from stacks.gcp_config import Gcp
+from stacks.environment.config import Aws, Environment
+from stacks.environment.gcp.config import Gcp
 from tests.support.pages import ROOT, Block, blocks, pages
 from tests.support.project import KEY
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stacks.recover.found import Found, MadeAgain, NotSought
-from stacks.recover.pending import pending
-from stacks.recover.recovery import Clouds
+from stacks.operations.recover.lookup import Found, MadeAgain, NotSought
+from stacks.operations.recover.pending import pending
+from stacks.operations.recover.recovery import Clouds
 
 from .engine import Engine
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from stacks.report.preview import Preview, of_text
+from stacks.operations.report.preview import Preview, of_text
 
 PREFIX = "urn:pulumi:dev::accel"
 

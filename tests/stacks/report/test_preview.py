@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accel.diagnostics.errors import BadInput, NotFound
-from stacks.report.preview import of_text, read
+from stacks.operations.report.preview import of_text, read
 
 from .steps import PREFIX, preview, step
 

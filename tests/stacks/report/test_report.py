@@ -10,13 +10,13 @@ import yaml
 
 from accel.diagnostics.errors import BadInput, NotFound
 from sandbox.environment import project
-from stacks.report.document import Wanted, document
-from stacks.report.given import drift, policy
-from stacks.report.images import UNKNOWN
-from stacks.report.judged import Limit, exceeded, limits
-from stacks.report.markdown import LIMIT, render
-from stacks.report.plain import hidden, markdown, told
-from stacks.report.preview import Preview
+from stacks.operations.report.document import Wanted, document
+from stacks.operations.report.images import UNKNOWN
+from stacks.operations.report.markdown import LIMIT, render
+from stacks.operations.report.plain import hidden, markdown, told
+from stacks.operations.report.preview import Preview
+from stacks.operations.report.thresholds import Limit, exceeded, limits
+from stacks.operations.report.tool_findings import drift, policy
 
 from .steps import environment, preview, step
 

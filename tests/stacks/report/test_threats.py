@@ -7,9 +7,9 @@ import pytest
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import VertexTarget
 from accel.contract.targets import LocalTarget
-from stacks.report.live import Live, _is_hit, _stands_on, ground, hits  # pyright: ignore[reportPrivateUsage]
-from stacks.report.stateful import loss
-from stacks.report.threats import Threat, threats
+from stacks.operations.report.live import Live, _is_hit, _stands_on, ground, hits  # pyright: ignore[reportPrivateUsage]
+from stacks.operations.report.stateful import loss
+from stacks.operations.report.threats import Threat, threats
 
 from .steps import preview, step
 

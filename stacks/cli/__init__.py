@@ -1,0 +1,1 @@
+"""The `stacks` command: its verbs."""

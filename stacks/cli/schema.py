@@ -1,0 +1,33 @@
+"""`stacks schema`: the JSON Schema of Pulumi.<stack>.yaml, for editors."""
+
+from typing import Any
+
+import click
+
+from .main import StackVerb
+
+
+def document() -> dict[str, Any]:
+    """Of the file of a stack: of its config, what is accel's."""
+    from accel.schema import document as file
+    from accel.schema import schema_of
+
+    from ..environment.config import Environment
+    from ..operations.stack_files import KEY
+
+    made = schema_of(Environment)
+    definitions: dict[str, Any] = made.pop("$defs")
+    config = {"type": "object", "properties": {KEY: {"$ref": "#/$defs/Environment"}}}
+    whole = {"type": "object", "properties": {"config": config}, "$defs": {**definitions, "Environment": made}}
+    return file("A stack of accel", whole)
+
+
+@click.command(cls=StackVerb)
+def schema() -> None:
+    """Print the JSON Schema of Pulumi.<stack>.yaml, for an editor.
+
+    Of its config it describes accel:environment, and nothing of other keys.
+    """
+    from accel.schema import text
+
+    click.echo(text(document()))

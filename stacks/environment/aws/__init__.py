@@ -1,0 +1,1 @@
+"""The AWS section of an environment, and its wiring into components."""

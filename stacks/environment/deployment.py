@@ -1,0 +1,56 @@
+"""Deploys one environment: a section a cloud, and the outputs that others build on."""
+
+from typing import Any
+
+import pulumi
+
+from accel.contract.published import exported
+from components.aws.environment_hooks import environment_hooks
+from components.aws.stop_hooks import stop_hooks
+from components.gcp.pool_hooks import pool_hooks
+from components.gcp.queue_hooks import queue_hooks
+from components.gcp.stop_hooks import StopHooks
+
+from .allowances import Spending
+from .config import ConfigFaults, Environment, load_environment
+from .gcp.queued_tpu_hooks import queued_tpu_hooks
+from .names import targets_path
+from .targets_file import written
+
+
+def load() -> Environment:
+    """The environment of the stack being deployed. Raises pulumi.RunError with every fault of its config."""
+    document: Any = pulumi.Config("accel").require_object("environment")
+    try:
+        return load_environment(document)
+    except ConfigFaults as faults:
+        raise pulumi.RunError(str(faults)) from None
+
+
+def deploy(environment: Environment) -> None:
+    """Creates what the environment has sections for, and exports targets, network and budgets."""
+    section, google = environment.aws, environment.gcp
+    # Also without a section: the state of the run before may name them.
+    hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
+    on_pools, on_queues, on_stop, on_google_stop = (
+        pool_hooks(),
+        (queue_hooks(), queued_tpu_hooks()),
+        stop_hooks(),
+        StopHooks(),
+    )
+    pay = Spending(environment)
+    targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
+    if section is not None:
+        # Imported here: a stack without AWS never imports pulumi_aws.
+        from .aws import section as aws
+
+        targets |= aws.deploy(environment, section, hooks, on_stop, pay)
+    if google is not None:
+        # As above, of pulumi_gcp.
+        from .gcp import section as gcp
+
+        targets |= gcp.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
+    if targets:
+        path = targets_path()
+        told = {name: each.apply(lambda one: exported(one, path) if one else one) for name, each in targets.items()}
+        pulumi.export("targets", written(told))

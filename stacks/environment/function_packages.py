@@ -1,0 +1,60 @@
+"""Writes the packages of the Cloud Run functions, each with its hashes.
+
+Run it by `python -m stacks.environment.function_packages`.
+
+After a new version of one of WANTED. pip resolves for the functions' Python and for the machines that build them, and
+says which files it would take; once more for the older name of their platform, by which some packages have a file too.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from components.gcp.cloud_function import LOCKS, RUNTIME
+
+WANTED = {
+    "budget-function": ("functions-framework==3.10.2",),
+    "reconcile-function": ("functions-framework==3.10.2", "requests==2.34.2"),
+}
+PLATFORMS = (("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"), ("manylinux2014_x86_64",))
+HEAD = "# Written by `python -m stacks.environment.function_packages`; pip takes no other files.\n--only-binary :all:\n"
+
+
+def locked(wanted: tuple[str, ...]) -> str:
+    """The text of a requirements file with everything that is installed for these."""
+    hashes: dict[str, set[str]] = {}
+    for platforms in PLATFORMS:
+        options = [option for each in platforms for option in ("--platform", each)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--report",
+            "-",
+        ]
+        command += ["--only-binary", ":all:", "--target", "unused", "--implementation", "cp", *options]
+        command += ["--python-version", RUNTIME.removeprefix("python"), *wanted]
+        report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        for each in report["install"]:
+            pin = f"{each['metadata']['name'].lower()}=={each['metadata']['version']}"
+            hashes.setdefault(pin, set()).add(each["download_info"]["archive_info"]["hashes"]["sha256"])
+    lines = [
+        " \\\n    ".join([pin, *(f"--hash=sha256:{each}" for each in sorted(hashes[pin]))]) for pin in sorted(hashes)
+    ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main(folder: Path = LOCKS) -> None:
+    """Writes a file a function."""
+    folder.mkdir(exist_ok=True)
+    for name, wanted in WANTED.items():
+        (folder / f"{name}.txt").write_text(locked(wanted))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The Google Cloud section of an environment, and its wiring into components."""

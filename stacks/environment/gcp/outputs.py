@@ -1,0 +1,92 @@
+"""What a stack promises of Google Cloud, built as the models of accel.contract: one that does not hold fails the
+update."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume, PodSecurity
+from accel.contract.network import GcpNetwork
+from accel.contract.targets import write
+
+from ..export_model import promised
+
+
+@dataclass(frozen=True, kw_only=True)
+class GkeQueue:
+    """A place in the cluster that jobs go to: what `targets` needs of the components that make it. `pools` are keys of
+    the cluster's pools that it may use."""
+
+    namespace: pulumi.Input[str]
+    queue: pulumi.Input[str] | None = None
+    priorities: Sequence[str] = ()
+    service_account: pulumi.Input[str] = "default"
+    pod_security: PodSecurity | None = None
+    jobset: bool = False
+    pools: Sequence[str]
+    volumes: Mapping[str, GkeVolume] = field(default_factory=dict[str, GkeVolume])
+
+
+def export_network(network: pulumi.Output[GcpNetwork]) -> None:
+    """Exports `gcp_network`."""
+    pulumi.export("gcp_network", promised(network, lambda one: one.model_dump(mode="json", by_alias=True)))
+
+
+def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
+    """Exports `clusters`, by the author's keys."""
+    pulumi.export(
+        "clusters",
+        {
+            key: promised(cluster, lambda one: one.model_dump(mode="json", by_alias=True, exclude_none=True))
+            for key, cluster in clusters.items()
+        },
+    )
+
+
+def export_accounts(emails: Mapping[str, pulumi.Output[str]]) -> None:
+    """Exports `service_accounts`: the e-mail of each Google service account that pods become, by its key."""
+    if emails:
+        pulumi.export("service_accounts", dict(emails))
+
+
+def targets(
+    cluster: pulumi.Output[GkeCluster], queues: Mapping[str, GkeQueue], more: Mapping[str, pulumi.Output[Any]]
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Each queue as a target of the contract, by its name; known once everything that it names exists. `more` is wired
+    into every one."""
+    return {name: _target(name, cluster, queue, more) for name, queue in queues.items()}
+
+
+def _target(
+    name: str, cluster: pulumi.Output[GkeCluster], queue: GkeQueue, more: Mapping[str, pulumi.Output[Any]]
+) -> pulumi.Output[dict[str, Any]]:
+    known = pulumi.Output.all(
+        cluster=cluster, namespace=queue.namespace, queue=queue.queue, service_account=queue.service_account, **more
+    )
+    return promised(
+        known, lambda wired: write({name: _gke(queue, wired)})[name], optional=() if queue.queue else ("queue",)
+    )
+
+
+def _gke(queue: GkeQueue, wired: Mapping[str, Any]) -> GkeTarget:
+    cluster: GkeCluster = wired["cluster"]
+    return GkeTarget(
+        project=cluster.project,
+        location=cluster.location,
+        cluster=cluster.name,
+        endpoint=cluster.endpoint,
+        ca_certificate=cluster.ca_certificate,
+        namespace=wired["namespace"],
+        queue=wired["queue"],
+        priorities=list(queue.priorities),
+        service_account=wired["service_account"],
+        pod_security=queue.pod_security,
+        jobset=queue.jobset,
+        pools={key: cluster.pools[key] for key in queue.pools},
+        volumes=dict(queue.volumes),
+        allowances=wired.get("allowances"),
+        stop=wired.get("stop"),
+        code_bucket=wired.get("code_bucket"),
+    )

@@ -1,0 +1,38 @@
+"""The explicit provider of the Google Cloud section: which project, which labels."""
+
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+from accel.rules.gcp_labels import translated
+
+from ..config import Environment
+from .config import Gcp
+
+
+def labels(environment: Environment) -> dict[str, str]:
+    """Labels of every resource: who owns it, and which stack made it."""
+    own = {
+        "accel-owner": environment.owner,
+        "accel-project": pulumi.get_project(),
+        "accel-stack": pulumi.get_stack(),
+    }
+    return translated({**environment.labels, **own})
+
+
+def gcp_provider(
+    environment: Environment, section: Gcp, name: str = "", after: pulumi.Resource | None = None, **settings: Any
+) -> gcp.Provider:
+    """A provider of the section's project. Credentials are those of the shell or of the CI job. What it makes waits for
+    `after`, as the provider does."""
+    return gcp.Provider(
+        name or f"gcp-{section.region}",
+        project=section.project,
+        region=section.region,
+        default_labels=labels(environment),
+        # accel-stack tells as much, and more.
+        add_pulumi_attribution_label=False,
+        opts=pulumi.ResourceOptions(depends_on=[after] if after else []),
+        **settings,
+    )

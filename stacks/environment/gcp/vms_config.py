@@ -1,0 +1,162 @@
+"""The `vms` part of the `gcp` section: TPU VMs and GPU VMs that stay, and the ground of jobs that make their own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from accel.catalog.gcp_images import CURRENT_BASE, DEEP_LEARNING
+from accel.diagnostics.faults import several
+from accel.diagnostics.findings import Finding
+from accel.rules import gcp_accounts as account_rules
+from accel.rules import gcp_machines, gcp_tpu
+from accel.rules import gcp_vm_targets as rules
+from components.base import Name, Spec
+from components.gcp.gpu_vm_group import GpuVmGroupSpec
+from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.queued_tpu import QueuedTpuSpec
+from components.gcp.reconcile_function import ReconcileSpec
+from components.gcp.tpu_queue import TpuQueueSpec
+from components.gcp.tpu_vm import TpuVmSpec
+from components.gcp.vm_account import VmAccountSpec
+from components.gcp.vm_jobs import VmJobsSpec
+
+from .capacity_config import Capacity
+
+
+class CreatedVmAccount(VmAccountSpec):
+    """An account for the machines of this part that this stack makes."""
+
+    kind: Literal["create"]
+
+
+class ExistingVmAccount(Spec):
+    """An account for machines that is there already."""
+
+    kind: Literal["existing"]
+    email: str
+
+    def findings(self) -> list[Finding]:
+        return account_rules.nodes_email(self.email)
+
+
+VmAccount = Annotated[CreatedVmAccount | ExistingVmAccount, Field(discriminator="kind")]
+
+
+class VmTarget(Spec):
+    """What both kinds of target say."""
+
+    zones: list[str] = Field(min_length=1, description="in the order in which a job tries them")
+    reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
+    external_address: bool = Field(default=False, description="machines have addresses of their own on the internet")
+
+    def findings(self) -> list[Finding]:
+        return rules.zones(self.zones)
+
+
+class TpuVmTarget(VmTarget):
+    """TPU slices that jobs ask for by queued resources."""
+
+    kind: Literal["tpu-vm"]
+    types: list[str] = Field(
+        default_factory=list, description="accelerator types that jobs may ask for; none: every one that a zone has"
+    )
+
+    def findings(self) -> list[Finding]:
+        found = super().findings()
+        for index, name in enumerate(self.types):
+            found += gcp_tpu.accelerator_type(name, field=f"types[{index}]")
+        return found
+
+
+class GceTarget(VmTarget):
+    """GPU VMs that jobs make."""
+
+    kind: Literal["gce"]
+    machine_types: list[str] = Field(
+        default_factory=list, description="that jobs may ask for; none: every one that a zone has"
+    )
+    image: str = Field(
+        default=f"projects/{DEEP_LEARNING}/global/images/family/{CURRENT_BASE}",
+        description="projects/<p>/global/images/family/<f>, or one image of it",
+    )
+    disk_gib: int = Field(default=200, ge=50, description="boot disk")
+    disk_type: str = "pd-balanced"
+    placement: str | None = Field(default=None, description="resource policy for the machines of one job, by its name")
+
+    def findings(self) -> list[Finding]:
+        found = super().findings()
+        for index, name in enumerate(self.machine_types):
+            wrong = gcp_machines.named(name)
+            found += [replace(each, field=f"machine_types[{index}]") for each in wrong]
+        return found
+
+
+AnyVmTarget = Annotated[TpuVmTarget | GceTarget, Field(discriminator="kind")]
+
+
+class Vms(Capacity):
+    """Machines of Compute Engine and TPU VMs."""
+
+    account: VmAccount = Field(default=CreatedVmAccount(kind="create"), description="what machines that stay run as")
+    tpus: dict[Name, TpuVmSpec] = Field(default_factory=dict[str, TpuVmSpec], description="TPU slices that stay")
+    tpu_queues: dict[Name, TpuQueueSpec] = Field(
+        default_factory=dict[str, TpuQueueSpec],
+        description="TPU slices that stay, and come out of Google's queue",
+    )
+    queued_tpus: dict[Name, QueuedTpuSpec] = Field(
+        default_factory=dict[str, QueuedTpuSpec],
+        description="TPU slices by Google's queue that are asked for again when they were preempted",
+    )
+    gpus: dict[Name, GpuVmSpec] = Field(default_factory=dict[str, GpuVmSpec], description="GPU VMs that stay")
+    gpu_groups: dict[Name, GpuVmGroupSpec] = Field(
+        default_factory=dict[str, GpuVmGroupSpec], description="several GPU VMs of one kind"
+    )
+    jobs: VmJobsSpec | None = Field(default=None, description="what jobs need that make machines of their own")
+    targets: dict[Name, AnyVmTarget] = Field(
+        default_factory=dict[str, AnyVmTarget], description="where such jobs may make machines"
+    )
+    reconcile: ReconcileSpec | None = Field(
+        default=None,
+        description="a scheduled function does what `accel-jobs tend` does: it asks again for queued_tpus and jobs "
+        "whose machines were lost; absent: clients do",
+    )
+
+    @model_validator(mode="after")
+    def _ground(self) -> Self:
+        if self.targets and self.jobs is None:
+            raise several([("jobs", "is missing; targets need a bucket and an account for the machines of jobs")])
+        for field in ("queued_tpus", "reconcile"):
+            if getattr(self, field) and self.jobs is None:
+                message = f"is missing; {field} keeps its records in the bucket of jobs; write jobs: {{}}"
+                raise several([("jobs", message)])
+        return self
+
+    def findings(self) -> list[Finding]:
+        found = [*self.of_commitments()]
+        for key, spec in self.gpus.items():
+            found += self.of_machine(spec, f"gpus.{key}", group=False)
+        for key, spec in self.gpu_groups.items():
+            found += self.of_machine(spec, f"gpu_groups.{key}", group=True)
+        for key, target in self.targets.items():
+            if isinstance(target, GceTarget):
+                found += self.of_target(target.placement, target.reservation, target.zones, f"targets.{key}")
+        return found
+
+    def zones(self) -> Iterator[tuple[str, str]]:
+        """Every zone that is named for a machine, with its place."""
+        for kind in ("tpus", "tpu_queues", "queued_tpus", "gpus", "gpu_groups"):
+            for key, spec in getattr(self, kind).items():
+                yield f"{kind}.{key}.zone", spec.zone
+        for key, target in self.targets.items():
+            yield from ((f"targets.{key}.zones[{index}]", zone) for index, zone in enumerate(target.zones))
+
+    def in_subnets(self, of_network: Sequence[str]) -> list[Finding]:
+        """Against the regions in which the network has subnets."""
+        return [finding for field, zone in self.zones() for finding in rules.subnet(zone, of_network, field)]
+
+    @property
+    def own(self) -> bool:
+        """Whether any machine stays, and so an account for it is needed."""
+        return bool(self.tpus or self.queued_tpus or self.gpus or self.gpu_groups)

@@ -1,0 +1,1 @@
+"""The `workloads` of a Google Cloud section, and their wiring into components."""

@@ -1,0 +1,48 @@
+"""What a person has to know of a resource that was taken over, one line each."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from accel.diagnostics import messages
+
+from .documents import Json
+
+Word = Literal["kept", "lost", "left out", "set", "translated", "warning"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """`kept`: as it was made; `lost`: without counterpart; `left out`: a whole resource; `set`: a value of ours."""
+
+    word: Word
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.place}: {self.text}"
+
+
+@dataclass
+class Part:
+    """One resource as the author's values of it, and what there is to say."""
+
+    key: str
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    notes: list[Note] = field(default_factory=list[Note])
+    keeps: list[str] = field(default_factory=list[str])
+
+    def note(self, word: Word, field: str, text: str) -> None:
+        """A line about a field of the AWS document."""
+        self.notes.append(Note(word, f"{self.key}.{field}" if field else self.key, text))
+
+    def keep(self, part: str, field: str, text: str) -> None:
+        """A field that stays as it was made."""
+        self.keeps.append(part)
+        self.note("kept", field, text)
+
+    def rest(self, document: Json, known: set[str], prefix: str = "") -> list[str]:
+        """Notes the fields that say something and have no counterpart; their names."""
+        lost = [name for name in document if name not in known and document[name] not in (False, 0)]
+        for name in lost:
+            self.note("lost", f"{prefix}{name}", f"is {messages.shown(document[name])}, and has no counterpart here")
+        return lost

@@ -1,0 +1,201 @@
+"""All that was found as one environment: `accel:environment`, whole, and what has to be said of it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.faults import Fault, find, parsed, replaced
+from accel.diagnostics.findings import Finding
+from components.aws.compute_environment import OnDemandSpec, SpotSpec
+from components.aws.job_definition import ExitRule, JobDefinitionSpec
+from components.base import Spec
+
+from ...environment.config import Environment, load_environment, warnings
+from . import definitions, environments, queues
+from .documents import Found, Json, Kind, names
+from .notes import Note, Part, Word
+
+SECTIONS: dict[Kind, str] = {"environment": "environments", "queue": "queues", "definition": "definitions"}
+KEY_MAX = 40
+
+
+@dataclass
+class Adopted:
+    """The environment as plain values, what exists of it (section and key to what was found), and the notes."""
+
+    values: Json
+    existing: dict[tuple[str, str], Found]
+    notes: list[Note]
+    faults: list[Fault] = field(default_factory=list[Fault])
+    """What keeps it from being deployed as it is."""
+
+
+def adopt(found: list[Found], owner: str, region: str | None) -> Adopted:
+    """Raises BadInput where the region is not to be told."""
+    parts, refused = _parts(found)
+    kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in SECTIONS}
+    existing = {
+        (SECTIONS[one.kind], parts[one.kind][one.name].key): one
+        for every in kept.values()
+        for one in every
+        if one.exists
+    }
+    notes = [Note("left out", f"{kind} {name}", why) for kind, each in refused.items() for name, why in each.items()]
+    network = _network(found, kept["environment"], parts["environment"], notes)
+    section: Json = {"region": _region([one.arn for one in found if one.exists and one.kind in SECTIONS], region)}
+    accounts = sorted({one.arn.split(":")[4] for one in existing.values()})
+    if len(accounts) > 1:
+        raise BadInput(f"an environment is in one account, and these are of {', '.join(accounts)}")
+    section |= {"account_id": accounts[0]} if accounts else {}
+    section["network"] = network
+    if repositories := _repositories(parts["definition"]):
+        section["roles"] = {"repositories": repositories}
+    for kind, name in SECTIONS.items():
+        section[name] = {part.key: part.values for part in parts[kind].values()}
+    values: Json = {"owner": owner, "aws": section}
+    notes.append(Note("set", "owner", f"to {owner}; write who answers for it"))
+    for one in (part for each in parts.values() for part in each.values()):
+        notes += one.notes
+    for one in found:
+        if not one.exists and one.kind in SECTIONS and one.name not in refused[one.kind]:
+            text = "is a request and no answer of AWS, so `up` makes a new one"
+            notes.append(Note("warning", f"{one.kind} {one.name}", text))
+    return _judged(Adopted(values, existing, notes))
+
+
+def _parts(found: list[Found]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
+    """The resources by kind and name, and why others are left out. Raises BadInput for a value of another shape."""
+    parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in SECTIONS}
+    refused: dict[Kind, dict[str, str]] = {kind: {} for kind in SECTIONS}
+    for kind in SECTIONS:
+        for one in (one for one in found if one.kind == kind):
+            key = _key(one.name, [part.key for part in parts[kind].values()])
+            try:
+                made = _part(one, key, {name: part.key for name, part in parts["environment"].items()}, refused)
+            except BadInput as fault:
+                raise BadInput(f"{one.place}: {fault.message}") from None
+            if isinstance(made, str):
+                refused[kind][one.name] = made
+            else:
+                parts[kind][one.name] = made
+    return parts, refused
+
+
+def _part(one: Found, key: str, by_name: Mapping[str, str], refused: dict[Kind, dict[str, str]]) -> Part | str:
+    """One resource, or why it is left out. `by_name`: the keys of the environments before it."""
+    match one.kind:
+        case "environment":
+            return environments.unfit(one.document) or environments.environment(one, key)
+        case "queue":
+            return queues.unfit(one, by_name, refused["environment"]) or queues.queue(one, key, by_name)
+        case _:
+            return definitions.unfit(one.document) or definitions.definition(one, key)
+
+
+def _key(name: str, taken: list[str]) -> str:
+    """The author's key for a physical name: My_Queue as my-queue."""
+    bare = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    bare = (bare if bare[:1].isalpha() else f"x-{bare}")[:KEY_MAX].rstrip("-")
+    tried, number = bare, 2
+    while tried in taken:
+        tried, number = f"{bare[: KEY_MAX - 3]}-{number}", number + 1
+    return tried
+
+
+def _network(found: list[Found], kept: list[Found], parts: Mapping[str, Part], notes: list[Note]) -> Json:
+    """The network of the first environment; another one's is kept, or named as lost."""
+    places = [(environments.resources(one.document), parts[one.name], one) for one in kept]
+    first = places[0][0] if places else {}
+    subnets, groups = names(first, "subnets"), names(first, "securityGroupIds")
+    for inner, part, one in places[1:]:
+        if names(inner, "subnets") != subnets:
+            part.values["subnet_ids"] = names(inner, "subnets")
+        others = names(inner, "securityGroupIds")
+        if others == groups:
+            continue
+        text = f"{', '.join(others)}, unlike {places[0][1].key}"
+        if one.exists:
+            part.keep("network", "computeResources.securityGroupIds", text)
+        else:
+            part.note("lost", "computeResources.securityGroupIds", f"{text}; it gets the network's")
+    by_subnet = {one.name: str(one.document.get("VpcId")) for one in found if one.kind == "subnet"}
+    vpcs = sorted({by_subnet[name] for name in subnets if name in by_subnet})
+    if len(vpcs) != 1:
+        text = f"give what `aws ec2 describe-subnets --subnet-ids {' '.join(subnets)}` answers too, or write it"
+        notes.append(Note("warning", "network.vpc_id", f"is not in these files: {text}"))
+    return {
+        "kind": "existing",
+        "vpc_id": vpcs[0] if len(vpcs) == 1 else "CHANGEME",
+        "subnet_ids": subnets,
+        "security_group_ids": groups,
+    }
+
+
+def _region(arns: list[str], given: str | None) -> str:
+    regions = sorted({arn.split(":")[3] for arn in arns} | ({given} if given else set[str]()))
+    if not regions:
+        raise BadInput("--region: is missing, and these files do not tell it", "give --region, such as us-east-1")
+    if len(regions) > 1:
+        raise BadInput(f"--region: an environment has one region, and these are of {', '.join(regions)}")
+    return regions[0]
+
+
+def _repositories(parts: Mapping[str, Part]) -> list[str]:
+    """Those that the stack's own execution role has to pull from."""
+    images = [str(p.values.get("image", "")) for p in parts.values() if "execution_role" not in p.values]
+    return sorted({arn for image in images if (arn := definitions.repository(image))})
+
+
+def _judged(adopted: Adopted) -> Adopted:
+    """With outdated values translated, and with what our rules say of the rest."""
+    said: list[Note] = []
+    for place, spec in _specs(adopted.values["aws"]):
+        for finding in _findings(spec):
+            path = (*place, finding.field)
+            if finding.severity == "translate":
+                at = ("aws", *place, *parsed(finding.field))
+                adopted.values = replaced(adopted.values, at, finding.replacement)
+                said.append(_note("translated", path, finding))
+            elif finding.severity == "warn":
+                said.append(_note("warning", path, finding))
+    # Replaced values come last; the author wants them where they are looked for.
+    section = adopted.values["aws"]
+    order = ("region", "account_id", "network", "roles", *SECTIONS.values())
+    adopted.values["aws"] = {name: section[name] for name in order if name in section}
+    adopted.faults = find(Environment, adopted.values)
+    if not adopted.faults:
+        said = [note for note in said if note.word == "translated"]
+        said += [Note("warning", ".".join(map(str, fault.path[2:])), fault.message)
+                 for fault in warnings(load_environment(adopted.values))]  # fmt: skip
+    adopted.notes += said
+    return adopted
+
+
+def _findings(spec: Spec) -> Sequence[Finding]:
+    try:
+        return spec.findings()
+    except (AttributeError, TypeError, ValueError):
+        return ()  # a value of another type, which `find` says
+
+
+def _note(word: Word, path: tuple[str | int, ...], finding: Finding) -> Note:
+    return Note(word, ".".join(map(str, path)), f"{finding.text} [{finding.rule}]")
+
+
+def _specs(section: Json) -> list[tuple[tuple[str, ...], Spec]]:
+    """Specs that were not validated, since one wrong value must not hide what there is to say of the others."""
+    specs: list[tuple[tuple[str, ...], Spec]] = []
+    for key, values in section["environments"].items():
+        variant = SpotSpec if values["capacity"] == "spot" else OnDemandSpec
+        if {"instance_types", "max_vcpus"} <= values.keys():
+            specs.append((("environments", key), variant.model_construct(None, **values)))
+    for key, values in section["definitions"].items():
+        if {"image", "vcpus", "memory_mib"} <= values.keys():
+            given: Json = dict(values)
+            if "evaluate_on_exit" in given:
+                given["evaluate_on_exit"] = [
+                    ExitRule.model_construct(None, **rule) for rule in given["evaluate_on_exit"]
+                ]
+            specs.append((("definitions", key), JobDefinitionSpec.model_construct(None, **given)))
+    return specs

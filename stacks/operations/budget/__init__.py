@@ -1,0 +1,1 @@
+"""What is spent of a stack's budgets, and what crossing one stops."""

@@ -1,0 +1,36 @@
+"""The AWS part of `stacks budget`: what the deployed function is told says what there is to stop."""
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from accel.budget.spending import Limit
+from accel.clouds.aws.errors import asking
+from accel.contract.budgets import Budget
+from components.aws.budget_function import SETTINGS, Settings, TableStore, levers, read
+
+from .parts import Part
+
+
+def part(promises: Mapping[str, Budget]) -> Part | None:
+    """Read from the function that stops the stack. Raises the errors of accel.diagnostics.errors."""
+    acting = next((each for each in promises.values() if each.function and each.region), None)
+    if acting is None:
+        return None
+    sdk: Any = import_module("boto3")
+    with asking(f"function {acting.function}"):
+        client = sdk.client("lambda", region_name=acting.region)
+        found = client.get_function_configuration(FunctionName=acting.function)
+    settings = Settings(**json.loads(found["Environment"]["Variables"][SETTINGS]))
+    return Part(
+        cloud="aws",
+        store=TableStore(sdk.client("dynamodb", region_name=settings.region), settings.table),
+        limits=[Limit(**fields) for fields in settings.budgets.values()],
+        # The one region in which the service can be asked; where none is said, boto3 would look for one in vain.
+        readings=lambda: [
+            read(sdk.client("budgets", region_name="us-east-1"), settings, name) for name in settings.budgets
+        ],
+        levers=lambda: levers(sdk, settings, most=None),
+        asking=asking,
+    )

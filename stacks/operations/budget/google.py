@@ -1,0 +1,46 @@
+"""The Google part of `stacks budget`: the plan of the deployed function says what there is to stop."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+from accel.budget.spending import Reading
+from accel.clouds.google.rest import signed
+from accel.contract.budgets import Budget
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from components.gcp.budget_function import told
+from components.gcp.budget_function.cloud import Cloud, Gone, Refused
+from components.gcp.budget_function.handler import BUCKET, levers
+from components.gcp.budget_function.store import BucketStore
+
+from .parts import Part
+
+
+def part(promises: Mapping[str, Budget]) -> Part | None:
+    """Read from the function that stops the stack, with the caller's credentials. Raises JobsError."""
+    name = next((each.function for each in promises.values() if each.function and each.stops_at is not None), None)
+    if name is None:
+        return None
+    cloud = Cloud(sign=lambda: signed()["Authorization"].removeprefix("Bearer "))
+    try:
+        function = cloud.call("GET", "cloudfunctions", f"v2/{name}")
+        store = BucketStore(cloud, function["serviceConfig"]["environmentVariables"][BUCKET])
+        plan = store.plan()
+    except Gone as gone:
+        raise NotFound(f"{gone}", "it is made with the budget: pulumi up") from None
+    except Refused as refused:
+        raise (CloudRefused if refused.status else CloudSilent)(f"{refused}") from None
+
+    def readings() -> Sequence[Reading]:
+        """What Google said last: it tells topics, and cannot be asked."""
+        known = told.load(cloud, store.bucket)
+        return [known[limit.budget].reading for limit in plan.limits if limit.budget in known]
+
+    return Part(
+        cloud="google",
+        store=store,
+        limits=plan.limits,
+        readings=readings,
+        levers=lambda: levers(plan, cloud),
+        # What the levers raise says what was asked.
+        asking=lambda doing: nullcontext(),
+    )

@@ -1,0 +1,1 @@
+"""What an environment costs, from its model alone."""

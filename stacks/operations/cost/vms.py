@@ -1,0 +1,202 @@
+"""What machines of Google Cloud cost that stay, whatever runs on them: VMs, TPUs, reservations, commitments, and
+those that Vertex AI keeps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from accel import cost
+from accel.catalog import UnknownName, accelerator
+from accel.catalog.gcp_commitments import committed
+from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.prices import Price
+from components.gcp.capacity_spec import ReservedSpec
+from components.gcp.commitment import CommitmentSpec
+from components.gcp.gpu_machine import GpuMachineSpec
+from components.gcp.gpu_vm_group import GpuVmGroupSpec
+from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.persistent_resource import PersistentPoolSpec
+
+from ...environment.gcp.config import Gcp
+from ...environment.gcp.vms_config import Vms
+from .lines import Line
+
+VERTEX_FEE = "Compute Engine's price; Vertex AI's own charge on top of it is not counted"
+QUEUED = "nothing while it waits in Google's queue"
+RESERVED_TPU = "counted at the on-demand price, though a reservation is paid otherwise"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Machines of one kind: from `least` to `most` of them, at the price of one. `covered` is how many of them
+    something else pays for, and `notes` say what. `partly`: a charge on top of the price is not known."""
+
+    path: str
+    what: str
+    price: Price
+    least: int
+    most: int
+    spot: bool = False
+    covered: int = 0
+    notes: tuple[str, ...] = ()
+    partly: bool = False
+
+
+def machines(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
+    """A line for each kind of machine that stays; what has no known price is added to `unknown`."""
+    if section.vms is not None:
+        for each in [*_of_vms(section.vms), *_tpus(section.vms)]:
+            yield _line(each, utilisation, unknown)
+        for key, spec in section.vms.commitments.items():
+            yield _commitment(f"gcp.vms.commitments.{key}", spec, unknown)
+    if section.vertex is not None:
+        for key, spec in section.vertex.persistent_resources.items():
+            for name, pool in spec.pools.items():
+                path = f"gcp.vertex.persistent_resources.{key}.pools.{name}"
+                yield _line(_kept(path, section.region, pool), utilisation, unknown)
+
+
+@dataclass
+class Committed:
+    """Machines that commitments pay for, by region and machine type, and that no line has used yet."""
+
+    left: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+
+    @classmethod
+    def of(cls, vms: Vms) -> "Committed":
+        found = cls()
+        for spec in vms.commitments.values():
+            if spec.machine_type is not None:
+                at = (spec.region, spec.machine_type)
+                found.left[at] = found.left.get(at, 0) + (spec.count or 1)
+        return found
+
+    def take(self, region: str, machine: str, count: int) -> int:
+        """How many of `count` machines are paid for."""
+        taken = min(count, self.left.get((region, machine), 0))
+        if taken:
+            self.left[region, machine] -= taken
+        return taken
+
+
+def _of_vms(vms: Vms) -> Iterator[Kept]:
+    """Reservations and the machines beside them. A reservation is paid whether it is used or not, so that the stack's
+    own machines in it cost nothing more; commitments pay for on-demand machines of their type and region."""
+    paid = Committed.of(vms)
+    for key, spec in vms.reservations.items():
+        yield _paid(_reserved(f"gcp.vms.reservations.{key}", spec), spec, paid)
+    for key, spec in vms.future_reservations.items():
+        path = f"gcp.vms.future_reservations.{key}"
+        if spec.planning_status == "DRAFT":
+            yield _reserved(path, spec, 0, ("a draft costs nothing",))
+            continue
+        end = spec.end_time or f"{spec.duration_s} s later"
+        notes = (f"from {spec.start_time} to {end} alone",)
+        other = ("a calendar's prices are others: the on-demand price is counted",) if spec.mode == "CALENDAR" else ()
+        yield _reserved(path, spec, spec.count, (*notes, *other))
+    for key, spec in vms.gpus.items():
+        yield _vm(f"gcp.vms.gpus.{key}", spec, 1, vms, paid)
+    for key, spec in vms.gpu_groups.items():
+        yield _vm(f"gcp.vms.gpu_groups.{key}", spec, spec.size, vms, paid)
+
+
+def _reserved(path: str, spec: ReservedSpec, count: int | None = None, notes: tuple[str, ...] = ()) -> Kept:
+    number = spec.count if count is None else count
+    return Kept(path, f"reserved {_name(spec)}, {spec.count} machines", _price(spec), number, number, notes=notes)
+
+
+def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid: Committed) -> Kept:
+    machines = f"{count} machines" if isinstance(spec, GpuVmGroupSpec) else "1 machine"
+    what, own = f"{spec.capacity} {_name(spec)}, {machines}", spec.reservation
+    if own is not None and own.project is None and own.name in vms.reservations:
+        note = f"paid with gcp.vms.reservations.{own.name}"
+        return Kept(path, what, _price(spec), count, count, covered=count, notes=(note,))
+    made = Kept(path, what, _price(spec), count, count, spot=spec.capacity in ("spot", "flex-start"))
+    return made if made.spot else _paid(made, spec, paid)
+
+
+def _paid(made: Kept, spec: GpuMachineSpec, paid: Committed) -> Kept:
+    """With what commitments pay for."""
+    taken = 0 if spec.attached else paid.take(spec.region, spec.machine, made.most)
+    if not taken:
+        return made
+    note = f"{taken} of {made.most} paid with gcp.vms.commitments"
+    return Kept(made.path, made.what, made.price, made.least, made.most, made.spot, taken, (*made.notes, note))
+
+
+def _name(spec: GpuMachineSpec) -> str:
+    return f"{spec.machine}+{spec.accelerator_type}x{spec.gpus}" if spec.attached else spec.machine
+
+
+def _price(spec: GpuMachineSpec) -> Price:
+    if spec.attached:
+        return with_gpus(spec.region, spec.machine, accelerator(spec.accelerator or "").name, spec.gpus)
+    return known("gcp", spec.region, spec.machine)
+
+
+def _tpus(vms: Vms) -> Iterator[Kept]:
+    """Slices, which are priced as a whole."""
+    for key, spec in vms.tpus.items():
+        name, notes = spec.slice.name, (RESERVED_TPU,) if spec.reserved else ()
+        bought = "spot" if spec.spot else "reserved" if spec.reserved else "on-demand"
+        price = known("gcp", spec.region, name)
+        yield Kept(f"gcp.vms.tpus.{key}", f"{bought} {name}, 1 slice", price, 1, 1, spec.spot, notes=notes)
+    for key, spec in vms.tpu_queues.items():
+        name = spec.slice.name
+        price = known("gcp", spec.zone.rpartition("-")[0], name)
+        yield Kept(f"gcp.vms.tpu_queues.{key}", f"on-demand {name}, 1 slice", price, 1, 1, notes=(QUEUED,))
+    for key, spec in vms.queued_tpus.items():
+        count = spec.slices
+        what = f"{spec.capacity} {spec.slice.name}, {count} {'slice' if count == 1 else 'slices'}"
+        notes = (QUEUED, RESERVED_TPU) if spec.capacity == "reserved" else (QUEUED,)
+        price, spot = known("gcp", spec.region, spec.slice.name), spec.capacity == "spot"
+        yield Kept(f"gcp.vms.queued_tpus.{key}", what, price, count, count, spot, notes=notes)
+
+
+def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Kept:
+    """Machines that Vertex AI keeps: so many, or as many as jobs need between two numbers."""
+    least = spec.replicas if spec.min_replicas is None else spec.min_replicas
+    most = spec.replicas if spec.max_replicas is None else spec.max_replicas
+    if spec.accelerator and spec.key != spec.machine_type:
+        kind = accelerator(spec.accelerator).name
+        price = with_gpus(region, spec.machine_type, kind, spec.accelerator_count or 1)
+    else:
+        price = known("gcp", region, spec.machine_type)
+    return Kept(
+        path, f"kept {spec.key}, {least} to {most} machines", price, least, most, notes=(VERTEX_FEE,), partly=True
+    )
+
+
+def _line(each: Kept, utilisation: float, unknown: list[str]) -> Line:
+    least, most = max(0, each.least - each.covered), max(0, each.most - each.covered)
+    dates = [each.price.on_demand_date, each.price.spot_date if each.spot else None]
+    notes = list(each.notes)
+    if not most:
+        return Line(each.path, each.what, cost.fixed(0), _dates(dates), each.price.confidence, tuple(notes))
+    if each.price.on_demand is None:
+        unknown.append(f"{each.path}: {each.price.why_unknown}")
+    if each.spot and each.price.spot is None:
+        notes.append("no Spot price is known: on demand is counted")
+    option = cost.Option(each.what, 1, each.price.on_demand, each.price.spot, each.price.spot_low)
+    envelope = cost.pool([option], min_vcpus=least, max_vcpus=most, utilisation=utilisation, on_spot=each.spot)
+    if each.partly:
+        envelope = cost.at_least(envelope)
+    return Line(each.path, each.what, envelope, _dates(dates), each.price.confidence, tuple(notes))
+
+
+def _dates(dates: list[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(date for date in dates if date))
+
+
+def _commitment(path: str, spec: CommitmentSpec, unknown: list[str]) -> Line:
+    """What is paid for the whole term, used or not."""
+    years = {"TWELVE_MONTH": "1 year", "THIRTY_SIX_MONTH": "3 years"}[spec.plan]
+    name = f"{spec.count or 1} {spec.machine_type}" if spec.machine_type else "resources"
+    what = f"commitment of {years}: {name}"
+    try:
+        price = committed(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
+    except UnknownName:
+        price = None
+    if price is None:
+        unknown.append(f"{path}: no price of this commitment in {spec.region} was in the lists that were read")
+        return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN))
+    return Line(path, what, cost.fixed(price.committed * (spec.count or 1)), (price.date,), "medium")

@@ -1,0 +1,1 @@
+"""Where a deployed stack and its clouds differ."""

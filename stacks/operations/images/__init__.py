@@ -1,0 +1,1 @@
+"""The images that instances and containers start from."""

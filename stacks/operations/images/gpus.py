@@ -1,0 +1,91 @@
+"""Which GPUs and which driver an image shall run on: those of a stack's environments, or of the command line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from accel.catalog.cuda import Version
+
+    from ..stack_files import ReadStack
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image shall run: a compute environment of a stack, or what the command line says."""
+
+    name: str
+    accelerators: tuple[str, ...]
+    driver: "Version | None"
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Numbers with dots, as numbers."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        from accel.catalog.cuda import version
+
+        try:
+            return version(str(value))
+        except ValueError:
+            self.fail(f"must be a version such as 580.126.09, is {str(value)[:60]!r}", param, ctx)
+
+
+class Gpu(click.ParamType[str]):
+    """An accelerator that CUDA runs on, under any of its names."""
+
+    name = "accelerator"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
+
+        try:
+            found = accelerator(str(value))
+        except (UnknownName, AmbiguousName, NotOffered) as error:
+            self.fail(str(error), param, ctx)
+        if not found.is_nvidia_gpu:
+            self.fail(f"{found.name} is no GPU of NVIDIA's, and runs no CUDA", param, ctx)
+        return found.name
+
+
+ACCELERATORS = click.option(
+    "--accelerator", "accelerators", type=Gpu(), multiple=True, help="A GPU that the image shall run on."
+)
+DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDIA driver of the machines.")
+
+
+def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version | None") -> list[Place]:
+    """Of a stack; what the command line says goes before it."""
+    from accel.diagnostics.errors import BadInput
+
+    if accelerators:
+        return [Place(stack.name, accelerators, driver)]
+    found = [Place(f"{stack.name}/{name}", gpus, driver or known) for name, gpus, known in _environments(stack) if gpus]
+    if not found:
+        raise BadInput(f"{stack.path}: has no AWS Batch environment with GPUs", "name GPUs: --accelerator nvidia-l4")
+    return found
+
+
+def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], Version | None]]":
+    """AWS Batch environments, their GPUs, and the driver of their pinned image where it is known."""
+    from accel.catalog.accelerators import accelerators
+    from accel.catalog.cuda import version
+    from accel.rules.aws_types import known
+
+    from ...environment.images_lock import UNKNOWN, ImageLock, read, uses
+
+    section = stack.environment.aws
+    if section is None:
+        return
+    lock = read(stack.path.parent) or ImageLock()
+    types = dict(uses(section))
+    for name, spec in section.environments.items():
+        machines = [machine for _, machine in known(spec.instance_types)]
+        gpus = dict.fromkeys(each.accelerator for each in machines if each.accelerator)
+        image = lock.find(types[name], section.region) if name in types else None
+        driver = version(image.nvidia_driver) if image and image.nvidia_driver != UNKNOWN else None
+        yield name, tuple(each for each in gpus if each and accelerators()[each].is_nvidia_gpu), driver

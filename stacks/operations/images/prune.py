@@ -1,0 +1,204 @@
+"""`stacks images prune-definitions`: old revisions of job definitions, of which every deployment leaves one behind."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from accel.console.options import Settings
+
+from ...cli.main import StackVerb
+
+if TYPE_CHECKING:
+    from accel.contract.targets import AwsBatchTarget
+
+KEPT = 5
+LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "RUNNABLE")
+"""States of a job that has not ended, in the order in which they are asked for: a job that moves on is seen in a later
+one, one that is retried in the last. The parent of an array is PENDING while its children run.
+Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
+PAUSE_S = 0.2
+"""Between two DeregisterJobDefinition, on average: the account's limit is shared with whoever submits."""
+PATIENCE_S = 300
+CALL_S = 25
+COLUMNS = ("definition", "revision", "action", "why")
+
+Result = TypeVar("Result")
+
+
+class PruneVerb(StackVerb):
+    """With -o and --targets."""
+
+    COMMON = ("output", "targets", *StackVerb.COMMON)
+
+
+@dataclass(frozen=True)
+class Revision:
+    """An active revision of a job definition, whether it is deregistered, and why or why not."""
+
+    name: str
+    number: int
+    arn: str
+    region: str
+    goes: bool
+    why: str
+
+    def row(self) -> dict[str, Any]:
+        """For the table and for JSON."""
+        action = "deregister" if self.goes else "keep"
+        return {"definition": self.name, "revision": self.number, "action": action, "why": self.why, "arn": self.arn}
+
+
+@click.command("prune-definitions", cls=PruneVerb, short_help="Deregister old revisions of job definitions.")
+@click.option(
+    "--keep", type=click.IntRange(min=1), default=KEPT, show_default=True, help="Revisions of each that stay."
+)
+@click.option(
+    "--unused",
+    is_flag=True,
+    help="Also every definition that jobs registered and no live job names; a later job registers it again.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Deregister them; without it, only show.")
+@click.pass_obj
+def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) -> None:
+    """Show the old revisions of the stack's job definitions, and with --yes deregister them.
+
+    The definitions are those of the targets, and those that jobs registered under a target's prefix. Of each the latest
+    stay, and whatever a job names that has not ended in a queue of the targets. Interrupted, run it again.
+    """
+    from accel.console.errors import say, warn
+    from accel.console.output import show
+    from jobs.client.targets import load
+
+    targets = load(settings.targets)
+    for warning in targets.warnings:
+        warn(warning, settings)
+    found = [entry.target for entry in targets.entries.values() if entry.target and entry.kind == "aws-batch"]
+    revisions = list(judged(found, keep, unused))  # pyright: ignore[reportArgumentType]
+    old = [each for each in revisions if each.goes]
+    show([each.row() for each in revisions], settings.output, COLUMNS, (*COLUMNS, "arn"), "arn")
+    if not old:
+        say("no revision is too old: nothing to deregister")
+    elif not yes:
+        say(f"{len(old)} of {len(revisions)} active revisions would be deregistered; --yes does it")
+    else:
+        _deregister(old)
+        say(f"deregistered {len(old)} of {len(revisions)} active revisions")
+
+
+def judged(targets: Iterable["AwsBatchTarget"], keep: int, unused: bool) -> Iterator[Revision]:
+    """Every active revision of the targets' definitions, by region, name and falling number."""
+    by_region: dict[str, list[AwsBatchTarget]] = {}
+    for target in targets:
+        by_region.setdefault(target.region, []).append(target)
+    for region, members in by_region.items():
+        batch = _client(region)
+        prefixes = {target.definition_prefix for target in members}
+        own = {each.arn.rpartition("/")[2] for target in members for each in target.definitions.values()}
+        families: dict[str, list[dict[str, Any]]] = {}
+        for one in _active(batch):
+            if one["jobDefinitionName"] in own or registered_by_jobs(one, prefixes):
+                families.setdefault(one["jobDefinitionName"], []).append(one)
+        # Asked after the definitions: a job that was submitted meanwhile is seen.
+        live = _live(batch, {target.queue_arn for target in members})
+        for name in sorted(families):
+            ranked = sorted(families[name], key=lambda one: -one["revision"])
+            for rank, one in enumerate(ranked):
+                arn = one["jobDefinitionArn"]
+                goes, why = _verdict(rank, live[arn], keep, unused and name not in own)
+                yield Revision(name, one["revision"], arn, region, goes, why)
+
+
+def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
+    """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
+    from jobs.backends.aws_batch.lookup import part
+
+    name, tags = definition["jobDefinitionName"], part(definition, "tags")
+    named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
+    return named and tags.get("accel:owner") == "jobs"
+
+
+def _verdict(rank: int, jobs: int, keep: int, unused: bool) -> tuple[bool, str]:
+    if jobs:
+        return False, f"{jobs} live job{'s' if jobs > 1 else ''}"
+    if unused:
+        return True, "registered by a job, and no live job names it"
+    if rank < keep:
+        return False, "the latest" if rank == 0 else f"one of the latest {keep}"
+    return True, f"{rank} newer revisions"
+
+
+def _client(region: str) -> Any:
+    from accel.clouds.aws.client import client
+    from accel.clouds.aws.errors import asking
+
+    with asking(f"batch in {region}"):
+        return client("batch", region, connect_s=5, read_s=20, attempts=4)
+
+
+def _active(batch: Any) -> Iterator[dict[str, Any]]:
+    from accel.clouds.aws.errors import asking
+
+    token: dict[str, str] = {}
+    while True:
+
+        def page(token: dict[str, str] = token) -> dict[str, Any]:
+            with asking("DescribeJobDefinitions"):
+                return batch.describe_job_definitions(status="ACTIVE", maxResults=100, **token)
+
+        answer = _patient(page)
+        yield from answer["jobDefinitions"]
+        if not answer.get("nextToken"):
+            return
+        token = {"nextToken": answer["nextToken"]}
+
+
+def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
+    """How many jobs that have not ended name each revision."""
+    from jobs.backends.aws_batch.lookup import describe, pages
+
+    named: dict[str, str] = {}
+    for queue in sorted(queues):
+        for state in LIVE:
+
+            def listed(queue: str = queue, state: str = state) -> list[dict[str, Any]]:
+                return [job for page in pages(batch, jobQueue=queue, jobStatus=state) for job in page]
+
+            jobs = _patient(listed)
+            named |= {job["jobId"]: job["jobDefinition"] for job in jobs if job.get("jobDefinition")}
+            untold = [job["jobId"] for job in jobs if job["jobId"] not in named]
+            if untold:
+                details = _patient(lambda ids=untold: describe(batch, ids))
+                named |= {job["jobId"]: job["jobDefinition"] for job in details}
+    return Counter(named.values())
+
+
+def _deregister(revisions: list[Revision]) -> None:
+    """The oldest first, so that what an interruption leaves are the newer ones. An inactive one stays inactive."""
+    from accel.clouds.aws.errors import asking
+    from accel.clouds.backoff import pause
+    from accel.console.errors import say
+
+    clients: dict[str, Any] = {}
+    for at, one in enumerate(sorted(revisions, key=lambda one: (one.region, one.name, one.number))):
+        if one.region not in clients:
+            clients[one.region] = _client(one.region)
+        if at:
+            pause(PAUSE_S)
+
+        def deregister(batch: Any = clients[one.region], arn: str = one.arn) -> None:
+            with asking(f"DeregisterJobDefinition {arn}"):
+                batch.deregister_job_definition(jobDefinition=arn)
+
+        _patient(deregister)
+        say(f"deregistered {one.name}:{one.number}")
+
+
+def _patient(call: Callable[[], Result]) -> Result:
+    """The result of a call that may be made twice; made again, ever later, while AWS throttles it."""
+    from accel.clouds.backoff import Lease, now, patiently
+
+    return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

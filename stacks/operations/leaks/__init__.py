@@ -1,0 +1,1 @@
+"""What costs money or quota and serves nobody."""

@@ -1,0 +1,262 @@
+"""What serves nobody in a region of AWS: what Batch left behind, what no environment uses, environments that are
+stuck. Only what carries the tags of the stacks asked about is looked at."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from typing import Any
+
+from accel.catalog.network_prices import part_price
+from accel.catalog.node_prices import known
+from accel.clouds.aws.errors import asking
+from accel.cost import HOURS_A_MONTH
+from accel.diagnostics.errors import CloudRefused, NotFound
+from jobs.backends.aws_batch.lookup import part, parts
+
+from ..aws_region import AwsRegion
+from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
+
+RUNNING = ("pending", "running", "stopping", "stopped")
+"""States in which an instance, or its disk, is there. Source:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
+FREE_IOPS, FREE_MIB_S = 3000, 125
+"""Of a gp3 volume. Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
+
+
+@dataclass(frozen=True)
+class Region(AwsRegion):
+    """AWS in one region, and whose resources are looked for."""
+
+    stacks: Stacks
+
+    @cached_property
+    def environments(self) -> list[dict[str, Any]]:
+        """Every compute environment, of whomever: a template is in use wherever it is named."""
+        return self.pages(self.batch, "describe_compute_environments", "computeEnvironments")
+
+    @cached_property
+    def instances(self) -> list[dict[str, Any]]:
+        """Those of the stacks that are there."""
+        states = [{"Name": "instance-state-name", "Values": list(RUNNING)}]
+        found = self.tagged("describe_instances", "Reservations", Filters=states)
+        return [each for reservation in found for each in reservation["Instances"]]
+
+    def tagged(self, operation: str, key: str, **given: Any) -> list[dict[str, Any]]:
+        """Resources of EC2 with the tags of the stacks."""
+        filters = [
+            {"Name": "tag:accel:project", "Values": [self.stacks.project or ""]},
+            {"Name": "tag:accel:stack", "Values": sorted(self.stacks.names)},
+            *given.pop("Filters", []),
+        ]
+        return self.pages(self.ec2, operation, key, Filters=filters, **given)
+
+    def call(self, operation: str, **given: Any) -> Callable[[], object]:
+        """A deletion, for later. Raises NotFound for what is gone already."""
+
+        def act() -> None:
+            try:
+                with asking(f"{operation} {', '.join(map(str, given.values()))}"):
+                    getattr(self.ec2, operation)(**given)
+            except CloudRefused as refused:
+                if ".NotFound" in refused.message:
+                    raise NotFound(refused.message) from None
+                raise
+
+        return act
+
+    def lost(self, what: str, name: str, tags: Mapping[str, str], why: str, **more: Any) -> Lost:
+        who = f" ({tags['accel:owner']})" if "accel:owner" in tags else ""
+        given: dict[str, Any] = {"zone": self.name, "state": "", "created": None, "usd_a_day": 0.0} | more
+        return Lost("aws", self.name, what, name, owner=f"stack {tags.get('accel:stack')}{who}", why=why, **given)
+
+
+def look(region: Region, unread: Unread) -> Iterator[Lost]:
+    """Everything of the stacks that serves nobody. Raises as accel.clouds.aws.errors does, but for refusals,
+    which `unread` is told."""
+    checks: dict[str, Callable[[Region], Iterator[Lost]]] = {
+        "environments": _environments,
+        "queues": _queues,
+        "instances": _instances,
+        "volumes": _volumes,
+        "addresses": _addresses,
+        "interfaces": _interfaces,
+        "launch templates": _templates,
+        "job definitions": _revisions,
+    }
+    yield from asked({f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread)
+
+
+def _environments(region: Region) -> Iterator[Lost]:
+    """Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
+    for each in region.environments:
+        tags, name, status = part(each, "tags"), each["computeEnvironmentName"], each["status"]
+        if not region.stacks.own(tags):
+            continue
+        why = None
+        if status == "INVALID" or (status == "DELETING" and each.get("statusReason")):
+            why = f"takes no job: {each.get('statusReason') or 'no reason given'}"
+        elif status == "VALID" and not region.stacks.holds(name, each["computeEnvironmentArn"]):
+            why = NOT_HELD
+        if why:
+            force = " --force" if status == "VALID" else ""
+            usd, fix = _all_a_day(region, each), f"stacks unwedge {name}{force}"
+            yield region.lost("environment", name, tags, why, state=status, usd_a_day=usd, fix=fix)
+
+
+def _all_a_day(region: Region, environment: Mapping[str, Any]) -> float | None:
+    """USD of the instances of an environment; None where one has no known price."""
+    whose = _whose(part(part(environment, "computeResources"), "tags"))
+    own = [_instance_a_day(region, each) for each in region.instances if _whose(_tags(each)) == whose]
+    return None if None in own else sum(filter(None, own))
+
+
+def _queues(region: Region) -> Iterator[Lost]:
+    for each in region.pages(region.batch, "describe_job_queues", "jobQueues"):
+        tags, arn = part(each, "tags"), each["jobQueueArn"]
+        if not region.stacks.own(tags):
+            continue
+        invalid = each["status"] == "INVALID"
+        if invalid or not region.stacks.holds(arn, each["jobQueueName"]):
+            why = f"takes no job: {each.get('statusReason') or 'no reason given'}" if invalid else NOT_HELD
+            fix = f"aws batch update-job-queue --state DISABLED, then delete-job-queue, of {each['jobQueueName']}"
+            yield region.lost("queue", each["jobQueueName"], tags, why, state=each["status"], fix=fix)
+
+
+def _instances(region: Region) -> Iterator[Lost]:
+    """Instances of an environment that is gone: those of Batch carry its tags, the stack and its key as `Name`."""
+    keys = {
+        _whose(tags)
+        for each in region.environments
+        if each["status"] != "DELETED" and (tags := part(part(each, "computeResources"), "tags"))
+    }
+    for each in region.instances:
+        tags, id_ = _tags(each), each["InstanceId"]
+        if _whose(tags) in keys or not region.stacks.own(tags) or id_ in (region.stacks.held or ()):
+            continue
+        yield region.lost(
+            "instance",
+            id_,
+            tags,
+            f"its environment {tags.get('Name') or '(not named)'} is gone",
+            zone=part(each, "Placement").get("AvailabilityZone") or region.name,
+            state=each["State"]["Name"],
+            created=each.get("LaunchTime"),
+            usd_a_day=_instance_a_day(region, each),
+            delete=region.call("terminate_instances", InstanceIds=[id_]),
+        )
+
+
+def _whose(tags: Mapping[str, str]) -> tuple[str | None, ...]:
+    """The environment that an instance is of."""
+    return tuple(tags.get(key) for key in ("accel:project", "accel:stack", "Name"))
+
+
+def _instance_a_day(region: Region, instance: Mapping[str, Any]) -> float | None:
+    if instance["State"]["Name"] == "stopped":
+        return 0.0
+    return machine_a_day(region.name, instance["InstanceType"], instance.get("InstanceLifecycle") == "spot")
+
+
+def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
+    """USD; None where the catalogue has no price."""
+    price = known("aws", region, machine)
+    hour = price.spot if spot else price.on_demand
+    return None if hour is None else hour * 24
+
+
+def _volumes(region: Region) -> Iterator[Lost]:
+    unattached = [{"Name": "status", "Values": ["available"]}]
+    for each in region.tagged("describe_volumes", "Volumes", Filters=unattached):
+        tags, id_ = _tags(each), each["VolumeId"]
+        if each["State"] == "available" and region.stacks.own(tags) and not region.stacks.holds(id_):
+            yield region.lost(
+                "volume",
+                id_,
+                tags,
+                f"{each['Size']} GiB that no instance has",
+                zone=each["AvailabilityZone"],
+                state=each["State"],
+                created=each.get("CreateTime"),
+                usd_a_day=volume_a_day(region.name, each),
+                delete=region.call("delete_volume", VolumeId=id_),
+            )
+
+
+def volume_a_day(region: str, volume: Mapping[str, Any]) -> float | None:
+    """USD of a gp3 volume; None for another kind, or a region without figures."""
+    amounts = {
+        "gp3-gib": float(volume["Size"]),
+        "gp3-iops": max(0.0, float(volume.get("Iops") or 0) - FREE_IOPS),
+        "gp3-mib-s": max(0.0, float(volume.get("Throughput") or 0) - FREE_MIB_S),
+    }
+    prices = {item: part_price(region, item) for item, amount in amounts.items() if amount}
+    if volume.get("VolumeType") != "gp3" or None in prices.values():
+        return None
+    return sum(amounts[item] * price.usd for item, price in prices.items() if price) * 24 / HOURS_A_MONTH
+
+
+def _addresses(region: Region) -> Iterator[Lost]:
+    price = part_price(region.name, "public-ipv4")
+    for each in region.tagged("describe_addresses", "Addresses"):
+        tags, id_ = _tags(each), each["AllocationId"]
+        if not each.get("AssociationId") and region.stacks.own(tags) and not region.stacks.holds(id_):
+            yield region.lost(
+                "address",
+                id_,
+                tags,
+                f"{each['PublicIp']} is of nothing",
+                state="unassociated",
+                usd_a_day=price.usd * 24 if price else None,
+                delete=region.call("release_address", AllocationId=id_),
+            )
+
+
+def _interfaces(region: Region) -> Iterator[Lost]:
+    unattached = [{"Name": "status", "Values": ["available"]}]
+    for each in region.tagged("describe_network_interfaces", "NetworkInterfaces", Filters=unattached):
+        tags, id_ = {tag["Key"]: tag["Value"] for tag in parts(each, "TagSet")}, each["NetworkInterfaceId"]
+        if not each.get("RequesterManaged") and region.stacks.own(tags) and not region.stacks.holds(id_):
+            delete = region.call("delete_network_interface", NetworkInterfaceId=id_)
+            zone = each.get("AvailabilityZone") or region.name
+            why = "no instance has it, and its subnet cannot be deleted"
+            yield region.lost("interface", id_, tags, why, zone=zone, state=each["Status"], delete=delete)
+
+
+def _templates(region: Region) -> Iterator[Lost]:
+    used = {
+        part(part(each, "computeResources"), "launchTemplate").get("launchTemplateId") for each in region.environments
+    }
+    for each in region.tagged("describe_launch_templates", "LaunchTemplates"):
+        tags, id_ = _tags(each), each["LaunchTemplateId"]
+        if id_ not in used and region.stacks.own(tags) and not region.stacks.holds(id_):
+            delete = region.call("delete_launch_template", LaunchTemplateId=id_)
+            why, created = "no environment starts instances from it", each.get("CreateTime")
+            yield region.lost("launch template", id_, tags, why, created=_moment(created), delete=delete)
+
+
+def _revisions(region: Region) -> Iterator[Lost]:
+    """Of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
+    from accel.contract.targets import AwsBatchTarget
+
+    from ..images.prune import KEPT, judged
+
+    targets = [
+        AwsBatchTarget.model_validate(each, extra="ignore")
+        for each in region.stacks.targets
+        if (each.get("kind"), each.get("region")) == ("aws-batch", region.name)
+    ]
+    old = Counter(each.name for each in judged(targets, KEPT, unused=False) if each.goes)
+    for name, count in sorted(old.items()):
+        why = f"{count} revisions before the latest {KEPT}, and no job that has not ended names them"
+        tags = {"accel:stack": ", ".join(sorted(region.stacks.names))}
+        yield region.lost("revisions", name, tags, why, state="ACTIVE", fix="stacks images prune-definitions --yes")
+
+
+def _moment(value: object) -> datetime | None:
+    return value if isinstance(value, datetime) else None
+
+
+def _tags(each: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in parts(each, "Tags")}

@@ -1,0 +1,191 @@
+"""What serves nobody in a project of Google Cloud, beside what jobs left behind: resources of a stack that its state
+does not have, addresses that nothing uses, pools in error, machines that Vertex AI keeps idle."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from accel.catalog.node_prices import known, with_gpus
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping, part
+from accel.rules.gcp_labels import translated
+
+from .google import Found, aggregated, dollars_a_day, ended_by_record, labels_of, leaks, look, moment, owner
+from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
+
+MADE_BY_PULUMI = "goog-pulumi-provisioned"
+"""Label of what the provider made. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
+GKE = "goog-gke-"
+"""How labels begin of what GKE makes for its nodes, which has the labels of the cluster too. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels"""
+LIVE = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_UPDATING")
+"""Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
+
+
+def of_project(
+    google: Google, project: str, stacks: Stacks, regions: frozenset[str], now: datetime, unread: Unread
+) -> Iterator[Lost]:
+    """Everything in a project; Vertex AI's machines in `regions`. Where no stack is named, also what is another's, but
+    for deletion. Raises what google_api raises, but for refusals, which `unread` is told."""
+    ours = _spelt(stacks)
+    found = list(look(google, project, unread))
+
+    def of_jobs() -> Iterator[Lost]:
+        for leak in leaks(iter(found), ended_by_record(google), now):
+            lost = _lost(google, project, leak.found, leak.why, leak.dollars_a_day)
+            settled = replace(lost, settled=leak.found.used)
+            yield settled if leak.found.of_jobs else replace(settled, delete=None, fix=_fix(leak.found, ours))
+
+    orphans = [each for each in found if orphan(each, ours)]
+    parts: dict[str, Callable[[], Iterable[Lost]]] = {
+        "records of jobs": of_jobs,
+        "resources": lambda: [_lost(google, project, each, NOT_HELD, dollars_a_day(each)) for each in orphans],
+        "addresses": lambda: _addresses(google, project, ours),
+        "node pools": lambda: _pools(google, project, ours),
+        **{f"persistent resources in {at}": lambda at=at: _kept(google, project, at, ours) for at in sorted(regions)},
+    }
+    yield from asked({f"{name} of {project}": part for name, part in parts.items()}, unread)
+
+
+def _spelt(stacks: Stacks) -> Stacks:
+    """With its names as labels have them: Google Cloud spells them its own way."""
+    names = frozenset(translated({"stack": name})["stack"] for name in stacks.environment.names)
+    return replace(stacks, project=translated({"project": stacks.project or ""})["project"], names=names)
+
+
+def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
+    """Whether something is told of: what is the stacks' own, and everything where a whole project was named."""
+    return not stacks.environment.names or stacks.own(labels, "-")
+
+
+def _fix(request: Found, stacks: Stacks) -> str:
+    """Of a queued resource that no job made."""
+    if stacks.held and request.path.removeprefix("v2/") in stacks.held:
+        return "the stack has it: pulumi up --replace its URN"
+    at = f"{request.name} --zone {request.zone} --force"
+    return f"gcloud compute tpus queued-resources delete {at}, unless another stack has it"
+
+
+def orphan(each: Found, stacks: Stacks) -> bool:
+    """Whether Pulumi made it for one of the stacks, and the state has it no longer."""
+    if each.of_jobs or each.by_group or each.labels.get(MADE_BY_PULUMI) != "true" or not stacks.own(each.labels, "-"):
+        return False
+    if any(name.startswith(GKE) for name in each.labels) or (each.kind == "disk" and each.used):
+        return False
+    return not stacks.holds(each.path.removeprefix("v2/"))
+
+
+def _lost(google: Google, project: str, each: Found, why: str, dollars: float | None) -> Lost:
+    return Lost(
+        cloud="gcp",
+        place=project,
+        what=each.kind,
+        name=each.name,
+        zone=each.zone,
+        state=each.state,
+        created=each.created,
+        usd_a_day=dollars,
+        owner=owner(each),
+        why=why,
+        delete=lambda: google.delete(each.api, each.path, **each.query),
+    )
+
+
+def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+    """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
+    for place, item in aggregated(google, project, "addresses"):
+        name, labels = str(item.get("name")), labels_of(item)
+        path = f"projects/{project}/{place}/addresses/{name}"
+        free = item.get("status") == "RESERVED" and not item.get("users")
+        if not free or not stacks.own(labels, "-") or stacks.holds(path):
+            continue
+        yield Lost(
+            cloud="gcp",
+            place=project,
+            what="address",
+            name=name,
+            zone=place.rpartition("/")[2],
+            state=str(item.get("status")),
+            created=moment(item.get("creationTimestamp")),
+            usd_a_day=None if item.get("addressType") != "INTERNAL" else 0.0,
+            owner=labels.get("accel-stack", ""),
+            why=f"{item.get('address')} is of nothing, and {NOT_HELD}",
+            delete=lambda path=path: google.delete("compute", path),
+        )
+
+
+def _pools(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+    """A pool in ERROR keeps what nodes it has, which are paid."""
+    answer = google.get("container", f"v1/projects/{part(project)}/locations/-/clusters")
+    for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
+        labels = {str(key): str(value) for key, value in (mapping(cluster.get("resourceLabels")) or {}).items()}
+        for pool in [mapping(each) or {} for each in entries(cluster.get("nodePools"))]:
+            if pool.get("status") != "ERROR" or not _concern(stacks, labels):
+                continue
+            conditions = [mapping(each) or {} for each in entries(pool.get("conditions"))]
+            told = "; ".join(str(each.get("message") or "") for each in conditions) or pool.get("statusMessage")
+            yield Lost(
+                cloud="gcp",
+                place=project,
+                what="pool",
+                name=f"{cluster.get('name')}/{pool.get('name')}",
+                zone=str(cluster.get("location")),
+                state="ERROR",
+                created=None,
+                usd_a_day=None,
+                owner=labels.get("accel-stack", ""),
+                why=str(told or "no reason given"),
+                fix="pulumi up --refresh, or gcloud container node-pools delete",
+            )
+
+
+def _kept(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Lost]:
+    """Persistent resources on which no job runs: they are paid all the same. Source:
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+    api, place = f"{region}-aiplatform", f"v1/projects/{part(project)}/locations/{part(region)}"
+    every = google.pages(api, f"{place}/persistentResources", "persistentResources")
+    kept = [each for each in every if _concern(stacks, labels_of(each))]
+    busy = {
+        str((mapping(job.get("jobSpec")) or {}).get("persistentResourceId"))
+        for job in (google.pages(api, f"{place}/customJobs", "customJobs") if kept else ())
+        if job.get("state") in LIVE
+    }
+    for each in kept:
+        name, pools = str(each.get("name")).rpartition("/")[2], _pools_of(each)
+        used = any(int(pool.get("usedReplicaCount") or 0) for pool in pools)
+        if each.get("state") != "RUNNING" or used or name in busy:
+            continue
+        yield Lost(
+            cloud="gcp",
+            place=project,
+            what="persistent resource",
+            name=name,
+            zone=region,
+            state="RUNNING",
+            created=moment(each.get("createTime")),
+            usd_a_day=_pools_a_day(region, pools),
+            owner=labels_of(each).get("accel-stack", ""),
+            why="no job runs on its machines (Compute Engine's prices, without Vertex AI's own charge)",
+            fix="take it out of vertex.persistent_resources, then pulumi up",
+        )
+
+
+def _pools_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [mapping(each) or {} for each in entries(resource.get("resourcePools"))]
+
+
+def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
+    """USD of the machines of every pool; None where one has no price."""
+    total = 0.0
+    for pool in pools:
+        spec = mapping(pool.get("machineSpec")) or {}
+        machine, gpus = str(spec.get("machineType")), str(spec.get("acceleratorType") or "")
+        attached = gpus and machine.startswith("n1-")
+        count = int(spec.get("acceleratorCount") or 1)
+        name = gpus.lower().replace("_", "-")
+        price = with_gpus(region, machine, name, count) if attached else known("gcp", region, machine)
+        if price.on_demand is None:
+            return None
+        total += price.on_demand * 24 * int(pool.get("replicaCount") or 1)
+    return total

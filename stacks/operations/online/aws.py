@@ -1,0 +1,135 @@
+"""The AWS section of an environment against what the account has."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from accel.clouds.aws.clients import Clients, Timing
+from accel.contract.network import AwsNetwork
+from accel.diagnostics.findings import Finding, under
+from accel.rules import aws_existing as rules
+from accel.rules.aws_existing import HTTPS, NFS
+from components.aws.compute_environment import OnDemandSpec, SpotSpec
+from components.aws.job_definition import EfsVolume, JobDefinitionSpec
+from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
+from jobs.backends.aws_batch.explain.reader import Reader
+
+from ...environment.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
+from ..quota.aws import check_account
+from ..stack_files import stack_output
+from .aws_network import read_groups, read_offers, read_subnets, read_vpcs
+from .aws_roles import read_profile, read_role
+from .checks import Checked
+
+WAYS_OUT = (*AGENT_ENDPOINTS[:3], *JOB_ENDPOINTS, "s3")
+"""What an instance without a way out reaches by endpoints; layers of images in ECR lie in S3. Source:
+https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
+
+TASKS, BATCH = "ecs-tasks.amazonaws.com", "batch.amazonaws.com"
+LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
+PULL = ("ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+SECRETS = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetParameters"}
+"""Source of all three: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
+
+
+def check_aws(section: Aws, reader: Reader | None = None) -> Checked:
+    """Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the section's."""
+    if section.account_id is not None:
+        check_account(section.region, section.account_id)
+    reader = reader or Reader(Clients(section.region, Timing()))
+    found = [*_networks(section, reader), *_environments(section, reader), *_definitions(section, reader)]
+    return Checked(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.shown())
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A network that is there before the stack: the field that names each subnet and group, by id."""
+
+    vpc_id: str | None = None
+    vpc_field: str = ""
+    subnets: Mapping[str, str] = field(default_factory=dict[str, str])
+    groups: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def _network(section: Aws) -> _Network:
+    match section.network:
+        case CreatedNetwork():
+            return _Network()
+        case ExistingNetwork() as given:
+            subnets = {one: f"network.subnet_ids[{i}]" for i, one in enumerate(given.subnet_ids)}
+            groups = {one: f"network.security_group_ids[{i}]" for i, one in enumerate(given.security_group_ids)}
+            return _Network(given.vpc_id, "network.vpc_id", subnets, groups)
+        case StackNetwork() as other:
+            theirs = AwsNetwork.model_validate(stack_output("network", other.stack))
+            at = "network.stack"
+            return _Network(
+                theirs.vpc_id, at, dict.fromkeys(theirs.subnet_ids, at), dict.fromkeys(theirs.security_group_ids, at)
+            )
+
+
+def _networks(section: Aws, reader: Reader) -> Iterator[Finding]:
+    """The network, the subnets that environments name, and whether their zones offer the instance types."""
+    network = _network(section)
+    if network.vpc_id and (known := read_vpcs(reader, network.vpc_id)) is not None:
+        yield from rules.vpc(network.vpc_field, network.vpc_id, known)
+    if network.groups and (groups := read_groups(reader, network.groups)) is not None:
+        yield from rules.groups(network.groups, groups, network.vpc_id, _ports(section))
+    own = {
+        subnet: f"environments.{name}.subnet_ids[{i}]"
+        for name, spec in section.environments.items()
+        for i, subnet in enumerate(spec.subnet_ids or ())
+    }
+    fields = {**own, **network.subnets}
+    if not fields or (subnets := read_subnets(reader, fields)) is None:
+        return
+    yield from rules.subnets(fields, subnets, network.vpc_id, [*WAYS_OUT, *sorted(_secret_services(section))])
+    if (offered := read_offers(reader)) is None:
+        return
+    for name, spec in section.environments.items():
+        zones = {subnets[one].zone for one in spec.subnet_ids or network.subnets if one in subnets}
+        there = {zone for kind in spec.instance_types for zone in _zones_of(kind, offered)}
+        yield from under(f"environments.{name}", rules.offers(zones, there) if zones else [])
+
+
+def _zones_of(kind: str, offered: Mapping[str, Collection[str]]) -> set[str]:
+    """Of an instance type, or of any size of a family."""
+    return {zone for name, zones in offered.items() if name == kind or name.startswith(f"{kind}.") for zone in zones}
+
+
+def _ports(section: Aws) -> Mapping[int, str]:
+    efs = any(isinstance(volume, EfsVolume) for spec in section.definitions.values() for volume in spec.volumes)
+    return {HTTPS: "ECS", **({NFS: "EFS"} if efs else {})}
+
+
+def _secret_services(section: Aws) -> set[str]:
+    arns = [arn for spec in section.definitions.values() for arn in spec.secrets.values()]
+    return {service for service in SECRETS for arn in arns if f":{service}:" in arn}
+
+
+def _environments(section: Aws, reader: Reader) -> Iterator[Finding]:
+    for name, spec in section.environments.items():
+        yield from under(f"environments.{name}", _environment(spec, reader))
+
+
+def _environment(spec: OnDemandSpec | SpotSpec, reader: Reader) -> list[Finding]:
+    found: list[Finding] = []
+    profile, role = spec.instance_profile, spec.service_role
+    if profile and (facts := read_profile(reader, profile)) is not None:
+        found += rules.role("instance_profile", profile, facts, "ec2.amazonaws.com")
+    if role and (facts := read_role(reader, role, BATCH, ())) is not None:
+        found += rules.role("service_role", role, facts, BATCH)
+    return found
+
+
+def _definitions(section: Aws, reader: Reader) -> Iterator[Finding]:
+    for name, spec in section.definitions.items():
+        needed = {"job_role": (), "execution_role": _execution_actions(spec)}
+        for at, actions in needed.items():
+            role: str | None = getattr(spec, at)
+            if role and (facts := read_role(reader, role, TASKS, actions)) is not None:
+                yield from under(f"definitions.{name}", rules.role(at, role, facts, TASKS))
+
+
+def _execution_actions(spec: JobDefinitionSpec) -> tuple[str, ...]:
+    pull = PULL if ".dkr.ecr." in spec.image else ()
+    secrets = {action for service, action in SECRETS.items() for arn in spec.secrets.values() if f":{service}:" in arn}
+    return (*pull, *LOGS, *sorted(secrets))

@@ -1,0 +1,46 @@
+"""One environment against what exists in its clouds."""
+
+from accel.diagnostics.faults import Fault, parsed
+
+from ...environment.config import Environment
+from ..stack_files import ReadStack
+from .checks import Checked, together
+
+
+def check(environment: Environment) -> Checked:
+    """What exists before the stack, with the paths of the environment. Raises NoCredentials, CloudSilent, BadInput."""
+    parts: list[Checked] = []
+    if environment.aws is not None:
+        from .aws import check_aws
+
+        parts.append(check_aws(environment.aws).within("aws"))
+    if environment.gcp is not None:
+        from .google import check_google
+
+        parts.append(check_google(environment.gcp).within("gcp"))
+    return together(parts)
+
+
+def lines(stack: ReadStack, strict: bool) -> tuple[list[str], list[str]]:
+    """What `stacks validate --online` says of one file: its lines, and its errors with file, line and path. With
+    `strict`, warnings and what could not be looked at are errors too."""
+    checked = check(stack.environment)
+    errors: list[str] = []
+    shown: list[str] = []
+    for finding in checked.findings:
+        path = ("environment", *parsed(finding.field))
+        line = stack.placed(Fault(path, f"{finding.text} [{finding.rule}]"))
+        if finding.severity == "reject" or strict:
+            errors.append(line)
+        else:
+            shown.append(f"warning: {line}")
+    unread = [f"{stack.path}: not checked: {each}" for each in checked.unread]
+    if strict:
+        errors += unread
+    else:
+        shown += [f"warning: {each}" for each in unread]
+    if not errors:
+        looked = ", ".join(checked.looked_at)
+        summary = f"fits what exists ({looked})" if looked else "names nothing that exists before it"
+        shown.insert(0, f"{stack.path}: {summary}")
+    return shown, errors

@@ -1,0 +1,197 @@
+"""The policies of AWS: who deploys has those of the resources' types, of the roles passed on and of the hooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accel.catalog.aws_permissions import OPERATIONS, Operation, aws_permissions
+from components.aws import draining, stop_hooks
+from components.aws.budget_stop import BudgetStop
+from components.aws.submit_policy import SubmitPolicy
+
+from .program import Place, Registered, place, registered
+
+if TYPE_CHECKING:
+    from ...environment.config import Environment
+
+Statement = dict[str, Any]
+Policy = dict[str, Any]
+
+MOST = 6144
+"""Characters of a managed policy, white space not counted.
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
+REPOSITORY = "aws:ecr/repository:Repository"
+ROLE = "aws:iam/role:Role"
+TABLE = "aws:dynamodb/table:Table"
+PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+ROLE_ARN = "arn:{partition}:iam::{account}:role/{name}"
+DEFINITION = "aws:batch/jobDefinition:JobDefinition"
+LINKED = "batch.amazonaws.com"
+"""Whose service-linked role an environment without a service role makes CreateComputeEnvironment create, as the caller.
+Those of Spot, of Auto Scaling and of ECS Batch creates by that role (BatchServiceRolePolicy).
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/using-service-linked-roles-batch-general.html,
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/BatchServiceRolePolicy.html"""
+TASKS, INSTANCES = "ecs-tasks.amazonaws.com", "ec2.amazonaws.com"
+THROUGH_BATCH = (TASKS, INSTANCES)
+"""Whose roles Batch takes and passes on."""
+
+
+def deployer(resources: Sequence[Registered], at: Place) -> list[Policy]:
+    """What an update, a refresh and a destroy need."""
+    own = _merged([*_of_types(resources, at, OPERATIONS), *_of_keys(resources), *_of_hooks(resources, at)])
+    return packed([*own, *_passed(resources, at), *_linked(resources, at)])
+
+
+def reader(resources: Sequence[Registered], at: Place) -> list[Policy]:
+    """What a preview needs, with --refresh too."""
+    return packed(_merged(_of_types(resources, at, ("read",))))
+
+
+def submitter(resources: Sequence[Registered]) -> list[Policy]:
+    """What the stack's own submit policy allows."""
+    return [
+        json.loads(one.inputs["policy"])
+        for one in resources
+        if one.type == "aws:iam/policy:Policy" and f"{SubmitPolicy.TYPE}::" in one.parent
+    ]
+
+
+def policies(environment: Environment, project: str, stack: str, purpose: str) -> list[Policy]:
+    """The policies for deploy, preview or submit; none without an AWS section."""
+    if environment.aws is None:
+        return []
+    alone = environment.model_copy(update={"gcp": None})
+    resources, at = registered(alone, project, stack), place(environment)
+    match purpose:
+        case "submit":
+            return submitter(resources)
+        case "preview":
+            return reader(resources, at)
+        case _:
+            return deployer(resources, at)
+
+
+def _names(resources: Sequence[Registered], kind: str) -> list[str]:
+    return sorted({one.name for one in resources if one.type == kind})
+
+
+def _of_types(resources: Sequence[Registered], at: Place, operations: Collection[Operation]) -> Iterator[Statement]:
+    for kind in sorted({one.type for one in resources if one.type.startswith("aws:")}):
+        for one in aws_permissions()[kind]:
+            if one.operation not in operations:
+                continue
+            if not one.resource:
+                yield _anywhere(one.actions, at)
+            elif arns := [at.arn(one.resource, name) for name in _names(resources, one.names_of)]:
+                yield _allow(one.actions, sorted(set(arns)))
+
+
+def _of_keys(resources: Sequence[Registered]) -> Iterator[Statement]:
+    """ECR makes a grant on the key of a repository as whoever creates it; other services use a key in their own name.
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"""
+    for one in resources:
+        for encryption in one.inputs.get("encryptionConfigurations") or () if one.type == REPOSITORY else ():
+            if key := encryption.get("kmsKey"):
+                yield _allow(("kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"), [key])
+
+
+def _of_hooks(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+    if _names(resources, ENVIRONMENT):
+        yield _anywhere(draining.LOOKS, at)
+        yield _allow(draining.ENDS, [at.arn("arn:{partition}:batch:{region}:{account}:job/*", "")])
+    if _names(resources, BudgetStop.TYPE):
+        template = "arn:{partition}:dynamodb:{region}:{account}:table/{name}"
+        yield _allow(stop_hooks.READS, [at.arn(template, name) for name in _names(resources, TABLE)])
+
+
+def _passed(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+    """The roles that services get, by whom each may be assumed."""
+    by_service: dict[str, set[str]] = {}
+    for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
+        by_service.setdefault(service, set()).add(role)
+    for service, arns in sorted(by_service.items()):
+        # Under whose name Batch passes a role on, its own or that of who assumes it, no page says.
+        names = sorted({service, LINKED} if service in THROUGH_BATCH else {service})
+        yield _allow(("iam:PassRole",), sorted(arns), {"iam:PassedToService": names})
+
+
+def _roles(one: Registered, resources: Sequence[Registered], at: Place) -> Iterator[tuple[str, str]]:
+    """Services and the roles that they get by one resource: those that the stack makes, and those that were there."""
+
+    def arn(role: str) -> str:
+        return role if role.startswith("arn:") else at.arn(ROLE_ARN, role)
+
+    if one.type == ROLE:
+        for statement in json.loads(one.inputs["assumeRolePolicy"])["Statement"]:
+            service = statement["Principal"].get("Service", [])
+            for each in [service] if isinstance(service, str) else service:
+                yield each, arn(one.name)
+    elif one.type == DEFINITION:
+        document = json.loads(one.inputs.get("containerProperties") or "{}")
+        yield from ((TASKS, arn(document[role])) for role in ("jobRoleArn", "executionRoleArn") if document.get(role))
+    elif one.type == ENVIRONMENT:
+        if role := one.inputs.get("serviceRole"):
+            yield LINKED, arn(role)
+        profile = str(one.inputs.get("computeResources", {}).get("instanceRole", "")).rpartition("/")[2]
+        # IAM asks for the role in a profile; one that was there before has the name of its profile, as AWS's own has.
+        if profile and profile not in _names(resources, PROFILE):
+            yield INSTANCES, arn(profile)
+
+
+def _linked(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+    if any(one.type == ENVIRONMENT and not one.inputs.get("serviceRole") for one in resources):
+        role = at.arn(ROLE_ARN, f"aws-service-role/{LINKED}/*")
+        yield _allow(("iam:CreateServiceLinkedRole",), [role], {"iam:AWSServiceName": [LINKED]})
+
+
+def _allow(actions: Collection[str], arns: list[str], condition: dict[str, list[str]] | None = None) -> Statement:
+    only = {"Condition": {"StringEquals": condition}} if condition else {}
+    return {"Effect": "Allow", "Action": sorted(actions), "Resource": arns, **only}
+
+
+def _anywhere(actions: Collection[str], at: Place) -> Statement:
+    """Of what has no ARN that could be named: in the environment's region."""
+    return _allow(actions, ["*"], {"aws:RequestedRegion": [at.region]})
+
+
+def _merged(statements: Iterable[Statement]) -> list[Statement]:
+    """One statement for each set of resources."""
+    found: dict[tuple[str, ...], Statement] = {}
+    for one in statements:
+        kept = found.setdefault(tuple(one["Resource"]), one)
+        found[tuple(one["Resource"])] = {**kept, "Action": sorted({*kept["Action"], *one["Action"]})}
+    return [found[arns] for arns in sorted(found)]
+
+
+def size(document: Any) -> int:
+    """As IAM counts it."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def packed(statements: Iterable[Statement]) -> list[Policy]:
+    """As few policies as hold them, each no longer than IAM takes."""
+    found: list[Policy] = []
+    for one in [part for whole in statements for part in _parts(whole)]:
+        grown = _policy([*found[-1]["Statement"], one]) if found else None
+        if grown and size(grown) <= MOST:
+            found[-1] = grown
+        else:
+            found.append(_policy([one]))
+    return found
+
+
+def _policy(statements: list[Statement]) -> Policy:
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _parts(statement: Statement) -> Iterator[Statement]:
+    """The statement, in halves of its resources where it alone is too long."""
+    arns = statement["Resource"]
+    if size(_policy([statement])) <= MOST or len(arns) == 1:
+        yield statement
+        return
+    for half in (arns[: len(arns) // 2], arns[len(arns) // 2 :]):
+        yield from _parts({**statement, "Resource": half})

@@ -1,0 +1,137 @@
+"""The program, run without an engine: which resources it registers, and under which names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pulumi.runtime import rpc
+from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks, set_mocks
+from pulumi.runtime.settings import ROOT, SETTINGS
+from pulumi.runtime.stack import run_in_stack
+
+from accel.catalog.aws_partitions import partition_of
+from accel.catalog.aws_permissions import arn_template
+
+from . import google_stub
+
+if TYPE_CHECKING:
+    from ...environment.config import Environment
+
+NAMES = ("name", "bucket", "dashboardName", "policyName")
+"""Inputs that name a resource of AWS."""
+LOWER = ("aws:s3/bucket:Bucket", "aws:ecr/repository:Repository")
+"""Types whose names have no capital letters."""
+NETWORK = {"schema": 1, "vpc_id": "vpc-0", "subnet_ids": ["subnet-0"], "security_group_ids": ["sg-0"]}
+"""What a stack that has the network would export: no permission depends on it."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A resource as the program asks for it."""
+
+    type: str
+    name: str
+    """The physical one; Pulumi ends a name that it makes up with letters that nobody knows before: `*`."""
+    parent: str
+    inputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What ARNs begin with."""
+
+    region: str
+    account: str
+
+    def arn(self, template: str, name: str) -> str:
+        """The template of the catalogue's table, filled in."""
+        partition = partition_of(self.region).name
+        filled = template.format(partition=partition, region=self.region, account=self.account, name=name)
+        return filled.replace("**", "*")
+
+
+def place(environment: Environment) -> Place:
+    """Of the environment's AWS section; an account that is not named is any."""
+    section = environment.aws
+    return Place(section.region if section else "", section.account_id or "*" if section else "*")
+
+
+def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
+    """The name that a resource gets in its cloud, as far as it is known."""
+    prefix = f"{inputs['namePrefix']}*" if "namePrefix" in inputs else f"{name}-*"
+    given = next((inputs[each] for each in NAMES if isinstance(inputs.get(each), str)), prefix)
+    return given.lower() if kind in LOWER else given
+
+
+def registered(environment: Environment, project: str, stack: str) -> list[Registered]:
+    """Every resource of the environment, in the order of the program. No cloud is asked, and no hook runs."""
+    from ...environment.deployment import deploy
+
+    monitor = _Monitor(_Answers(environment))
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    set_mocks(monitor.mocks, project=project, stack=stack, preview=False, monitor=monitor)
+    # What the stack before this one left behind; untyped, since Pulumi sets these when it is loaded.
+    settings: Any = SETTINGS
+    settings.rpc_manager.clear()
+    settings.outputs.clear()
+    settings.callbacks = _Callbacks()
+    ROOT.set(None)
+    try:
+        loop.run_until_complete(run_in_stack(lambda: deploy(environment)))
+    finally:
+        loop.close()
+    return monitor.registered
+
+
+class _Answers(Mocks):
+    """What a cloud would answer, with names and ARNs that match those to come."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._at = place(environment)
+        self._project = environment.gcp.project if environment.gcp else ""
+        self._outputs = {"network": NETWORK, **google_stub.outputs(environment)}
+        self._answers = {
+            "aws:index/getCallerIdentity:getCallerIdentity": {"accountId": self._at.account},
+            "aws:index/getPartition:getPartition": {"partition": partition_of(self._at.region).name},
+            **google_stub.answers(environment),
+        }
+
+    def new_resource(self, args: MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        if args.typ == "pulumi:pulumi:StackReference":
+            return args.name, {"name": args.name, "outputs": self._outputs}
+        inputs = cast("dict[str, Any]", args.inputs)  # pyright: ignore[reportUnknownMemberType]
+        name = physical_name(args.typ, args.name, inputs)
+        arn = self._at.arn(arn_template(args.typ), name)
+        computed = {
+            **{"arn": arn, "arnPrefix": arn, "name": name, "allocationId": "eipalloc-0"},
+            **{"latestVersion": 1, "ecsClusterArn": "*", "repositoryUrl": name},
+        }
+        google = google_stub.computed(args.typ, args.name, self._project)
+        return name, {**computed, **google, **inputs}
+
+    def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        return self._answers[args.token], []
+
+
+class _Callbacks:
+    """Takes hooks, and calls none: Pulumi's own mocks know no hooks."""
+
+    def register_resource_hook(self, hook: Any) -> None: ...
+
+    def register_error_hook(self, hook: Any) -> None: ...
+
+
+class _Monitor(MockMonitor):
+    def __init__(self, mocks: Mocks) -> None:
+        super().__init__(mocks)
+        self.registered: list[Registered] = []
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the engine's name
+        inputs: dict[str, Any] = rpc.deserialize_properties(request.object) if request.object else {}
+        name = physical_name(request.type, request.name, inputs)
+        self.registered.append(Registered(request.type, name, request.parent, inputs))
+        return super().RegisterResource(request)  # pyright: ignore[reportUnknownMemberType]

@@ -1,0 +1,1 @@
+"""Whether an account's quotas hold an environment at its largest."""

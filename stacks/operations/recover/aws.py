@@ -1,0 +1,192 @@
+"""Looking on AWS for what a killed run may have made: by the rows of aws.yaml."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import NoCredentials
+from jobs.backends.aws_batch.lookup import part, parts
+
+from .lookup import GONE, Found, NotSought, matching, moment, proof
+from .pending import Json, Pending, resources, setting
+
+_NOT_THERE = re.compile(r"NotFound|NoSuch|\.Unknown$")
+"""In the code of an error."""
+_SIGNS_IN = ("accessKey", "profile", "assumeRoles", "assumeRoleWithWebIdentity")
+"""Settings of a provider by which it signs in otherwise than this shell."""
+_ACCOUNT = re.compile(r"arn:aws[^:]*:[^:]*:[^:]*:(\d{12}):")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of aws.yaml; its head says what each field is."""
+
+    look: Mapping[str, Mapping[str, Any]]
+    found: str
+    id: str = ""
+    part: bool = False
+    over: bool = False
+    rest: Sequence[Mapping[str, Mapping[str, Any]]] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def within(self) -> frozenset[str]:
+        """The properties that the call is made of."""
+        return frozenset(re.findall(r"\$(\w+)", str(self.look)))
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """By Pulumi type."""
+    import yaml
+
+    table = yaml.safe_load(Path(__file__).with_name("aws.yaml").read_text())
+    return {token: Row(**row) for token, row in table.items()}
+
+
+@dataclass
+class Aws:
+    """AWS with this shell's credentials. `accounts`: those that the state speaks of."""
+
+    accounts: frozenset[str]
+    provider: Callable[[Pending], Json]
+    _clients: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    _account: str = ""
+
+    def find(self, operation: Pending) -> Sequence[Found]:
+        """Raises NotSought, NoCredentials where the account is not the stack's, and what the API raises."""
+        row = rows().get(operation.type)
+        if row is None:
+            raise NotSought(f"no row of aws.yaml says how to look for {operation.type}")
+        inputs, settings = operation.inputs, self.provider(operation)
+        region = str(inputs.get("region") or settings.get("region") or "")
+        if not region:
+            raise NotSought("neither it nor its provider names a region")
+        if other := [name for name in _SIGNS_IN if settings.get(name)]:
+            raise NotSought(f"its provider signs in by {other[0]}, and this looks with the shell's credentials")
+        values = {**inputs, "account": self._checked(region, frozenset(setting(settings, "allowedAccountIds")))}
+        wanted = _tags(inputs, settings)
+        found: list[Found] = []
+        for item in self._items(row, region, values):
+            state = str(item.get("state") or "")
+            if state.lower() in GONE or not matching(inputs, item):
+                continue
+            seen = _pairs(item["tags"]) if "tags" in item else None
+            id = str(item.get("id") or row.id.format_map({**values, **item}))
+            why, strange = proof(operation, row.part, row.over, row.within, wanted, seen)
+            rest = tuple(dict.fromkeys(call.partition(".")[2] for calls in row.rest for call in calls))
+            found.append(Found(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
+        return found
+
+    def names(self, operation: Pending) -> Sequence[str]:
+        """Those that all of its kind have, where its region is."""
+        import jmespath
+
+        row = rows().get(operation.type)
+        if row is None or not row.names:
+            raise NotSought(f"no row of aws.yaml says how {operation.type} are listed")
+        ((call, found),) = row.names.items()
+        service, _, name = call.partition(".")
+        region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
+        asked = {key: value for key, value in row.look.get(call, {}).items() if "$" not in str(value)}
+        told: list[str] = jmespath.search(found, self._answer(service, name, region, asked) or {}) or []
+        return [re.split("[:/]", each)[-1] if each.startswith("arn:") else each for each in told]
+
+    def finish(self, operation: Pending, id: str) -> None:
+        """Makes the calls that its creation had still to make; those that it did make change nothing."""
+        region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
+        for calls in rows()[operation.type].rest:
+            for call, parameters in calls.items():
+                service, _, name = call.partition(".")
+                self._answer(service, name, region, filled(parameters, {**operation.inputs, "id": id}))
+
+    def _items(self, row: Row, region: str, values: Mapping[str, Any]) -> Iterator[Json]:
+        import jmespath
+
+        ((call, parameters),) = row.look.items()
+        service, _, operation = call.partition(".")
+        answer = self._answer(service, operation, region, filled(parameters, values))
+        yield from jmespath.search(Template(row.found).safe_substitute(values), answer) or () if answer else ()
+
+    def _answer(self, service: str, operation: str, region: str, parameters: Any) -> Json | None:
+        """The whole answer, all pages; None where what was asked for is not there."""
+        from botocore.exceptions import ClientError
+
+        client = self._client(service, region)
+        with asking(f"{service} {operation}"):
+            try:
+                if client.can_paginate(operation):
+                    return client.get_paginator(operation).paginate(**parameters).build_full_result()
+                return getattr(client, operation)(**parameters)
+            except ClientError as error:
+                answer: Any = error.response
+                told = part(answer, "Error")
+                if _NOT_THERE.search(str(told.get("Code"))):
+                    return None
+                raise
+
+    def _client(self, service: str, region: str) -> Any:
+        from accel.clouds.aws.client import client
+
+        if (service, region) not in self._clients:
+            with asking(f"{service} in {region}"):
+                self._clients[service, region] = client(service, region, connect_s=5, read_s=30, attempts=6)
+        return self._clients[service, region]
+
+    def _checked(self, region: str, allowed: frozenset[str]) -> str:
+        """The account that is asked. What is not in another one's listing may well be there."""
+        if not self._account:
+            client = self._client("sts", region)
+            with asking("GetCallerIdentity"):
+                account = str(client.get_caller_identity()["Account"])
+            self._account = account
+        theirs = self.accounts | allowed
+        if theirs and self._account not in theirs:
+            told = ", ".join(sorted(theirs))
+            raise NoCredentials(f"these credentials are of account {self._account}, the stack's resources of {told}")
+        return self._account
+
+
+def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
+    """The accounts that ARNs in the outputs of the state's resources are of."""
+    found: set[str] = set()
+    for each in resources(deployment):
+        outputs: Json = each.get("outputs") or {}
+        told = _ACCOUNT.match(str(outputs.get("arn") or ""))
+        if told and each["type"].startswith("aws:"):
+            found.add(told[1])
+    return frozenset(found)
+
+
+def filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """`value` with each "$name" replaced. Raises NotSought where the inputs have none, or a secret."""
+    inside: Any = value
+    if isinstance(value, Mapping):
+        return {key: filled(each, values) for key, each in inside.items()}
+    if isinstance(value, list):
+        return [filled(each, values) for each in inside]
+    if not isinstance(value, str) or not value.startswith("$"):
+        return inside
+    given = values.get(value[1:])
+    if not isinstance(given, str):
+        raise NotSought(f"its {value[1:]} is not in the state")
+    return given
+
+
+def _tags(inputs: Json, settings: Json) -> dict[str, str]:
+    default: dict[str, str] = setting(settings, "defaultTags").get("tags") or {}
+    return {**default, **(inputs.get("tagsAll") or {}), **(inputs.get("tags") or {})}
+
+
+def _pairs(tags: Any) -> dict[str, str]:
+    """Tags as a map, however the service lists them."""
+    if not isinstance(tags, list):
+        return dict(tags or {})
+    return {
+        str(tag.get("Key", tag.get("key"))): str(tag.get("Value", tag.get("value"))) for tag in parts({"": tags}, "")
+    }

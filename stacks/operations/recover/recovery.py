@@ -1,0 +1,248 @@
+"""Looking at what a killed run left, and putting it right: lock, state, pending operations, and what the state does not
+know, in this order. Each step may be made again, and is found undone by the next look where this one was cut short."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
+
+from . import hosts
+from .clouds import Clouds
+from .engine import Engine, Files
+from .locks import Lock, locks
+from .pending import Json, pending, resolved, resources
+from .plan import Plan, Said, Step
+from .unrecorded import Unknown, began, gone, planned
+
+POLL_S = (1.0, 15.0)
+"""Shortest and longest pause between two looks."""
+
+
+class Recovery:
+    """Of one stack of the project in this folder."""
+
+    def __init__(self, stack: str, said: Said, break_lock: bool, settle_s: float, wait_s: float) -> None:
+        self.engine = Engine(stack)
+        self._said, self._break, self._settle_s, self._wait_s = said, break_lock, settle_s, wait_s
+        self._began: datetime | None = None
+        self._doubted = self._checked = False
+        self._preview: Json = {}
+        self._unread: list[str] = []
+
+    @cached_property
+    def _files(self) -> Files | None:
+        return Files.of(self.engine.backend(), _project(), self.engine.stack.rpartition("/")[2])
+
+    def look(self) -> list[str]:
+        """A line for each thing that is left; none: nothing is. Raises CloudRefused where a run is at work."""
+        found = self._locks()
+        self._idle(found)
+        lines = [each.text(datetime.now(UTC)) for each in found]
+        if self._files and self._files.mark().exists():
+            lines.append("an earlier `stacks recover` was cut short")
+        lines += [f"{path}: half written" for path in (self._files.unfinished() if self._files else [])]
+        if self._files and (corrupt := self._files.corrupt()):
+            return [*lines, f"{corrupt}: no state, but cut off; {self._instead()}"]
+        if self._files and (torn := self._files.torn()):
+            return [*lines, f"{torn}: cut off, so the state cannot be read; it holds nothing of it, and is removed"]
+        state = self.engine.export()
+        lines += map(str, self._steps(state))
+        return [*lines, *gone(self._preview, state["deployment"])]
+
+    def run(self) -> Iterator[str]:
+        """Does it; a line for each thing done. Raises CloudRefused where a run is at work or somebody has to say."""
+        held = self._held()
+        yield from self._restored()
+        state = self.engine.export()
+        steps = self._decided(self._steps(state))
+        yield from self._unread
+        if any(step.deed == "wait" for step in steps):
+            yield from map(str, steps)
+            state, steps = self._waited()
+        if self._doubted or any(step.deed == "clear" for step in steps):
+            state, steps = self._settled(state)
+        # Last before a change: till then the lock keeps others out, and says when the run began.
+        self._mark()
+        yield from self._unlocked(held)
+        yield from map(str, steps)
+        self._act(state, steps)
+        if self._doubted:
+            yield from self._compared()
+        if self._files:
+            self._files.mark().unlink(missing_ok=True)
+
+    def _compared(self) -> Iterator[str]:
+        """Every resource of the state with its cloud, and then with it what the state does not know: what is in it may
+        be found only once the state has that."""
+        self.engine.refresh()
+        yield "every resource of the state was read again"
+        while True:
+            state = self.engine.export()
+            steps = self._decided(self._steps(state), "the rest is left to you")
+            if any(step.deed == "wait" for step in steps):
+                state, steps = self._waited()
+            if not steps:
+                return
+            yield from map(str, steps)
+            self._act(state, steps)
+
+    def _act(self, state: Json, steps: Sequence[Step]) -> None:
+        if self.engine.export() != state:
+            raise CloudRefused("the state has changed meanwhile: somebody else is at it", "run it again")
+        # First, since this leaves pending creates as they are, which writing the state does not.
+        read = [step.operation.urn for step in steps if step.deed == "read"]
+        if read:
+            self.engine.refresh(list(dict.fromkeys(read)))
+            state = self.engine.export()
+        adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
+        if adopted or pending(state["deployment"]):
+            clouds = Clouds(state["deployment"])
+            # Before the state has it: where this is cut short, the next run does it again.
+            for step in steps:
+                if step.rest:
+                    clouds.finish(step.operation, step.id)
+            state = {**state, "deployment": resolved(state["deployment"], adopted)}
+            self.engine.replace(state)
+            if adopted:
+                self.engine.refresh(list(dict.fromkeys(operation.urn for operation, _ in adopted)))
+        before, after = state["deployment"], self.engine.export()["deployment"]
+        if left := pending(after):
+            names = ", ".join(each.name for each in left)
+            raise CloudRefused(f"still pending: {names}", "run it again")
+        # By URN, since a provider may answer with another form of an id.
+        lost = Counter(each["urn"] for each in resources(before))
+        lost.subtract(each["urn"] for each in resources(after))
+        if gone := [f"{operation.name} ({id})" for operation, id in adopted if lost[operation.urn] > 0]:
+            raise CloudRefused(f"not adopted, since its cloud does not have it: {', '.join(gone)}")
+
+    def _locks(self) -> list[Lock]:
+        found = locks(self._files.locks()) if self._files else []
+        self._began = min((each.since for each in found), default=self._began)
+        return found
+
+    def _held(self) -> list[Lock]:
+        """The locks, none of whose holders can be at work."""
+        found = self._locks()
+        self._idle(found)
+        for lock in found:
+            if lock.holder == "elsewhere" and not self._break:
+                raise CloudRefused(lock.text(datetime.now(UTC)), "where that run has ended: --break-lock")
+        return found
+
+    def _idle(self, found: Sequence[Lock]) -> None:
+        if lock := next((each for each in found if each.holder == "at work"), None):
+            raise CloudRefused(lock.text(datetime.now(UTC)), "wait until it has ended")
+
+    def _unlocked(self, held: Sequence[Lock]) -> Iterator[str]:
+        if self._files is None and self._break:
+            self.engine.cancel()
+            yield "unlocked by `pulumi cancel`"
+        for lock in held:
+            lock.remove()
+            yield f"unlocked: {lock.text(datetime.now(UTC))}"
+        for pid in hosts.orphans():
+            hosts.end(pid)
+            yield f"ended: process {pid}, a language host whose engine is gone"
+        for path in self._files.unfinished() if self._files else []:
+            path.unlink(missing_ok=True)
+            yield f"removed: {path}, half written"
+
+    def _restored(self) -> Iterator[str]:
+        if self._files and (torn := self._files.torn()):
+            torn.unlink()
+            yield f"{torn}: was cut off, and is removed"
+        if self._files is None or not (corrupt := self._files.corrupt()):
+            return
+        backups = self._files.backups()
+        if not backups:
+            raise CloudRefused(f"{corrupt}: no state, but cut off; {self._instead()}")
+        kept = corrupt.with_name(f"{corrupt.name}.corrupt-{int(time.time())}")
+        kept.write_bytes(corrupt.read_bytes())
+        half = corrupt.with_name(f"{corrupt.name}.half")
+        half.write_bytes(backups[0].read_bytes())
+        half.replace(corrupt)
+        yield f"{corrupt}: was cut off, and is now {backups[0].name}; the other is {kept.name}"
+
+    def _instead(self) -> str:
+        backups = self._files.backups() if self._files else []
+        if not backups:
+            return "there is no backup of it"
+        when = datetime.fromtimestamp(backups[0].stat().st_mtime, UTC)
+        return f"{backups[0].name} of {when:%Y-%m-%d %H:%M:%S} UTC takes its place, and has not what was made after it"
+
+    def _steps(self, state: Json) -> list[Step]:
+        deployment = state["deployment"]
+        clouds = Clouds(deployment)
+        self._doubted = self._doubted or self._doubtful(deployment)
+        self._preview = self._previewed() if self._doubted else {}
+        unknown = planned(self._preview, deployment)
+        steps = Plan(deployment, clouds.find, self._said, self._began, None if self._checked else unknown).steps()
+        self._checked = True
+        return steps + Unknown(deployment, clouds.find, clouds.names, self._said, self._began).steps(unknown)
+
+    def _doubtful(self, deployment: Json) -> bool:
+        """Whether the last run may have done what the state does not know."""
+        unsound = began(self.engine.history(), datetime.fromisoformat(deployment["manifest"]["time"]))
+        marked = self._files is not None and self._files.mark().exists()
+        locked = self._began is not None
+        self._began = self._began or unsound
+        return bool(locked or marked or unsound or self._break or pending(deployment))
+
+    def _previewed(self) -> Json:
+        try:
+            self._unread = []
+            return self.engine.planned()
+        except CloudRefused as why:
+            self._unread = [f"what the state does not know is not looked for: {why.message}"]
+            return {}
+
+    def _mark(self) -> None:
+        if self._files and self._doubted:
+            self._files.mark().parent.mkdir(parents=True, exist_ok=True)
+            self._files.mark().touch()
+
+    def _decided(self, steps: Sequence[Step], so_far: str = "nothing was changed") -> Sequence[Step]:
+        asked = [step for step in steps if step.deed == "ask"]
+        if asked:
+            lines = "; ".join(map(str, asked))
+            raise CloudRefused(f"{so_far}: {lines}", "look in the cloud, then: --adopt NAME=ID, or --clear NAME")
+        return steps
+
+    def _waited(self) -> tuple[Json, Sequence[Step]]:
+        ends, pause = time.monotonic() + self._wait_s, POLL_S[0]
+        while True:
+            time.sleep(pause)
+            state = self.engine.export()
+            steps = self._decided(self._steps(state))
+            waiting = [step for step in steps if step.deed == "wait"]
+            if not waiting:
+                return state, steps
+            if time.monotonic() > ends:
+                raise WaitedTooLong("; ".join(map(str, waiting)), "run it again to go on")
+            pause = min(pause * 1.5, POLL_S[1])
+
+    def _settled(self, state: Json) -> tuple[Json, Sequence[Step]]:
+        """A second look where a provider of the killed run, which lives on for a while, may still have made something,
+        or a listing did not have it yet."""
+        last = datetime.fromisoformat(state["deployment"]["manifest"]["time"])
+        left = self._settle_s - (datetime.now(UTC) - last).total_seconds()
+        if left > 0:
+            time.sleep(left)
+        state = self.engine.export()
+        steps = self._decided(self._steps(state))
+        return self._waited() if any(step.deed == "wait" for step in steps) else (state, steps)
+
+
+def _project() -> str:
+    """The name in Pulumi.yaml of this folder or the nearest above it."""
+    import yaml
+
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        for name in ("Pulumi.yaml", "Pulumi.yml"):
+            if (folder / name).is_file():
+                return str(yaml.safe_load((folder / name).read_text())["name"])
+    raise NotFound("no Pulumi.yaml here or above", "run this in the folder of the Pulumi program")

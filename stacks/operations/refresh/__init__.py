@@ -1,0 +1,1 @@
+"""Live prices and offers, in a catalogue of one's own."""

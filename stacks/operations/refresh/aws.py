@@ -1,0 +1,156 @@
+"""What AWS says now: prices on demand and of Spot, and the zones that offer an instance type."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from accel.catalog.check import ZONE
+from accel.clouds.aws.client import client
+from accel.clouds.aws.errors import asking
+from accel.diagnostics.errors import CloudRefused, NoCredentials
+
+from .reading import Reading, Source, Spot, understood
+
+PRICE_LIST_REGION = "us-east-1"
+"""One of the three that serve the Price List (botocore's endpoints: ap-south-1, eu-central-1, us-east-1); each has the
+prices of all regions."""
+
+LINUX = "Linux/UNIX"
+
+FILTERS = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+"""Attributes of a product that is an instance as most people rent it."""
+
+ON_DEMAND = Source(
+    "live-aws-price-list", "AWS Price List, GetProducts of AmazonEC2 with the user's credentials", "AWS on demand"
+)
+SPOT = Source(
+    "live-aws-spot", "EC2 DescribeSpotPriceHistory with the user's credentials", "AWS Spot: least and median over zones"
+)
+OFFERS = Source(
+    "live-aws-offerings", "EC2 DescribeInstanceTypeOfferings with the user's credentials", "zones of AWS instance types"
+)
+
+NOT_ENABLED = "the account may not have the region enabled"
+
+
+def read(regions: Sequence[str], machines: Collection[str]) -> Reading:
+    """Asks AWS about instance types in regions. What it refuses is in `kept`, one line each.
+
+    Raises NoCredentials where it does not know the caller at all; CloudSilent where nobody answers, too many calls were
+    made, or the answer is not what AWS documents.
+    """
+    found = Reading("aws", tuple(regions), {"machine": "listed"}, "high", "az-min-median", ON_DEMAND, SPOT, OFFERS)
+    # The Price List is asked first, since a region that is not enabled refuses good credentials too.
+    steps: list[Callable[[str, Collection[str], Reading], None]] = [_prices, _spot, _offers]
+    for step in steps:
+        for region in regions:
+            try:
+                step(region, machines, found)
+            except CloudRefused as refused:
+                found.kept.append(refused.message)
+            except NoCredentials as refused:
+                if step is _prices:
+                    raise
+                found.kept.append(f"{refused.message}; {NOT_ENABLED}")
+    return found
+
+
+def _prices(region: str, machines: Collection[str], found: Reading) -> None:
+    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in FILTERS.items()]
+    filters.append({"Type": "TERM_MATCH", "Field": "regionCode", "Value": region})
+    asked = _items(
+        *("pricing", PRICE_LIST_REGION, "get_products", "PriceList", region),
+        ServiceCode="AmazonEC2",
+        Filters=filters,
+    )
+    with understood(f"GetProducts of {region}", "AWS"):
+        prices = on_demand(asked, machines)
+    for machine, usd in prices.items():
+        if len(usd) > 1:
+            found.kept.append(f"{machine} in {region}: the Price List has {len(usd)} on-demand prices of it")
+        elif usd:
+            found.on_demand[region, machine] = usd.pop()
+    if not prices:
+        found.kept.append(f"GetProducts of {region}: none of the catalogue's instance types")
+
+
+def on_demand(products: Iterable[str], machines: Collection[str]) -> dict[str, set[float]]:
+    """The different prices of each instance type in products of the Price List, which are JSON. One of zero is of what
+    is not sold on demand, such as Capacity Blocks, and is left out."""
+    found: dict[str, set[float]] = {}
+    for text in products:
+        product = json.loads(text)
+        attributes = product["product"]["attributes"]
+        machine = attributes.get("instanceType")
+        if machine not in machines or attributes.get("marketoption", "OnDemand") != "OnDemand":
+            continue
+        for term in product["terms"].get("OnDemand", {}).values():
+            hourly = [each for each in term["priceDimensions"].values() if each["unit"] == "Hrs"]
+            usd = {float(each["pricePerUnit"]["USD"]) for each in hourly}
+            found.setdefault(machine, set()).update(usd - {0.0})
+    return found
+
+
+def _spot(region: str, machines: Collection[str], found: Reading) -> None:
+    asked = _items(
+        *("ec2", region, "describe_spot_price_history", "SpotPriceHistory", region),
+        Filters=_only(machines),
+        ProductDescriptions=[LINUX],
+        StartTime=datetime.now(UTC),  # each zone's last change before it is what holds now
+    )
+    with understood(f"DescribeSpotPriceHistory of {region}", "AWS"):
+        found.spot.update(((region, machine), each) for machine, each in spot(asked, region).items())
+
+
+def spot(history: Iterable[dict[str, Any]], region: str) -> dict[str, Spot]:
+    """The last price of each zone, put together; Local Zones (us-west-2-lax-1a) are no part of their region."""
+    last: dict[str, dict[str, tuple[Any, float]]] = {}
+    for entry in history:
+        zone = entry["AvailabilityZone"]
+        if not re.fullmatch(rf"{region}[a-z]", zone) or entry["ProductDescription"] != LINUX:
+            continue
+        zones = last.setdefault(entry["InstanceType"], {})
+        told = (entry["Timestamp"], float(entry["SpotPrice"]))
+        zones[zone] = max(zones.get(zone, told), told)
+    usd = {machine: [price for _, price in zones.values()] for machine, zones in last.items()}
+    return {machine: Spot(min(each), median(each), len(each)) for machine, each in usd.items()}
+
+
+def _offers(region: str, machines: Collection[str], found: Reading) -> None:
+    asked = _items(
+        *("ec2", region, "describe_instance_type_offerings", "InstanceTypeOfferings", region),
+        LocationType="availability-zone-id",
+        Filters=_only(machines),
+    )
+    with understood(f"DescribeInstanceTypeOfferings of {region}", "AWS"):
+        zones = offers(asked, machines)
+    if not zones:
+        raise CloudRefused(f"DescribeInstanceTypeOfferings of {region}: none of the catalogue's instance types")
+    found.offers[region] = zones
+
+
+def offers(offerings: Iterable[dict[str, Any]], machines: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The ids of the zones that offer each instance type; those of Local Zones (usw2-lax1-az1) are left out."""
+    found: dict[str, set[str]] = {}
+    for entry in offerings:
+        if entry["InstanceType"] in machines and re.fullmatch(ZONE["aws"], entry["Location"]):
+            found.setdefault(entry["InstanceType"], set()).add(entry["Location"])
+    return {machine: tuple(sorted(zones)) for machine, zones in found.items()}
+
+
+def _only(machines: Collection[str]) -> list[dict[str, Any]]:
+    """A filter, since a parameter that names types may be refused for one that a region does not know."""
+    return [{"Name": "instance-type", "Values": sorted(machines)}]
+
+
+def _items(service: str, endpoint: str, operation: str, items: str, region: str, **parameters: Any) -> list[Any]:
+    """What every page has under `items`. Raises as asking() does."""
+    doing = "".join(word.capitalize() for word in operation.split("_"))
+    with asking(f"{doing} of {region}"):
+        asked = client(service, endpoint, connect_s=5, read_s=60, attempts=6)
+        pages = list(asked.get_paginator(operation).paginate(**parameters))
+    with understood(f"{doing} of {region}", "AWS"):
+        return [item for page in pages for item in page[items]]

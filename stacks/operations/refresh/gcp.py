@@ -1,0 +1,188 @@
+"""What Google Cloud says now: machine prices put together from the SKUs of its public price list.
+
+A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are told by what stands before
+" running in " of their description, which names a group of regions in words; `serviceRegions` has the regions. Only
+families whose SKUs have one name are put together; for A2, G2 and N1 a test holds the sums to prices that ship. The
+others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several names or whole, and TPUs.
+Sources: https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, and for the descriptions
+https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from accel.catalog.tables import Row
+from accel.clouds.google.rest import SIGN_IN, get, session
+from accel.diagnostics.errors import CloudSilent, NoCredentials
+
+from .reading import Key, Reading, Source, Spot, understood
+
+SKUS = "services/6F81-5844-456A/skus"
+"""The price list of Compute Engine."""
+
+QUERY = {"currencyCode": "USD", "pageSize": "5000"}
+"""5000 is the most of a page."""
+
+API_KEY = "GOOGLE_API_KEY"
+"""Environment variable: a key of a project with the Cloud Billing API, which this list takes in place of a sign-in."""
+
+FAMILIES = {
+    "a2-": "A2 Instance",
+    "a3-highgpu-": "A3 Instance",
+    "e2-": "E2 Instance",
+    "g2-": "G2 Instance",
+    "n1-": "N1 Predefined Instance",
+    "n2-": "N2 Instance",
+    "n4-": "N4 Instance",
+}
+"""How the names of machines begin, and the descriptions of their cores and RAM."""
+
+GPUS = {
+    "nvidia-a100-80gb": "Nvidia Tesla A100 80GB GPU",
+    "nvidia-h100-80gb": "Nvidia H100 80GB GPU",
+    "nvidia-l4": "Nvidia L4 GPU",
+    "nvidia-tesla-a100": "Nvidia Tesla A100 GPU",
+    "nvidia-tesla-p100": "Nvidia Tesla P100 GPU",
+    "nvidia-tesla-p4": "Nvidia Tesla P4 GPU",
+    "nvidia-tesla-t4": "Nvidia Tesla T4 GPU",
+    "nvidia-tesla-v100": "Nvidia Tesla V100 GPU",
+}
+LOCAL_SSD = "SSD backed Local Storage"
+ATTACHED_TO_SPOT = " attached to Spot Preemptible VMs"
+SPOT_PREFIX = "Spot Preemptible "
+
+HOURS = {"h": 1.0, "GiBy.h": 1.0, "GiBy.mo": 730.0}
+"""Hours in a unit of use; Google counts 730 in a month."""
+
+SOURCE = Source(
+    "live-gcp-billing",
+    "Cloud Billing Catalog, SKUs of Compute Engine with the user's credentials",
+    "Google Cloud on demand and Spot: sums over the SKUs of a machine",
+)
+
+Meter = tuple[str, bool]
+"""The description of a SKU without what tells Spot and place, and whether it is of Spot."""
+
+Rates = dict[tuple[str, Meter], set[float]]
+"""The different prices of each meter in each region: USD an hour of one vCPU, GPU or GiB."""
+
+
+def read(regions: Sequence[str], machines: Iterable[Row]) -> Reading:
+    """Reads the price list and prices each machine (lines of machines.csv) in each region where all its SKUs are.
+
+    Raises NoCredentials, CloudRefused, and CloudSilent where nobody answers, too many calls were made, or the answer is
+    not what Google documents.
+    """
+    basis = {"machine": "sum-of-skus", "n1-attach": "unit-x-count"}
+    found = Reading("gcp", tuple(regions), basis, "medium", "region", SOURCE, SOURCE)
+    http = _session()
+    with understood(SKUS, "Google"):
+        rates = _rates(skus(http), set(regions))
+    if not rates:
+        found.kept.append(f"{SKUS}: no SKU of the machines of the catalogue in these regions")
+    doubted: dict[str, list[str]] = {}
+    for machine in machines:
+        for region in regions:
+            _price(found, machine, region, rates, doubted)
+    for description, places in doubted.items():
+        found.kept.append(f"{description} in {', '.join(sorted(set(places)))}: several prices")
+    return found
+
+
+def _price(found: Reading, machine: Row, region: str, rates: Rates, doubted: dict[str, list[str]]) -> None:
+    parts = list(amounts(machine))
+    for spot in (False, True):
+        prices = {name: rates.get((region, (name, spot)), set[float]()) for name, _ in parts}
+        for name in (name for name, several in prices.items() if len(several) > 1):
+            doubted.setdefault(f"{name}{' of Spot' if spot else ''}", []).append(region)
+        if not parts or any(len(usd) != 1 for usd in prices.values()):
+            continue
+        usd = sum(amount * min(prices[name]) for name, amount in parts)
+        key: Key = region, machine["machine"]
+        if spot:
+            found.spot[key] = Spot(usd, usd, 1)
+        else:
+            found.on_demand[key] = usd
+
+
+def amounts(machine: Row) -> Iterator[tuple[str, float]]:
+    """How much of which SKU a machine is billed for an hour; nothing where that is in doubt."""
+    gpu = GPUS.get(machine["accelerator"])
+    if machine["kind"] == "n1-attach":
+        if gpu:
+            yield gpu, machine.figure("accelerator_count")
+        return
+    family = next((words for start, words in FAMILIES.items() if machine["machine"].startswith(start)), None)
+    if family is None or (machine["accelerator"] and not gpu):
+        return
+    yield f"{family} Core", machine.figure("vcpus")
+    yield f"{family} Ram", machine.figure("memory_gib")
+    if gpu:
+        yield gpu, machine.figure("accelerator_count")
+    if machine["local_ssd_mode"] == "bundled":
+        yield LOCAL_SSD, machine.figure("local_ssd_gb")
+
+
+def _rates(listed: Iterable[Mapping[str, Any]], regions: set[str]) -> Rates:
+    meters = _meters()
+    found: Rates = {}
+    for sku in listed:
+        meter = meters.get(_head(sku["description"]))
+        # Google tags some SKUs of Spot as OnDemand; their description tells them.
+        if meter is None or sku["category"]["usageType"] not in ("OnDemand", *(("Preemptible",) if meter[1] else ())):
+            continue
+        usd = rate(sku)
+        for region in regions.intersection(sku["serviceRegions"]) if usd else ():
+            found.setdefault((region, meter), set()).add(usd)
+    return found
+
+
+def _meters() -> dict[str, Meter]:
+    """The meter of each description that is priced."""
+    found: dict[str, Meter] = {}
+    for words in FAMILIES.values():
+        for name in (f"{words} Core", f"{words} Ram"):
+            found |= {name: (name, False), SPOT_PREFIX + name: (name, True)}
+    for name in (*GPUS.values(), LOCAL_SSD):
+        found |= {name: (name, False), name + ATTACHED_TO_SPOT: (name, True)}
+    return found
+
+
+def _head(description: str) -> str:
+    """A description without its place. Reserved, committed, sole-tenant, custom and scheduled SKUs keep other words."""
+    head = description.split(" running in ")[0]
+    return head.split(" in ")[0] if head.startswith(LOCAL_SSD) else head
+
+
+def rate(sku: Mapping[str, Any]) -> float:
+    """USD an hour for one unit; 0 where it is free, depends on how much is used, or is in a unit not known here."""
+    expression = sku["pricingInfo"][-1]["pricingExpression"]
+    tiers, hours = expression["tieredRates"], HOURS.get(expression["usageUnit"])
+    if len(tiers) != 1 or hours is None:
+        return 0.0
+    money = tiers[0]["unitPrice"]
+    if money["currencyCode"] != "USD":
+        raise ValueError(f"{sku['skuId']} is in {money['currencyCode']}")
+    return (int(money.get("units", 0)) + int(money.get("nanos", 0)) / 1e9) / hours
+
+
+def _session() -> Any:
+    key = os.environ.get(API_KEY, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise NoCredentials(f"{API_KEY} is no API key", SIGN_IN)
+    return session(key)
+
+
+def skus(http: Any) -> Iterator[Mapping[str, Any]]:
+    """Every SKU of the price list, page by page."""
+    token, seen = "", set[str]()
+    while True:
+        page = get(http, "cloudbilling", SKUS, QUERY | ({"pageToken": token} if token else {}))
+        yield from page["skus"]
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+        if token in seen:
+            raise CloudSilent(f"{SKUS}: the same page again")
+        seen.add(token)

@@ -1,0 +1,206 @@
+"""What `pulumi preview --json` prints, as plain values.
+
+The engine's digest: `config`, `steps` (op, urn, oldState, newState, diffReasons, replaceReasons, detailedDiff),
+`diagnostics` and `changeSummary`. What did not change is left out of `steps`, except for the stack itself. Source:
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/pkg/backend/display/json.go
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from accel.clouds.google.rest import entries, mapping
+from accel.diagnostics.errors import BadInput, JobsError, NotFound
+
+from ..pulumi_command import ran
+from ..stack_files import KEY
+from .plain import told
+
+STACK = "pulumi:pulumi:Stack"
+OPS = {
+    "create": "create",
+    "update": "update",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "import-replacement": "replace",
+    "read-replacement": "replace",
+    "delete": "delete",
+    "discard": "forget",
+    "discard-replaced": "forget",
+    "remove-pending-replace": "forget",
+    "import": "import",
+    "read": "read",
+    "refresh": "refresh",
+}
+"""The engine's operations in our words; `same` is none. Source:
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/python/lib/pulumi/automation/events.py"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One resource that the update would touch. Inputs and outputs are as the engine shows them, secrets blinded."""
+
+    op: str
+    urn: str
+    id: str
+    old_inputs: Mapping[str, Any]
+    old_outputs: Mapping[str, Any]
+    new_inputs: Mapping[str, Any]
+    diffs: tuple[str, ...] = ()
+    """Paths of properties that differ, without their values."""
+    replaces: tuple[str, ...] = ()
+    """Those that force a replacement."""
+    kept: bool = False
+    """What goes from the state stays in the cloud (retainOnDelete)."""
+
+    @property
+    def type(self) -> str:
+        """Without the types of its parents."""
+        return self.urn.split("::")[2].rpartition("$")[2]
+
+    @property
+    def name(self) -> str:
+        return self.urn.rpartition("::")[2]
+
+    @property
+    def is_component(self) -> bool:
+        """One of ours, which is nothing in the cloud itself."""
+        return self.type.startswith("accel:")
+
+    @property
+    def gone(self) -> bool:
+        """What is there now would not be there any more. The state alone decides what is kept:
+        https://github.com/pulumi/pulumi/issues/13428"""
+        return self.op in ("replace", "delete") and not self.kept
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One preview. `outputs`: of the stack as it is deployed now."""
+
+    stack: str
+    project: str
+    changes: tuple[Change, ...]
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    failed: bool
+    outputs: Mapping[str, Any]
+    config: Mapping[str, Any]
+
+    @cached_property
+    def environment(self) -> Any:
+        """The document of the environment that was previewed; None where the program has none."""
+        text = self.config.get(KEY)
+        try:
+            return json.loads(text) if isinstance(text, str) else text
+        except ValueError:
+            return None  # a secret as a whole, which is blinded
+
+    @property
+    def empty(self) -> bool:
+        """Nothing would change, as far as the whole program said."""
+        own = (change for change in self.changes if not change.is_component)
+        return not self.failed and all(change.op in ("refresh", "read") for change in own)
+
+
+def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
+    """Runs `pulumi preview`. A preview that failed is a preview too; raises NotFound for a stack that is not there."""
+    if config_file and not Path(config_file).is_file():
+        raise NotFound(f"{config_file}: no such file")  # Pulumi would take it for an empty one
+    more = ["--refresh"] if refresh else []
+    more += ["--config-file", config_file] if config_file else []
+    done = ran("preview", "--json", "--stack", stack, *more)
+    if not done.stdout.strip():
+        said = _last(done.stderr) or f"pulumi ended with {done.returncode}"
+        raise JobsError(f"pulumi preview printed no report: {told(said)}", "run `pulumi preview` to see why")
+    return of_text(done.stdout, "pulumi preview", stack, failed=done.returncode != 0)
+
+
+def read(path: Path, stack: str) -> Preview:
+    """What was kept of `pulumi preview --json`. Raises NotFound, and BadInput for anything else."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such file", f"pulumi preview --json --stack {stack} > {path}") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    return of_text(text, str(path), stack)
+
+
+def of_text(text: str, source: str, stack: str, *, failed: bool = False) -> Preview:
+    """Raises BadInput for what is no preview, or half of one, or that of another stack."""
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise BadInput(
+            f"{source}:{line}: is no JSON, or not all of it", "pulumi preview --json writes it; was it cut off?"
+        ) from None
+    digest = mapping(document)
+    if digest is None or not ({"steps", "changeSummary", "diagnostics"} & digest.keys()):
+        raise BadInput(f"{source}: is no preview: it has no steps", "pulumi preview --json writes it")
+    steps = [step for each in entries(digest.get("steps")) if (step := mapping(each)) is not None]
+    urns = [str(step.get("urn", "")) for step in steps]
+    whose = next((urn.split("::") for urn in urns if urn.count("::") >= 3), None)
+    found_stack = whose[0].removeprefix("urn:pulumi:") if whose else stack.rpartition("/")[2]
+    if found_stack != stack.rpartition("/")[2]:
+        raise BadInput(f"{source}: is a preview of stack {found_stack}, not of {stack.rpartition('/')[2]}")
+    told = [each for item in entries(digest.get("diagnostics")) if (each := mapping(item)) is not None]
+    errors = [str(each.get("message", "")) for each in told if each.get("severity") == "error"]
+    return Preview(
+        stack=found_stack,
+        project=whose[1] if whose else "",
+        changes=_changes(steps),
+        errors=tuple(errors),
+        warnings=tuple(str(each.get("message", "")) for each in told if each.get("severity") == "warning"),
+        failed=failed or bool(errors),
+        outputs=_outputs(steps),
+        config=mapping(digest.get("config")) or {},
+    )
+
+
+def _changes(steps: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
+    """One a resource: of several steps of one replacement, the first that tells the most."""
+    found: dict[str, Change] = {}
+    for step in steps:
+        op, urn = OPS.get(str(step.get("op"))), str(step.get("urn", ""))
+        if op is None or urn.count("::") < 3 or f"::{STACK}::" in urn or "::pulumi:providers:" in urn:
+            continue
+        change = _change(op, urn, step)
+        known = found.get(urn)
+        if known is None or (known.op != "replace" and change.op == "replace"):
+            found[urn] = change
+    return tuple(found.values())
+
+
+def _change(op: str, urn: str, step: Mapping[str, Any]) -> Change:
+    old, new = mapping(step.get("oldState")) or {}, mapping(step.get("newState")) or {}
+    detailed = mapping(step.get("detailedDiff")) or {}
+    diffs = detailed.keys() or [str(each) for each in entries(step.get("diffReasons"))]
+    return Change(
+        op=op,
+        urn=urn,
+        id=str(old.get("id") or ""),
+        old_inputs=mapping(old.get("inputs")) or {},
+        old_outputs=mapping(old.get("outputs")) or {},
+        new_inputs=mapping(new.get("inputs")) or {},
+        diffs=tuple(sorted(diffs)),
+        replaces=tuple(sorted(str(each) for each in entries(step.get("replaceReasons")))),
+        kept=old.get("retainOnDelete") is True,
+    )
+
+
+def _outputs(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    for step in steps:
+        if f"::{STACK}::" in str(step.get("urn")):
+            return mapping((mapping(step.get("oldState")) or {}).get("outputs")) or {}
+    return {}
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("error: ") if lines else ""

@@ -1,0 +1,159 @@
+"""What `stacks validate` and `stacks export` do."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accel.catalog.nearest import nearest
+from accel.diagnostics import yaml_positions
+from accel.diagnostics.errors import BadInputs, CloudRefused, NotFound
+from accel.diagnostics.faults import Fault, dotted, parsed
+
+from .pulumi_command import ran
+
+if TYPE_CHECKING:
+    from ..environment.config import Environment
+
+KEY = "accel:environment"
+
+
+def stack_files(names: list[str], folder: Path) -> list[Path]:
+    """The config file of each stack named, by name or by path; of every stack in the folder where none is named."""
+    known = sorted(folder.glob("Pulumi.*.yaml"))
+    if not names:
+        if not known:
+            raise NotFound(f"no Pulumi.<stack>.yaml in {folder}", "run this where Pulumi.yaml is")
+        return known
+    return [_stack_file(name, folder, known) for name in names]
+
+
+def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise NotFound(f"{name}: no such file")
+        return path
+    path = folder / f"Pulumi.{name}.yaml"
+    if not path.is_file():
+        stacks = [file.name.split(".")[1] for file in known]
+        near = nearest(name, stacks, 1)
+        raise NotFound(f"no stack {name!r} here", f"nearest: {near[0]}" if near else f"known: {', '.join(stacks)}")
+    return path
+
+
+@dataclass(frozen=True)
+class ReadStack:
+    """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed` puts
+    the file and line before a fault of the environment."""
+
+    path: Path
+    name: str
+    environment: "Environment"
+    warnings: list[str]
+    placed: Callable[[Fault], str]
+
+
+def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
+    """Each file, read and validated once; `locks`, against the lock file beside it too.
+
+    Raises BadInputs with every fault of every file; strict, warnings too.
+    """
+    faults: list[str] = []
+    stacks: list[ReadStack] = []
+    for path in paths:
+        try:
+            stack = _read(path, strict, locks)
+        except BadInputs as refused:
+            faults += refused.messages
+        else:
+            stacks.append(stack)
+    if faults:
+        raise BadInputs(list(dict.fromkeys(faults)))  # stacks of one folder share its lock file
+    return stacks
+
+
+def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
+    """A line for each valid file and for each of its warnings; `online`, also for what exists in its clouds. Raises
+    BadInputs as read_stacks does, and with every fault of what exists."""
+    lines: list[str] = []
+    faults: list[str] = []
+    for stack in read_stacks(paths, strict, locks=True):
+        lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
+        if online:
+            from .online.environment import lines as existing
+
+            shown, wrong = existing(stack, strict or stack.environment.strict)
+            lines += shown
+            faults += wrong
+    if faults:
+        raise BadInputs(faults)
+    return lines
+
+
+def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
+    from ..environment.config import ConfigFaults, load_environment, warnings
+
+    try:
+        tree = yaml_positions.read(path.read_bytes())
+    except yaml_positions.Fault as fault:
+        raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
+
+    def placed(fault: Fault) -> str:
+        where: tuple[str | int, ...] = ("config", KEY, *parsed(dotted(fault.path[1:])))
+        while where not in tree.lines and where:
+            where = where[:-1]
+        return f"{path}:{tree.lines.get(where, 1)}: {fault}"
+
+    refused = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
+    config: Any = tree.value.get("config") if isinstance(tree.value, dict) else None  # pyright: ignore
+    if not isinstance(config, dict) or KEY not in config:
+        raise BadInputs([*refused, f"{path}: config has no {KEY}, the one key of an environment"])
+    try:
+        environment = load_environment(config[KEY])
+    except ConfigFaults as found:
+        raise BadInputs(refused + [placed(fault) for fault in found.faults]) from None
+    unlocked = _unlocked(environment, path.parent) if locks else []
+    warned = [f"{path}:{note}: Pulumi itself reads none" for note in tree.notes]
+    warned += [placed(fault) for fault in warnings(environment) + unlocked]
+    strict = strict or environment.strict
+    if refused or (strict and warned):
+        raise BadInputs(refused + (warned if strict else []))
+    name = path.name.split(".")[1] if path.name.count(".") > 1 else path.stem
+    return ReadStack(path, name, environment, warned, placed)
+
+
+def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
+    from ..environment.images_lock import read, unlocked
+
+    lock = read(folder)
+    return unlocked(environment.aws, lock) if environment.aws else []
+
+
+def stack_output(name: str, stack: str | None) -> Any:
+    """One output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
+    return _output([name], stack, f"has no output {name}")
+
+
+def stack_outputs(stack: str | None) -> dict[str, Any]:
+    """Every output of a deployed stack, likewise."""
+    return _output([], stack, "cannot be read")
+
+
+def _output(names: list[str], stack: str | None, failed: str) -> Any:
+    done = ran("stack", "output", *names, "--json", *(["--stack", stack] if stack else []))
+    if done.returncode:
+        why = done.stderr.strip().splitlines() or [f"pulumi ended with {done.returncode}"]
+        said = f"stack {stack}" if stack else "the selected stack"
+        raise CloudRefused(f"{said} {failed}: {why[0].removeprefix('error: ')}", "deploy it first: pulumi up")
+    return json.loads(done.stdout)
+
+
+def export(stack: str | None, out: Path) -> list[str]:
+    """Writes the targets of a deployed stack where `jobs` looks for them. Returns their names."""
+    targets = stack_output("targets", stack)
+    from ..environment.targets_file import write
+
+    write(targets, out)
+    return sorted(targets)

@@ -1,0 +1,1 @@
+"""Removing a compute environment that AWS does not let go."""
