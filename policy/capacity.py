@@ -11,7 +11,7 @@ from accel.catalog.node_prices import known, slice_host, with_gpus
 from accel.catalog.prices import Price
 from accel.catalog.tpu import Slice, tpu, tpu_pool
 from accel.cost import UNKNOWN, Amount
-from accel.rules.aws_types import BUNDLES
+from accel.rules.aws.types import BUNDLES
 
 from .resource import Resource, View
 

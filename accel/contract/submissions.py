@@ -1,6 +1,6 @@
 """What jobs mark on AWS Batch, and a stack's policies go by."""
 
-from accel.rules import names
+from accel.rules.aws import names
 
 KEY_TAG = "accel:key"
 """Of every submitted job: its submission key."""

@@ -1,100 +1,35 @@
 """Every rule. Apart from the package itself, so that who needs one topic does not load them all."""
 
+from importlib import import_module
+
 from accel.diagnostics.findings import Rule
-from accel.rules import (
-    ai_platform,
-    ai_platform_programs,
-    aws_clusters,
-    aws_definitions,
-    aws_environments,
-    aws_existing,
-    aws_fit,
-    aws_images,
-    aws_jobs,
-    aws_keys,
-    aws_limits,
-    aws_monitoring,
-    aws_network,
-    aws_nodes,
-    aws_places,
-    aws_queues,
-    aws_reservations,
-    aws_retries,
-    aws_roles,
-    aws_secrets,
-    aws_shares,
-    aws_storage,
-    aws_targets,
-    aws_templates,
-    aws_types,
-    budgets,
-    containers,
-    entry_points,
-    gce_jobs,
-    gcp_accounts,
-    gcp_budgets,
-    gcp_capacity,
-    gcp_commitments,
-    gcp_existing,
-    gcp_gpus,
-    gcp_images,
-    gcp_jobs_ground,
-    gcp_labels,
-    gcp_legacy,
-    gcp_machines,
-    gcp_network,
-    gcp_pools,
-    gcp_tpu,
-    gcp_tpu_jobs,
-    gcp_tpu_runtimes,
-    gcp_tpu_vms,
-    gcp_vm_targets,
-    gcp_vms,
-    gcp_zones,
-    gke_access,
-    gke_capacity,
-    gke_clusters,
-    gke_drivers,
-    gke_drivers_daemonset,
-    gke_jobs,
-    gke_labels,
-    gke_maintenance,
-    gke_nodes,
-    gke_sharing,
-    gke_tpus,
-    google_batch,
-    google_batch_machines,
-    google_batch_runnables,
-    image_cuda,
-    imports,
-    kubernetes_names,
-    kubernetes_storage,
-    kueue,
-    launchers,
-    names,
-    placeholders,
-    vertex_images,
-    vertex_jobs,
-    vertex_machines,
-    vertex_pools,
-    vertex_scheduling,
-)
 
-_TOPICS = (
-    names, aws_environments, aws_types, aws_images, aws_roles, aws_queues, aws_shares, aws_definitions, aws_fit,
-    aws_retries, aws_jobs, aws_limits, aws_monitoring, aws_network, aws_existing, aws_places, aws_templates,
-    aws_clusters, aws_reservations, aws_secrets, aws_keys, aws_storage, aws_nodes, aws_targets, containers,
-    entry_points, launchers, placeholders, budgets,
-    gcp_gpus, gcp_machines, gcp_pools, gcp_zones, gcp_tpu, gcp_tpu_runtimes, gcp_legacy,
-    gcp_vms, gcp_capacity, gcp_commitments, gcp_vm_targets, gce_jobs, gcp_images, gcp_tpu_vms, gcp_tpu_jobs,
-    gcp_jobs_ground,
-    gke_labels, gke_nodes, gke_capacity, gke_drivers, gke_sharing, gke_tpus,
-    gcp_accounts, gcp_budgets, gcp_labels, gcp_network, gcp_existing, gke_access, gke_clusters, gke_maintenance,
-    gke_drivers_daemonset, kubernetes_names, kubernetes_storage, kueue, gke_jobs,
-    google_batch, google_batch_machines, google_batch_runnables,
-    vertex_machines, vertex_pools, vertex_scheduling, vertex_jobs, vertex_images, image_cuda,
-    ai_platform, ai_platform_programs, imports,
-)  # fmt: skip
+_TOPICS = {
+    "accel.rules.aws": (
+        "names", "environments", "types", "images", "roles", "queues", "shares", "definitions", "fit", "retries",
+        "jobs", "limits", "monitoring", "network", "existing", "places", "templates", "clusters", "reservations",
+        "secrets", "keys", "storage", "nodes", "targets",
+    ),
+    "accel.rules": ("budgets",),
+    "accel.rules.gcp": (
+        "gpus", "machines", "zones", "tpu", "tpu_runtimes", "vms", "capacity", "commitments", "vm_targets",
+        "gpu_vm_jobs", "images", "tpu_vms", "tpu_jobs", "job_services", "accounts", "budgets", "labels", "network", "existing",
+    ),
+    "accel.rules.gke": (
+        "pools", "labels", "nodes", "capacity", "drivers", "sharing", "tpus", "access", "clusters", "maintenance",
+        "drivers_daemonset", "names", "storage", "kueue", "jobs",
+    ),
+    "accel.rules.batch": ("jobs", "machines", "runnables"),
+    "accel.rules.vertex": (
+        "legacy", "machines", "pools", "scheduling", "jobs", "images", "ai_platform", "ai_platform_programs",
+    ),
+    "accel.rules.jobs": ("containers", "entry_points", "launchers", "placeholders", "image_cuda", "imports"),
+}  # fmt: skip
 
-RULES: dict[str, Rule] = {rule.id: rule for topic in _TOPICS for rule in topic.RULES}
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for package, topics in _TOPICS.items()
+    for topic in topics
+    for rule in import_module(f"{package}.{topic}").RULES
+}
 """Every rule by its id. docs/rules.md is this table: `python -m accel.rules > docs/rules.md`."""

@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_monitoring as rules
+from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec
 from ..sdk import aws

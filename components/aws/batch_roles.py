@@ -9,7 +9,9 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_keys, aws_secrets, aws_storage, placeholders
+from accel.rules.aws import keys, storage
+from accel.rules.aws import secrets as aws_secrets
+from accel.rules.jobs import placeholders
 
 from ..base import Component, Spec, joined, made_of
 from ..sdk import aws
@@ -46,9 +48,9 @@ class BatchRolesSpec(Spec):
         listed = {"secrets": self.secrets, "repositories": self.repositories, "kms_key_arns": self.kms_key_arns}
         by_field = {f"{field}[{i}]": arn for field, arns in listed.items() for i, arn in enumerate(arns)}
         references = aws_secrets.references({field: arn for field, arn in by_field.items() if field[:7] == "secrets"})
-        references += aws_keys.keys("kms_key_arns", self.kms_key_arns)
-        references += aws_storage.bucket_names("read_buckets", self.read_buckets)
-        references += aws_storage.bucket_names("write_buckets", self.write_buckets)
+        references += keys.keys("kms_key_arns", self.kms_key_arns)
+        references += storage.bucket_names("read_buckets", self.read_buckets)
+        references += storage.bucket_names("write_buckets", self.write_buckets)
         return references + placeholders.arns({**by_field, "permissions_boundary": self.permissions_boundary})
 
 
@@ -233,7 +235,7 @@ def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collecti
 
 def _use(actions: list[str], spec: BatchRolesSpec, *services: str) -> list[policies.Statement]:
     """The keys, for these services alone."""
-    scopes = aws_keys.via(spec.kms_key_arns, *services) if actions else []
+    scopes = keys.via(spec.kms_key_arns, *services) if actions else []
     return [
         policies.allow(actions, list(scope.keys), Condition={"StringEquals": {"kms:ViaService": list(scope.services)}})
         for scope in scopes

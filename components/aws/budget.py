@@ -7,7 +7,7 @@ from pydantic import Field
 
 from accel.diagnostics.findings import Finding, under
 from accel.rules import budgets as rules
-from accel.rules.aws_monitoring import subscriptions
+from accel.rules.aws.monitoring import subscriptions
 
 from ..base import Component, Spec, joined
 from ..budgets import Stop, Thresholds

@@ -15,7 +15,7 @@ from accel.budget import levers
 from accel.budget.spending import Limit
 from accel.contract import stop
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_monitoring as rules
+from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec, joined
 from ..sdk import aws

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_reservations as rules
+from accel.rules.aws import reservations as rules
 
 from ..base import Spec
 from ..sdk import aws

@@ -10,8 +10,8 @@ import pulumi
 from pydantic import BeforeValidator, Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_clusters, aws_reservations, aws_storage
-from accel.rules import aws_environments as rules
+from accel.rules.aws import clusters, reservations, storage
+from accel.rules.aws import environments as rules
 
 from ..base import Component, Spec
 from ..sdk import aws
@@ -98,13 +98,13 @@ class _EnvironmentSpec(Spec):
 
     def _shape(self, kind: str) -> list[Finding]:
         reserved, types = self.capacity_reservation, self.instance_types
-        found = aws_storage.local_nvme(self.local_nvme, types) + aws_storage.mounted(self.buckets, self.image_type)
-        found += aws_clusters.cluster(
+        found = storage.local_nvme(self.local_nvme, types) + storage.mounted(self.buckets, self.image_type)
+        found += clusters.cluster(
             kind=kind, placement=self.placement, efa=self.efa, instance_types=types, in_block=self.in_block
         )
         if reserved:
             by_group = reserved.group_arn is not None
-            found += aws_reservations.environment(
+            found += reservations.environment(
                 kind=kind, market=reserved.market, by_group=by_group, instance_types=types, placement=self.placement
             )
         return found
@@ -118,7 +118,7 @@ class _EnvironmentSpec(Spec):
     @property
     def in_block(self) -> bool:
         """Whether instances lie in a Capacity Block."""
-        return self.capacity_reservation is not None and self.capacity_reservation.market == aws_reservations.BLOCK
+        return self.capacity_reservation is not None and self.capacity_reservation.market == reservations.BLOCK
 
     @property
     def one_zone(self) -> str | None:
@@ -228,7 +228,7 @@ def _groups(
 def own_scripts(spec: OnDemandSpec | SpotSpec) -> list[str]:
     """What instances run at first boot because of their spec, after its user data."""
     disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
-    return [*disks, *([bucket_mounts_script(spec.buckets, aws_storage.BUCKET_ROOT)] if spec.buckets else [])]
+    return [*disks, *([bucket_mounts_script(spec.buckets, storage.BUCKET_ROOT)] if spec.buckets else [])]
 
 
 def _template(
@@ -241,7 +241,7 @@ def _template(
     template = LaunchTemplateArgs(
         spec=spec.instance,
         scripts=[*own_scripts(spec), *args.boot_scripts],
-        interfaces=efa_interfaces(aws_clusters.efa_cards(spec.instance_types), groups) if spec.efa else (),
+        interfaces=efa_interfaces(clusters.efa_cards(spec.instance_types), groups) if spec.efa else (),
         reservation=spec.capacity_reservation,
         tags=args.tags,
     )

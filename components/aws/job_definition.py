@@ -10,9 +10,10 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_definitions as rules
-from accel.rules import aws_secrets, aws_storage
-from accel.rules.aws_retries import INFRASTRUCTURE
+from accel.rules.aws import definitions as rules
+from accel.rules.aws import secrets as aws_secrets
+from accel.rules.aws import storage
+from accel.rules.aws.retries import INFRASTRUCTURE
 
 from ..base import Component, Spec
 from ..sdk import aws
@@ -39,7 +40,7 @@ class EfsVolume(Spec):
     read_only: bool = False
 
     def findings(self) -> list[Finding]:
-        return aws_storage.efs(self.file_system, self.folder, self.access_point)
+        return storage.efs(self.file_system, self.folder, self.access_point)
 
 
 class HostVolume(Spec):

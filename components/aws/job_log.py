@@ -6,8 +6,8 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_keys
-from accel.rules import aws_monitoring as rules
+from accel.rules.aws import keys
+from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec
 from ..sdk import aws
@@ -34,7 +34,7 @@ class JobLog(Component):
 
     def __init__(self, name: str, spec: JobLogSpec, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, spec, opts)
-        self.warn(aws_keys.logs("kms_key_arn", spec.kms_key_arn))
+        self.warn(keys.logs("kms_key_arn", spec.kms_key_arn))
         group = aws.cloudwatch.LogGroup(
             name,
             retention_in_days=spec.retention_days,

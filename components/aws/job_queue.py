@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_queues as rules
-from accel.rules import aws_shares
+from accel.rules.aws import queues as rules
+from accel.rules.aws import shares as aws_shares
 
 from ..base import Component, Spec
 from ..sdk import aws

@@ -11,7 +11,7 @@ from email.mime.text import MIMEText
 import pulumi
 from pydantic import Field
 
-from accel.rules import aws_keys
+from accel.rules.aws import keys
 
 from ..base import Component, Spec, made_of
 from ..sdk import aws
@@ -63,7 +63,7 @@ class LaunchTemplate(Component):
 
     def __init__(self, name: str, args: LaunchTemplateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        self.warn(aws_keys.volumes("kms_key_arn", args.spec.kms_key_arn))
+        self.warn(keys.volumes("kms_key_arn", args.spec.kms_key_arn))
         template = aws.ec2.LaunchTemplate(
             name,
             block_device_mappings=[_root(args.spec)],

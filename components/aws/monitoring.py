@@ -11,8 +11,8 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_keys
-from accel.rules import aws_monitoring as rules
+from accel.rules.aws import keys
+from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec, joined
 from ..sdk import aws
@@ -97,7 +97,7 @@ class Monitoring(Component):
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        self.warn(aws_keys.logs("kms_key_arn", args.spec.kms_key_arn))
+        self.warn(keys.logs("kms_key_arn", args.spec.kms_key_arn))
         account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
         spec = args.spec
         topic = notifications.topic(self, name, spec.emails, spec.https_endpoints, spec.kms_key_arn)

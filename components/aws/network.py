@@ -11,7 +11,7 @@ from pydantic import Field
 
 from accel.catalog.aws_partitions import endpoint_service
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_network as rules
+from accel.rules.aws import network as rules
 
 from ..base import Component, Spec, joined
 from ..sdk import aws

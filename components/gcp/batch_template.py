@@ -9,7 +9,8 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_vms, gke_nodes
+from accel.rules.gcp import vms
+from accel.rules.gke import nodes
 
 from ..base import Component
 from ..sdk import gcp
@@ -33,12 +34,10 @@ class BatchTemplateSpec(GpuMachineSpec):
     external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
 
     def findings(self) -> list[Finding]:
-        found = gcp_vms.gpu_machine(
-            self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity
-        )
+        found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity)
         if any(each.severity == "reject" for each in found):
             return found
-        return found + gcp_vms.boot_disk(self.disk_type, self.machine, field="disk_type")
+        return found + vms.boot_disk(self.disk_type, self.machine, field="disk_type")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ class BatchTemplate(Component):
                     auto_delete=True,
                     source_image=spec.image,
                     disk_size_gb=spec.disk_gib,
-                    disk_type=spec.disk_type or gke_nodes.disk_type(spec.machine) or "pd-balanced",
+                    disk_type=spec.disk_type or nodes.disk_type(spec.machine) or "pd-balanced",
                 )
             ],
             network_interfaces=[

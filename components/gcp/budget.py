@@ -11,8 +11,9 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding, under
-from accel.rules import aws_monitoring, budgets
-from accel.rules import gcp_budgets as rules
+from accel.rules import budgets
+from accel.rules.aws import monitoring
+from accel.rules.gcp import budgets as rules
 
 from ..base import Component, Spec, made_of
 from ..budgets import Stop, Thresholds
@@ -89,7 +90,7 @@ class GcpBudgetSpec(Spec):
             admins=told.billing_admins,
             stops=self.stop is not None,
         )
-        return found + under("recipients", aws_monitoring.subscriptions(told.emails, []))
+        return found + under("recipients", monitoring.subscriptions(told.emails, []))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity, gcp_vms, gke_nodes
+from accel.rules.gcp import capacity, vms
+from accel.rules.gke import nodes
 
 from .gpu_machine import GpuMachineSpec
 
@@ -45,10 +46,8 @@ class ReservedSpec(GpuMachineSpec):
         return said
 
     def findings(self) -> list[Finding]:
-        found = gcp_vms.gpu_machine(
-            self.machine_type, self.accelerator, self.accelerator_count, self.zone, "reservation"
-        )
-        found += gcp_capacity.spot(self.spot, "reservation") + gcp_capacity.share(self.share_with)
+        found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, "reservation")
+        found += capacity.spot(self.spot, "reservation") + capacity.share(self.share_with)
         if self.local_ssds and not any(each.severity == "reject" for each in found):
-            found += gke_nodes.local_ssds(self.local_ssds, self.machine, "local_ssds")
+            found += nodes.local_ssds(self.local_ssds, self.machine, "local_ssds")
         return found

@@ -9,8 +9,8 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_access as access_rules
-from accel.rules import gke_clusters as rules
+from accel.rules.gke import access as access_rules
+from accel.rules.gke import clusters as rules
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp

@@ -12,7 +12,7 @@ from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
 from accel.catalog.gcp_commitments import committed
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity, gcp_commitments, gcp_machines
+from accel.rules.gcp import capacity, commitments, machines
 
 from ..base import Component, Spec
 from ..sdk import gcp
@@ -49,7 +49,7 @@ class CommitmentSpec(Spec):
 
     @property
     def commitment_type(self) -> str | None:
-        return self.type or gcp_commitments.commitment_type(self.machine_type or "")
+        return self.type or commitments.commitment_type(self.machine_type or "")
 
     @property
     def committed(self) -> CommittedResourcesSpec:
@@ -70,12 +70,12 @@ class CommitmentSpec(Spec):
         )
 
     def findings(self) -> list[Finding]:
-        found = gcp_commitments.purchase(self.i_understand_this_is_a_purchase, self.plan)
-        found += gcp_capacity.spot(self.spot, "commitment")
-        named = gcp_machines.machine(self.machine_type) if self.machine_type else []
-        named += gcp_commitments.commitment_series(self.machine_type, self.type)
+        found = commitments.purchase(self.i_understand_this_is_a_purchase, self.plan)
+        found += capacity.spot(self.spot, "commitment")
+        named = machines.machine(self.machine_type) if self.machine_type else []
+        named += commitments.commitment_series(self.machine_type, self.type)
         given = self.resources
-        named += gcp_commitments.resources(
+        named += commitments.resources(
             self.count,
             {
                 "vcpus": given.vcpus,
@@ -89,7 +89,7 @@ class CommitmentSpec(Spec):
         if any(each.severity == "reject" for each in named):
             return found
         needed = bool(self.committed.accelerators or self.committed.local_ssd_gib)
-        return found + gcp_commitments.attached(self.reservation, needed=needed)
+        return found + commitments.attached(self.reservation, needed=needed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Literal
 import pulumi
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_nodes
+from accel.rules.gke import nodes
 
 from ..base import Component
 from .pool_base import PoolArgs, autoscaled, compact, node_pool
@@ -25,11 +25,11 @@ class CpuPoolSpec(PoolSpec):
         return self.max_nodes * zone_count if self.limits == "per-zone" else self.max_nodes
 
     def findings(self) -> list[Finding]:
-        found = gke_nodes.machine(self.machine_type, "cpu") + self.pool_findings(max_nodes=self.max_nodes)
-        found += gke_nodes.zone_offers(self.machine_type, self.zones) + self.flex_findings()
+        found = nodes.machine(self.machine_type, "cpu") + self.pool_findings(max_nodes=self.max_nodes)
+        found += nodes.zone_offers(self.machine_type, self.zones) + self.flex_findings()
         if self.compact_placement:
             most = self.most_nodes(self.zone_count or 1)
-            found += gke_nodes.compact(self.machine_type, most, self.zone_count, upgrade=self.strategy)
+            found += nodes.compact(self.machine_type, most, self.zone_count, upgrade=self.strategy)
         return found
 
 

@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity
+from accel.rules.gcp import capacity
 
 from ..base import Component
 from ..sdk import gcp
@@ -37,13 +37,13 @@ class FutureReservationSpec(ReservedSpec):
 
     def findings(self) -> list[Finding]:
         found = super().findings()
-        when = gcp_capacity.window(self.start_time, self.end_time, self.duration_s)
-        found += when + gcp_capacity.delivered(self.reservation_name, self.name_prefix)
-        found += gcp_capacity.binding(self.planning_status, self.i_understand_this_is_a_purchase)
+        when = capacity.window(self.start_time, self.end_time, self.duration_s)
+        found += when + capacity.delivered(self.reservation_name, self.name_prefix)
+        found += capacity.binding(self.planning_status, self.i_understand_this_is_a_purchase)
         if any(each.severity == "reject" for each in found):
             return found
-        found += gcp_capacity.attached_gpus(self.machine)
-        return found + gcp_capacity.calendar(self.mode, self.machine, self.start_time, self.end_time, self.duration_s)
+        found += capacity.attached_gpus(self.machine)
+        return found + capacity.calendar(self.mode, self.machine, self.start_time, self.end_time, self.duration_s)
 
 
 @dataclass(frozen=True, kw_only=True)

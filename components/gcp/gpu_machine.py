@@ -9,7 +9,7 @@ from pydantic import Field
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
 from accel.catalog.attached import n1
-from accel.rules import gcp_vms
+from accel.rules.gcp import vms
 
 from ..base import Spec
 
@@ -27,7 +27,7 @@ class GpuMachineSpec(Spec):
         """machine_type, or the one that was chosen."""
         if self.machine_type:
             return self.machine_type
-        found = gcp_vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
+        found = vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
         return found.name if found else ""
 
     @property

@@ -13,16 +13,9 @@ from accel.catalog import accelerator as accelerator_named
 from accel.catalog.gke import offered_gpus
 from accel.catalog.gke_machines import node_machine
 from accel.diagnostics.findings import Finding
-from accel.rules import (
-    gcp_gpus,
-    gcp_machines,
-    gcp_pools,
-    gke_capacity,
-    gke_drivers,
-    gke_drivers_daemonset,
-    gke_nodes,
-    gke_sharing,
-)
+from accel.rules.gcp import gpus, machines
+from accel.rules.gke import capacity, drivers, drivers_daemonset, nodes, pools
+from accel.rules.gke import sharing as gke_sharing
 
 from ..base import Component, Spec
 from ..sdk import gcp
@@ -88,14 +81,14 @@ class GpuPoolSpec(PoolSpec):
     def quota_gpus(self) -> int:
         """The GPUs that the pool may come to, for which the project needs quota; in one zone where zones are not known
         and limits are by zone."""
-        return gcp_pools.most_accelerators(
+        return pools.most_accelerators(
             self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
         )
 
     @property
     def node_labels(self) -> dict[str, str]:
         """The author's, and the one that keeps GKE's device plugin away from the operator's."""
-        own = {gke_drivers.NO_PLUGIN_LABEL: "true"} if self.driver == "operator" else {}
+        own = {drivers.NO_PLUGIN_LABEL: "true"} if self.driver == "operator" else {}
         return {**self.labels, **own}
 
     def most_nodes(self, zone_count: int) -> int:
@@ -104,7 +97,7 @@ class GpuPoolSpec(PoolSpec):
     def findings(self) -> list[Finding]:
         found = self._machine_findings()
         found += self.pool_findings(max_nodes=self.max_nodes) + self.flex_findings()
-        found += gke_drivers.driver(
+        found += drivers.driver(
             self.driver,
             self.image_type,
             labels=tuple(self.labels),
@@ -113,24 +106,24 @@ class GpuPoolSpec(PoolSpec):
             secure_boot=self.secure_boot,
         )
         if self.queued_provisioning:
-            found += gke_capacity.queued(self.capacity)
+            found += capacity.queued(self.capacity)
         if self.compact_placement:
             most = self.most_nodes(self.zone_count or 1)
-            found += gke_nodes.compact(
+            found += nodes.compact(
                 self.machine_type, most, self.zone_count, upgrade=self.strategy, queued=self.queued_provisioning
             )
         # What follows asks the catalogue for the GPU, and has nothing to say of one that is not there.
         return found if any(each.severity == "reject" for each in found) else found + self._gpu_findings()
 
     def _machine_findings(self) -> list[Finding]:
-        found = gcp_gpus.accelerator_name(self.accelerator) if self.accelerator else []
-        found += [] if found else gke_nodes.machine(self.machine_type, "gpu", self.accelerator is not None)
+        found = gpus.accelerator_name(self.accelerator) if self.accelerator else []
+        found += [] if found else nodes.machine(self.machine_type, "gpu", self.accelerator is not None)
         if any(each.severity == "reject" for each in found):
             return found
         zone = self.zones[0] if self.zones else None
-        found += gcp_machines.machine(self.machine_type, self.accelerator, self.accelerator_count, zone)
-        found += gcp_gpus.small_a3(self.machine_type, self.capacity, "capacity")
-        return found + gcp_gpus.scarce(self.machine_type, self.capacity, "capacity")
+        found += machines.machine(self.machine_type, self.accelerator, self.accelerator_count, zone)
+        found += gpus.small_a3(self.machine_type, self.capacity, "capacity")
+        return found + gpus.scarce(self.machine_type, self.capacity, "capacity")
 
     def _gpu_findings(self) -> list[Finding]:
         name = accelerator_named(self.accelerator_type).name
@@ -138,7 +131,7 @@ class GpuPoolSpec(PoolSpec):
         units: float = self.gpu_count
         if self.mig_partition:
             found += gke_sharing.partition(self.mig_partition, name, self.gpu_count)
-            found += gke_drivers_daemonset.partition(self.mig_partition, name) if self.driver == "daemonset" else []
+            found += drivers_daemonset.partition(self.mig_partition, name) if self.driver == "daemonset" else []
             if not any(each.severity == "reject" for each in found):
                 units = offered_gpus(name, self.whole_gpus, self.mig_partition)
         if self.sharing:
@@ -146,7 +139,7 @@ class GpuPoolSpec(PoolSpec):
                 self.sharing.strategy, self.sharing.clients, units=units, partition=self.mig_partition
             )
         machine = f"n1+{name}x{self.whole_gpus}" if self.attached else self.machine_type
-        return found + gke_nodes.zone_offers(machine, self.zones)
+        return found + nodes.zone_offers(machine, self.zones)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +190,7 @@ def _accelerator(spec: GpuPoolSpec) -> gcp.container.NodePoolNodeConfigGuestAcce
         # Left out, GKE fills it in, and the provider then sees a change that replaces the pool
         # (https://github.com/hashicorp/terraform-provider-google/issues/19536).
         gpu_driver_installation_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
-            gpu_driver_version=gke_drivers.VERSIONS[spec.driver]
+            gpu_driver_version=drivers.VERSIONS[spec.driver]
         ),
         gpu_sharing_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgs(
             gpu_sharing_strategy=sharing.strategy.upper().replace("-", "_"), max_shared_clients_per_gpu=sharing.clients

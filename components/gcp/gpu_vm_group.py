@@ -8,7 +8,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_vms
+from accel.rules.gcp import vms
 
 from ..base import Component
 from ..sdk import gcp
@@ -29,9 +29,7 @@ class GpuVmGroupSpec(GpuVmSpec):
         found = super().findings()
         if any(each.severity == "reject" for each in found):
             return found
-        return found + gcp_vms.group(
-            self.machine, self.capacity, compact=self.compact_placement or bool(self.placement)
-        )
+        return found + vms.group(self.machine, self.capacity, compact=self.compact_placement or bool(self.placement))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from accel.catalog.gcp_images import CURRENT, DEEP_LEARNING
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_images, gcp_vms, gke_nodes
+from accel.rules.gcp import images, vms
+from accel.rules.gke import nodes
 
 from ..base import Spec
 from .gpu_machine import GpuMachineSpec
@@ -71,7 +72,7 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
 
     @property
     def disk_type(self) -> str:
-        return self.disk.type or gke_nodes.disk_type(self.machine) or "pd-balanced"
+        return self.disk.type or nodes.disk_type(self.machine) or "pd-balanced"
 
     @property
     def ending(self) -> str | None:
@@ -86,10 +87,10 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
         """With the stack's scripts."""
         script = None
         if self.checkpoint:
-            most = gcp_vms.most_wait_s(self.capacity, self.preemption_notice_s)
+            most = vms.most_wait_s(self.capacity, self.preemption_notice_s)
             each = self.checkpoint
             script = checkpoint_script(each.unit, each.pid_file, each.wait_s or most)
-        here = self.install_driver and self.image_project in gcp_images.UBUNTU
+        here = self.install_driver and self.image_project in images.UBUNTU
         return metadata(
             {**self.metadata, **({AUTHORS_SCRIPT: self.startup_script} if self.startup_script else {})},
             enable_guest_attributes="TRUE",
@@ -104,14 +105,12 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
         )
 
     def findings(self) -> list[Finding]:
-        found = gcp_vms.gpu_machine(
-            self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity
-        )
+        found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity)
         known = not any(each.severity == "reject" for each in found)
-        found += gcp_images.family(self.image_family, self.image_project, today=today())
-        found += gcp_images.driver(self.image_project, install=self.install_driver)
-        found += gcp_vms.maintenance(self.on_host_maintenance) + gcp_vms.secure_boot(self.secure_boot)
-        found += gcp_vms.provisioning(
+        found += images.family(self.image_family, self.image_project, today=today())
+        found += images.driver(self.image_project, install=self.install_driver)
+        found += vms.maintenance(self.on_host_maintenance) + vms.secure_boot(self.secure_boot)
+        found += vms.provisioning(
             self.capacity,
             reservation=self.reservation.name if self.reservation else None,
             bound=self.reservation_bound,
@@ -122,9 +121,9 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
         )
         if self.checkpoint:
             each = self.checkpoint
-            found += gcp_vms.checkpoint(each.unit, each.pid_file, each.wait_s, self.capacity, self.preemption_notice_s)
+            found += vms.checkpoint(each.unit, each.pid_file, each.wait_s, self.capacity, self.preemption_notice_s)
         if known:
-            found += gcp_vms.boot_disk(self.disk.type, self.machine)
+            found += vms.boot_disk(self.disk.type, self.machine)
         if known and not self.attached:
-            found += gcp_images.architecture(self.image_project, self.machine)
+            found += images.architecture(self.image_project, self.machine)
         return found + self.vm_findings()

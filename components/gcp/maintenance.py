@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_maintenance as rules
+from accel.rules.gke import maintenance as rules
 
 from ..base import Name, Spec
 from ..sdk import gcp

@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_network as rules
+from accel.rules.gcp import network as rules
 
 from ..base import Component, Spec
 from ..sdk import gcp

@@ -12,7 +12,7 @@ from pydantic import Field
 from accel.catalog.gke import DEFAULT_MAX_PODS, node_allocatable
 from accel.catalog.gke_machines import node_machine, series
 from accel.contract.gke import POOL_LABEL, GkePool, Taint
-from accel.rules.gke_drivers import DISABLED, VERSION_LABEL, VERSIONS
+from accel.rules.gke.drivers import DISABLED, VERSION_LABEL, VERSIONS
 
 from .cpu_pool import CpuPoolSpec
 from .gpu_pool import GpuPoolSpec

@@ -13,7 +13,7 @@ from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
 from accel.catalog.attached import n1
 from accel.diagnostics.findings import Finding, under
-from accel.rules import gcp_jobs_ground as rules
+from accel.rules.gcp import job_services as rules
 
 from ..base import Component, Name, Spec
 from ..sdk import gcp

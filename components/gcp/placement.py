@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity
+from accel.rules.gcp import capacity
 
 from ..base import Component, Spec
 from ..sdk import gcp
@@ -72,7 +72,7 @@ class WorkloadSpec(PlacementSpec):
         }
 
     def findings(self) -> list[Finding]:
-        return gcp_capacity.workload(self.distance, self.topology)
+        return capacity.workload(self.distance, self.topology)
 
 
 AnyPlacement = Annotated[CompactSpec | SpreadSpec | WorkloadSpec, Field(discriminator="kind")]

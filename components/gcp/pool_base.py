@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from accel.contract.gke import POOL_LABEL
-from accel.rules import gke_nodes
+from accel.rules.gke import nodes
 
 from ..base import Component
 from ..sdk import gcp
@@ -80,7 +80,7 @@ def _node_config(key: str, spec: PoolSpec, args: PoolArgs) -> dict[str, Any]:
         "machine_type": spec.machine_type,
         "image_type": spec.image_type,
         "disk_size_gb": spec.disk.size_gib,
-        "disk_type": spec.disk.type or gke_nodes.disk_type(spec.machine_type),
+        "disk_type": spec.disk.type or nodes.disk_type(spec.machine_type),
         "service_account": args.service_account,
         "oauth_scopes": SCOPES,
         "labels": {**spec.node_labels, POOL_LABEL: key},

@@ -7,7 +7,9 @@ from pydantic import Field
 from accel.catalog.gke_machines import local_ssds_included
 from accel.contract.gke import Taint
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_pools, gke_capacity, gke_labels, gke_nodes
+from accel.rules.gke import capacity as gke_capacity
+from accel.rules.gke import labels as gke_labels
+from accel.rules.gke import nodes, pools
 
 from ..base import Spec
 
@@ -54,7 +56,7 @@ class SurgeSpec(Spec):
     max_unavailable: int = Field(default=0, description="nodes taken away at once")
 
     def findings(self) -> list[Finding]:
-        return gke_nodes.surge(self.max_surge, self.max_unavailable)
+        return nodes.surge(self.max_surge, self.max_unavailable)
 
 
 class BlueGreenSpec(Spec):
@@ -67,7 +69,7 @@ class BlueGreenSpec(Spec):
     pool_soak_s: int = Field(default=3600, ge=0, description="how long the old nodes stay for a way back")
 
     def findings(self) -> list[Finding]:
-        return gke_nodes.blue_green(self.batch_nodes, self.batch_percent)
+        return nodes.blue_green(self.batch_nodes, self.batch_percent)
 
 
 UpgradeSpec = Annotated[SurgeSpec | BlueGreenSpec, Field(discriminator="strategy")]
@@ -144,11 +146,11 @@ class PoolSpec(Spec):
             begins = max(begins, self.min_nodes) if begins else 0
         elif self.limits == "total" and count != 1:
             begins = 0
-        found = gcp_pools.bounds(self.min_nodes, max_nodes, begins or None)
+        found = pools.bounds(self.min_nodes, max_nodes, begins or None)
         if self.limits == "total" and not found:
-            found += gke_nodes.initial(self.initial_nodes, max_nodes, count or 1, min_nodes=self.min_nodes)
-        found += gke_nodes.disk(self.disk.size_gib, self.disk.type, self.machine_type)
-        found += gke_nodes.management(self.auto_upgrade, None if self.capacity == "flex-start" else self.auto_repair)
+            found += nodes.initial(self.initial_nodes, max_nodes, count or 1, min_nodes=self.min_nodes)
+        found += nodes.disk(self.disk.size_gib, self.disk.type, self.machine_type)
+        found += nodes.management(self.auto_upgrade, None if self.capacity == "flex-start" else self.auto_repair)
         found += gke_labels.labels(self.labels)
         found += gke_labels.taints([(taint.key, taint.value, taint.effect) for taint in self.taints])
         found += gke_capacity.capacity(
@@ -160,9 +162,9 @@ class PoolSpec(Spec):
             max_run_duration_s=self.max_run_duration_s,
         )
         if self.local_ssds:
-            found += gke_nodes.local_ssds(self.local_ssds.count, self.machine_type)
+            found += nodes.local_ssds(self.local_ssds.count, self.machine_type)
         if self.preloaded_images:
-            found += gke_nodes.preloaded(self.image_streaming)
+            found += nodes.preloaded(self.image_streaming)
         return found
 
     def flex_findings(self, hosts: int = 1) -> list[Finding]:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from accel.contract import buckets
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_labels, gcp_tpu_vms
+from accel.rules.gcp import labels, tpu_vms
 
 from ..base import Component, joined
 from ..sdk import gcp
@@ -41,8 +41,8 @@ class QueuedTpuSpec(SliceSpec):
 
     def findings(self) -> list[Finding]:
         found = self.slice_findings()
-        found += gcp_tpu_vms.valid(self.valid_for_s, self.valid_until)
-        return found + gcp_tpu_vms.queue_reservation(self.capacity, self.reservation) + self.vm_findings()
+        found += tpu_vms.valid(self.valid_for_s, self.valid_until)
+        return found + tpu_vms.queue_reservation(self.capacity, self.reservation) + self.vm_findings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping
         "runtimeVersion": spec.runtime,
         "networkConfig": {"network": wired["network"], "enableExternalIps": spec.external_address},
         "serviceAccount": {"email": wired["service_account"], "scope": SCOPES},
-        "labels": gcp_labels.translated({**args.stack_labels, **spec.labels}),
+        "labels": labels.translated({**args.stack_labels, **spec.labels}),
         "metadata": metadata(spec.metadata, startup_script=spec.startup_script),
         **({"description": spec.description} if spec.description else {}),
         **({"tags": spec.tags} if spec.tags else {}),

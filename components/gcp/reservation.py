@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity
+from accel.rules.gcp import capacity
 
 from ..base import Component
 from ..sdk import gcp
@@ -25,7 +25,7 @@ class ReservationSpec(ReservedSpec):
     delete_after_s: int | None = Field(default=None, ge=1, description="the same, counted from when it was made")
 
     def findings(self) -> list[Finding]:
-        return super().findings() + gcp_capacity.end(self.delete_at, self.delete_after_s)
+        return super().findings() + capacity.end(self.delete_at, self.delete_after_s)
 
 
 @dataclass(frozen=True, kw_only=True)

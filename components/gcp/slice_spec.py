@@ -6,7 +6,8 @@ from pydantic import Field
 
 from accel.catalog.tpu import Slice, tpu
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_tpu, gcp_tpu_runtimes, gcp_tpu_vms
+from accel.rules.gcp import tpu as gcp_tpu
+from accel.rules.gcp import tpu_runtimes, tpu_vms
 
 from .vm_spec import VmSpec
 
@@ -40,5 +41,5 @@ def slice_findings(
         return found
     name = tpu(accelerator_type, topology).name
     if runtime_version is not None:
-        found += gcp_tpu_runtimes.runtime(runtime_version, name)
-    return found + gcp_tpu_vms.zone(zone, name)
+        found += tpu_runtimes.runtime(runtime_version, name)
+    return found + tpu_vms.zone(zone, name)

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from accel.catalog.tpu import Slice, tpu_pool
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_tpu, gke_nodes, gke_tpus
+from accel.rules.gcp import tpu
+from accel.rules.gke import nodes, tpus
 
 from ..base import Component
 from ..sdk import gcp
@@ -34,19 +35,19 @@ class TpuPoolSpec(PoolSpec):
         """max_nodes, or what stands for it."""
         if self.max_nodes is not None:
             return self.max_nodes
-        found = gke_tpus.slice_of(self.machine_type, self.topology)
+        found = tpus.slice_of(self.machine_type, self.topology)
         return found.hosts if found else 1
 
     def most_nodes(self, zone_count: int) -> int:
         return self.most * zone_count if self.limits == "per-zone" and not self.slice.multi_host else self.most
 
     def findings(self) -> list[Finding]:
-        found = gcp_tpu.pool(self.machine_type, self.topology, self.max_nodes)
+        found = tpu.pool(self.machine_type, self.topology, self.max_nodes)
         if found:
             return found
         found += self.pool_findings(max_nodes=self.most) + self.flex_findings(self.slice.hosts)
-        found += gke_nodes.zone_offers(self.machine_type, self.zones)
-        return found + gke_tpus.slice_pool(
+        found += nodes.zone_offers(self.machine_type, self.zones)
+        return found + tpus.slice_pool(
             self.machine_type,
             self.topology,
             min_nodes=self.min_nodes,

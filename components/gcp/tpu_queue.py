@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from accel.catalog.tpu import Slice, tpu
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_tpu_vms
+from accel.rules.gcp import tpu_vms
 
 from ..base import Component, Spec
 from ..sdk import gcp
@@ -38,7 +38,7 @@ class TpuQueueSpec(Spec):
     def _not_the_providers(cls, given: Any) -> Any:
         """A plain refusal of unknown keys would not say where they can be used."""
         if isinstance(given, Mapping):
-            found = gcp_tpu_vms.queue_fields(cast("Mapping[str, Any]", given))
+            found = tpu_vms.queue_fields(cast("Mapping[str, Any]", given))
             if found:
                 raise several([(finding.field, finding.text) for finding in found])
         return cast("Any", given)
@@ -54,7 +54,7 @@ class TpuQueueSpec(Spec):
 
     def findings(self) -> list[Finding]:
         found = slice_findings(self.accelerator_type, None, self.runtime_version, self.zone)
-        return found + gcp_tpu_vms.queue_account()
+        return found + tpu_vms.queue_account()
 
 
 @dataclass(frozen=True, kw_only=True)

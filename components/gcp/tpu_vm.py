@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_tpu, gcp_tpu_vms
+from accel.rules.gcp import tpu, tpu_vms
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp
@@ -39,13 +39,13 @@ class TpuVmSpec(SliceSpec):
     data_disks: dict[Name, DataDiskSpec] = Field(default_factory=dict[str, DataDiskSpec])
 
     def findings(self) -> list[Finding]:
-        found = gcp_tpu.architecture(self.architecture) + gcp_tpu.provisioning(spot=self.spot, reserved=self.reserved)
+        found = tpu.architecture(self.architecture) + tpu.provisioning(spot=self.spot, reserved=self.reserved)
         slices = self.slice_findings()
         found += slices + self.vm_findings()
         if any(each.severity == "reject" for each in slices):
             return found
         for name, disk in self.data_disks.items():
-            found += gcp_tpu_vms.data_disk(
+            found += tpu_vms.data_disk(
                 self.slice.name,
                 size_gib=disk.size_gib,
                 source=disk.source,
@@ -150,7 +150,7 @@ def _disks(self: Component, name: str, spec: TpuVmSpec, args: TpuVmArgs) -> list
                 project=args.project,
                 zone=spec.zone,
                 size=disk.size_gib,
-                type=disk.type or gcp_tpu_vms.disk_types(spec.slice.name)[0],
+                type=disk.type or tpu_vms.disk_types(spec.slice.name)[0],
                 labels=spec.all_labels,
                 opts=self.child(),
             ).id

@@ -9,7 +9,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_accounts as rules
+from accel.rules.gcp import accounts as rules
 
 from ..base import Component, Spec, once
 from ..sdk import gcp

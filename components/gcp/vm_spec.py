@@ -9,7 +9,8 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_labels, gcp_vms
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.gcp import vms
 
 from ..base import Spec
 
@@ -37,7 +38,7 @@ class VmSpec(Spec):
 
     def vm_findings(self) -> list[Finding]:
         """Of the fields that every machine has."""
-        return gcp_labels.labels(self.labels, own=1) + gcp_vms.own_keys(self.labels, self.metadata)
+        return gcp_labels.labels(self.labels, own=1) + vms.own_keys(self.labels, self.metadata)
 
     @property
     def all_labels(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import kubernetes_names
+from accel.rules.gke import names
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, apps, core, meta
@@ -58,7 +58,7 @@ class DcgmExporterSpec(Spec):
     image: str = EXPORTER
 
     def findings(self) -> list[Finding]:
-        return kubernetes_names.label(self.namespace, "namespace")
+        return names.label(self.namespace, "namespace")
 
 
 class DcgmExporter(Component):

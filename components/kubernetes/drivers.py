@@ -15,7 +15,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_drivers_daemonset as rules
+from accel.rules.gke import drivers_daemonset as rules
 
 from ..base import Component, Spec
 from ..sdk import apps, core, meta

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accel.contract.gke import POOL_LABEL, GkePool
-from accel.rules.kueue import PoolFacts, Share, covered, nominal
+from accel.rules.gke.kueue import PoolFacts, Share, covered, nominal
 
 from .pools import ACCELERATOR, EFFECTS, NODE_POOL, Pool
 

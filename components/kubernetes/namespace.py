@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from accel.contract.gke import PodSecurity
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding
-from accel.rules import kubernetes_names
+from accel.rules.gke import names
 
 from ..base import Component, Spec
 from ..sdk import core, meta, networking
@@ -41,8 +41,8 @@ class JobNamespaceSpec(Spec):
 
     def findings(self) -> list[Finding]:
         return [
-            *kubernetes_names.label(self.namespace, "namespace"),
-            *kubernetes_names.subdomain(self.service_account, "service_account"),
+            *names.label(self.namespace, "namespace"),
+            *names.subdomain(self.service_account, "service_account"),
         ]
 
     @model_validator(mode="after")

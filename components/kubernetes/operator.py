@@ -8,7 +8,7 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_drivers, kubernetes_names
+from accel.rules.gke import drivers, names
 
 from ..base import Component, Spec
 from ..sdk import core, meta
@@ -30,8 +30,8 @@ class OperatorNamespaceSpec(Spec):
 
     def findings(self) -> list[Finding]:
         image_type = f"{self.node_image}_CONTAINERD".upper()
-        found = gke_drivers.driver("operator", image_type, field="node_image")
-        return [*found, *kubernetes_names.label(self.namespace, "namespace")]
+        found = drivers.driver("operator", image_type, field="node_image")
+        return [*found, *names.label(self.namespace, "namespace")]
 
 
 class OperatorNamespace(Component):

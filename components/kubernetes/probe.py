@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pydantic import Field
 
-from accel.rules import gke_drivers_daemonset as rules
+from accel.rules.gke import drivers_daemonset as rules
 
 from ..base import Component, Spec
 from ..sdk import batch, core, meta

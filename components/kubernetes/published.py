@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from accel.diagnostics.findings import Finding
-from accel.rules import kubernetes_names
+from accel.rules.gke import names
 
 from ..base import Component, Spec
 from ..sdk import core, meta
@@ -26,7 +26,7 @@ class PublishedTargetsSpec(Spec):
     namespace: str
 
     def findings(self) -> list[Finding]:
-        return kubernetes_names.label(self.namespace, "namespace")
+        return names.label(self.namespace, "namespace")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class PublishedTargets(Component):
 
     def __init__(self, name: str, args: PublishedTargetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         for target in args.targets:
-            judged(kubernetes_names.config_key(target, f"targets.{target}"))
+            judged(names.config_key(target, f"targets.{target}"))
         super().__init__(name, args.spec, opts)
         core.ConfigMap(
             name,

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from accel.contract.gke import GkePool
 from accel.diagnostics.findings import Finding, under
-from accel.rules import kubernetes_names
-from accel.rules import kueue as rules
+from accel.rules.gke import kueue as rules
+from accel.rules.gke import names
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, meta
@@ -116,9 +116,9 @@ class QueueingSpec(Spec):
         found: list[Finding] = []
         for section in ("queues", "local_queues", "priorities"):
             for key in getattr(self, section):
-                found += kubernetes_names.subdomain(key, f"{section}.{key}")
+                found += names.subdomain(key, f"{section}.{key}")
         for key, local in self.local_queues.items():
-            found += kubernetes_names.label(local.namespace, f"local_queues.{key}.namespace")
+            found += names.label(local.namespace, f"local_queues.{key}.namespace")
         return found
 
     def against(self, pools: Mapping[str, GkePool]) -> list[Finding]:

@@ -10,8 +10,9 @@ import pulumi
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_accounts, kubernetes_names
-from accel.rules import kubernetes_storage as rules
+from accel.rules.gcp import accounts
+from accel.rules.gke import names
+from accel.rules.gke import storage as rules
 
 from ..base import Component, Spec
 from ..sdk import core, meta, storage
@@ -102,7 +103,7 @@ class BucketVolume(_Volume):
     mount_options: list[str] = Field(default=["implicit-dirs"], description="of gcsfuse, besides only-dir")
 
     def findings(self) -> list[Finding]:
-        return gcp_accounts.buckets({"bucket": self.bucket})
+        return accounts.buckets({"bucket": self.bucket})
 
 
 JobVolumeSpec = Annotated[DiskVolume | FilestoreVolume | BucketVolume, Field(discriminator="kind")]
@@ -133,7 +134,7 @@ class JobVolume(Component):
 
     def __init__(self, name: str, args: JobVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         spec = args.spec
-        judged(kubernetes_names.subdomain(args.claim, "claim"))
+        judged(names.subdomain(args.claim, "claim"))
         if isinstance(spec, DiskVolume):
             judged(rules.machines(spec.type, args.machine_types))
         super().__init__(name, spec, opts)

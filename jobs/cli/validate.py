@@ -84,11 +84,11 @@ def _sold_somewhere(job: "Job") -> None:
     if job.accelerator is None or job.accelerator.type is None:
         return
     from accel.diagnostics.errors import BadInputs
-    from accel.rules import gcp_gpus
+    from accel.rules.gcp import gpus
 
     kind, count = job.accelerator.type, job.accelerator.count
-    found = gcp_gpus.accelerator_name(kind, "accelerator.type", cloud="aws")
-    found += gcp_gpus.accelerator_count(kind, count, "accelerator.count", cloud=None)
+    found = gpus.accelerator_name(kind, "accelerator.type", cloud="aws")
+    found += gpus.accelerator_count(kind, count, "accelerator.count", cloud=None)
     refused = [f"{each.field}: {each.text}" for each in found if each.severity == "reject"]
     if refused:
         raise BadInputs(refused)

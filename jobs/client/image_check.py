@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from accel.diagnostics.errors import BadInputs, JobsError
 from accel.folders import cache, write_json
-from accel.rules import Finding, entry_points, google_batch_runnables
-from accel.rules.containers import LOCAL
+from accel.rules import Finding
+from accel.rules.batch import runnables
+from accel.rules.jobs import entry_points
+from accel.rules.jobs.containers import LOCAL
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -35,7 +37,7 @@ PRIVATE = (".dkr.ecr.",)
 """Registries that tell strangers nothing."""
 
 ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
-    "google-batch": (google_batch_runnables.command,),
+    "google-batch": (runnables.command,),
 }
 """Rules over what a container runs, entry point first, by kind of target: of a job whose command is its image's."""
 

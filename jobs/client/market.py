@@ -24,7 +24,7 @@ from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.catalog.uses import uses
 from accel.cost import least_sure
 from accel.diagnostics.errors import BadInput
-from accel.rules import gcp_gpus
+from accel.rules.gcp import gpus
 
 COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
@@ -182,14 +182,14 @@ def not_sold(kind: str, count: float | None, cloud: str | None, capacity: str | 
 
 
 def _not_sold(machine: Machine, capacity: str | None) -> str | None:
-    found = gcp_gpus.small_a3(machine.name, capacity, "capacity") if capacity else []
+    found = gpus.small_a3(machine.name, capacity, "capacity") if capacity else []
     return f"capacity: {found[0].text}" if found and machine.cloud == "gcp" else None
 
 
 def _notes(machine: Machine, capacity: str | None) -> tuple[str, ...]:
     if machine.cloud != "gcp":
         return ()
-    found = gcp_gpus.small_a3(machine.name, capacity) + gcp_gpus.scarce(machine.name, capacity)
+    found = gpus.small_a3(machine.name, capacity) + gpus.scarce(machine.name, capacity)
     return tuple(f"capacity: {each.text}" for each in found)
 
 

@@ -142,7 +142,7 @@ def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: A
 def _pin_image(document: "Document", voice: "Voice") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
     from accel.clouds.image_registry import pinned
-    from accel.rules.containers import LOCAL
+    from accel.rules.jobs.containers import LOCAL
 
     values: object = document.values
     image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from accel.catalog import UnknownName
 from accel.catalog.attached import attached
 from accel.catalog.places import zones
-from accel.rules import ai_platform_programs as rules
-from accel.rules import gcp_legacy, gcp_zones, placeholders
+from accel.rules.gcp import zones as gcp_zones
+from accel.rules.jobs import placeholders
+from accel.rules.vertex import ai_platform_programs as rules
+from accel.rules.vertex import legacy
 
 from .ai_platform_fields import KNOWN, OUTPUT_ONLY, ROLES
 from .ai_platform_machines import machines
@@ -113,7 +115,7 @@ def _places(given: Given, accelerators: list[str]) -> None:
     name = given.name(path)
     if not given.report.findings(name, gcp_zones.region(region)) or not accelerators:
         return
-    given.report.findings(name, gcp_legacy.region(region))
+    given.report.findings(name, legacy.region(region))
     given.report.findings(name, gcp_zones.common_zones(_zones(region, accelerators)))
 
 

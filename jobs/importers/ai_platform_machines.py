@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 
 from accel.catalog.attached import n1
 from accel.catalog.legacy import legacy_machines
-from accel.rules import ai_platform, gcp_legacy, vertex_machines
-from accel.rules.gcp_gpus import known
+from accel.rules.gcp.gpus import known
+from accel.rules.vertex import ai_platform
+from accel.rules.vertex import legacy as gcp_legacy
+from accel.rules.vertex import machines as vertex_machines
 
 from .ai_platform_fields import ROLES
 from .fields import Given

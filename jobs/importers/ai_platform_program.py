@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import date
 
-from accel.rules import ai_platform_programs as rules
-from accel.rules import imports, placeholders
+from accel.rules.jobs import imports, placeholders
+from accel.rules.vertex import ai_platform_programs as rules
 
 from .ai_platform_fields import ROLES
 from .fields import Given

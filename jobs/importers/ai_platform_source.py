@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import BadInput
-from accel.rules import ai_platform_programs, imports
+from accel.rules.jobs import imports
+from accel.rules.vertex import ai_platform_programs
 
 from . import gcloud, shell
 from .ai_platform_fields import BARE, FLAGS, GENERAL, OF_GCLOUD, SETTINGS, TOP

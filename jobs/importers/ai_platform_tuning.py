@@ -1,6 +1,6 @@
 """A search over hyperparameters of AI Platform Training as a HyperparameterTuningJob of Vertex AI."""
 
-from accel.rules import ai_platform_programs as rules
+from accel.rules.vertex import ai_platform_programs as rules
 
 from .fields import Given
 from .reading import Json

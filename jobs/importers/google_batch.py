@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from accel.contract.variables import RESERVED_PREFIXES
-from accel.rules import google_batch, placeholders
+from accel.rules.batch import jobs
+from accel.rules.jobs import placeholders
 
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
@@ -58,10 +59,10 @@ def imported(name: str, data: bytes, options: Options) -> Found:
     block: Json = {}
     for list_ in ("taskGroups", "allocationPolicy.instances"):
         if count := len(given.items(list_)):
-            report.findings(list_, google_batch.one(count, list_))
+            report.findings(list_, jobs.one(count, list_))
         for path in given.values if count > 1 else ():
             if path.startswith(f"{list_}[") and not path.startswith(f"{list_}[0]"):
-                report.refuse(given.name(path), "is of a second entry", google_batch.GROUPS.id)
+                report.refuse(given.name(path), "is of a second entry", jobs.GROUPS.id)
     several = steps(given, values, block, options.image, options.mounts)
     _group(given, values, block, several=several)
     _resources(given, values)
@@ -88,7 +89,7 @@ def _group(given: Given, values: Json, block: Json, *, several: bool) -> None:
     ):
         given.kept(f"{GROUP}.{name}")
     in_order = given.text(f"{GROUP}.schedulingPolicy") == "IN_ORDER"
-    for finding in google_batch.tasks(count, at_once, in_order=in_order):
+    for finding in jobs.tasks(count, at_once, in_order=in_order):
         at = "taskCount" if finding.field == "tasks" else "parallelism"
         given.report.findings(given.name(f"{GROUP}.{at}"), [finding])
     if several:
@@ -138,7 +139,7 @@ def _environment(given: Given, values: Json) -> None:
             else:
                 env[name] = text
                 given.kept(f"{base}.{name}", "env")
-    for finding in google_batch.environment(env):
+    for finding in jobs.environment(env):
         path = f"{SPEC}.environment.variables.{finding.field.partition('.')[2]}"
         given.report.findings(given.name(path), [finding])
     if env:
@@ -152,7 +153,7 @@ def _retries(given: Given, values: Json, block: Json) -> None:
     path = f"{SPEC}.maxRetryCount"
     count = given.whole(path)
     given.kept(path)
-    given.report.findings(given.name(path), google_batch.retries(count, None))
+    given.report.findings(given.name(path), jobs.retries(count, None))
     policies = [
         (given.text(f"{each}.action"), [int(code) for code in given.texts(f"{each}.actionCondition.exitCodes")])
         for each in given.items(f"{SPEC}.lifecyclePolicies")
@@ -187,8 +188,8 @@ def _by_codes(
     retried = {code for action, codes in policies if action == "RETRY_TASK" for code in codes}
     failed = {code for action, codes in policies if action == "FAIL_TASK" for code in codes}
     name = given.name(f"{SPEC}.lifecyclePolicies[0].actionCondition.exitCodes")
-    given.report.findings(name, google_batch.exit_codes(retried, failed, count))
-    lost = set(google_batch.LOST_VM)
+    given.report.findings(name, jobs.exit_codes(retried, failed, count))
+    lost = set(jobs.LOST_VM)
     if retried and retried <= lost:
         values |= {"retries": 0, "lost_retries": count}
         given.report.changed(name, sorted(lost), "lost_retries: whatever the cloud takes away is tried again")
@@ -198,7 +199,7 @@ def _by_codes(
         values["lost_retries"] = 0
     codes = [
         {"codes": sorted(those), "action": action}
-        for those, action in ((retried - lost, "retry"), (failed - lost - {google_batch.OUT_OF_TIME, 126, 127}, "fail"))
+        for those, action in ((retried - lost, "retry"), (failed - lost - {jobs.OUT_OF_TIME, 126, 127}, "fail"))
         if those
     ]
     if codes:
@@ -210,11 +211,11 @@ def _by_codes(
 def _job(given: Given, values: Json, block: Json) -> None:
     if seconds := given.seconds(f"{SPEC}.maxRunDuration"):
         values["timeout_s"] = seconds
-        given.report.findings(given.name(f"{SPEC}.maxRunDuration"), google_batch.run_time(seconds))
+        given.report.findings(given.name(f"{SPEC}.maxRunDuration"), jobs.run_time(seconds))
     given.kept(f"{SPEC}.maxRunDuration", "timeout_s")
     priority = given.whole("priority")
     if priority is not None:
-        given.report.findings(given.name("priority"), google_batch.priority(priority))
+        given.report.findings(given.name("priority"), jobs.priority(priority))
         block["priority"] = priority
     given.kept("priority", "google_batch.priority")
     labels = given.mapping("labels")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.contract.variables import NODE_COUNT
-from accel.rules import google_batch_runnables, imports
+from accel.rules.batch import runnables as google_batch_runnables
+from accel.rules.jobs import imports
 
 from ..backends.google_batch import nodes, runnables
 from .fields import Given

@@ -3,7 +3,8 @@
 from accel.catalog.places import known_zones
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_gpus, google_batch, google_batch_machines
+from accel.rules.batch import jobs, machines
+from accel.rules.gcp import gpus as gcp_gpus
 
 from ..backends.google_batch import nodes, sizes
 from .fields import Given
@@ -32,7 +33,7 @@ def vms(given: Given, values: Json, block: Json) -> str:
         block["reservation"] = reservation
         zones = block.get("zones", [])
         compact = given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED"
-        found = google_batch_machines.reservation(reservation, zones, model, compact=compact)
+        found = machines.reservation(reservation, zones, model, compact=compact)
         given.report.findings(given.name(f"{POLICY}.reservation"), found)
     given.kept(f"{POLICY}.reservation", "google_batch.reservation")
     if given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED":
@@ -55,10 +56,10 @@ def _places(given: Given, block: Json) -> str:
         return ""
     first = names[0].rpartition("/")[2]
     region = first if names[0].startswith("regions/") else first.rpartition("-")[0]
-    inside, found = google_batch_machines.locations(names, region)
+    inside, found = machines.locations(names, region)
     wrong = {int(finding.field.rpartition("[")[2][:-1]) for finding in found if finding.field.endswith("]")}
     left = [name for index, name in enumerate(names) if index not in wrong]
-    if wrong and left and all(finding.rule == google_batch_machines.ZONE.id for finding in found):
+    if wrong and left and all(finding.rule == machines.ZONE.id for finding in found):
         for finding in found:
             at = int(finding.field.rpartition("[")[2][:-1])
             given.report.changed(given.name(path), left, f"{names[at]} {finding.message}", finding.rule)
@@ -102,7 +103,7 @@ def _model(given: Given, values: Json, block: Json) -> str:
     path = f"{POLICY}.provisioningModel"
     model = given.text(path)
     given.kept(path, "spot")
-    for finding in google_batch.provisioning(model or ""):
+    for finding in jobs.provisioning(model or ""):
         given.report.findings(given.name(path), [finding])
         model = str(finding.replacement)
     if model == "FLEX_START":
@@ -150,9 +151,7 @@ def _fitting(given: Given, machine: str, values: Json, block: Json) -> str | Non
         and each.vcpus >= cpus * per_vm
         and each.name.split("-")[0] == machine.split("-")[0]
     ]
-    for finding in google_batch_machines.fit(
-        size.name, size.vcpus, size.memory_mib, cpus * 1000, memory, per_vm, larger
-    ):
+    for finding in machines.fit(size.name, size.vcpus, size.memory_mib, cpus * 1000, memory, per_vm, larger):
         machine = _larger(given, path, finding, machine, larger[0].name if larger else None)
     return machine
 
@@ -171,12 +170,12 @@ def _drivers(given: Given, machine: str | None, gpus: int, block: Json) -> None:
     install = given.flag(path)
     given.kept(path, "google_batch.install_drivers")
     if (before := given.flag(old)) is not None:
-        given.report.findings(given.name(old), google_batch_machines.accelerator_drivers(before))
+        given.report.findings(given.name(old), machines.accelerator_drivers(before))
         install = before if install is None else install
     size = sizes.named(machine, None, 0, 1, [])[0] if machine and not gpus else None
     has = gpus or (size.gpus if size else 0)
     own = given.has(f"{POLICY}.bootDisk.image") or given.has(f"{INSTANCE}.instanceTemplate")
-    given.report.findings(given.name(path), google_batch_machines.drivers(install, has, own))
+    given.report.findings(given.name(path), machines.drivers(install, has, own))
     if install is False and own:
         block["install_drivers"] = False
 
@@ -208,7 +207,7 @@ def _disks(given: Given, values: Json, block: Json, machine: str | None) -> None
     if found:
         block["disks"] = found
         names, types = [each["name"] for each in found], [each.get("type", "pd-balanced") for each in found]
-        for finding in google_batch_machines.disks(names, types, machine or ""):
+        for finding in machines.disks(names, types, machine or ""):
             given.report.findings(given.name(f"{POLICY}.{finding.field}"), [finding])
 
 

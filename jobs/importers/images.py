@@ -3,7 +3,8 @@
 from datetime import date
 
 from accel.diagnostics.findings import Finding
-from accel.rules import containers, placeholders, vertex_images
+from accel.rules.jobs import containers, placeholders
+from accel.rules.vertex import images
 
 from .fields import Given
 
@@ -13,7 +14,7 @@ def image_of(given: Given, path: str, image: str, *, today: date | None = None, 
     name = given.name(path)
     if path in given.values:
         given.kept(path, to)
-    found = vertex_images.image(image, today=today) if today else _plain(image)
+    found = images.image(image, today=today) if today else _plain(image)
     for finding in found:
         if finding.rule == containers.GCR.id:
             image = finding.fix.removeprefix("write ")

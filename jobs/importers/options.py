@@ -7,8 +7,8 @@ from typing import Literal
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput
-from accel.rules.ai_platform import REPLACEMENTS
-from accel.rules.gcp_gpus import known
+from accel.rules.gcp.gpus import known
+from accel.rules.vertex.ai_platform import REPLACEMENTS
 
 Form = Literal["job", "custom-job", "tuning"]
 Capacity = Literal["spot", "flex-start"]

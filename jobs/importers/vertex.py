@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from accel.rules import gcp_zones, image_cuda, placeholders
+from accel.rules.gcp import zones
+from accel.rules.jobs import image_cuda, placeholders
 
 from .options import Options
 from .outcome import Found
@@ -32,7 +33,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
             given.report.findings(given.name(path), placeholders.value(path, value))
     values = job_values(given, options)
     if region:
-        given.report.findings("--region", gcp_zones.region(region))
+        given.report.findings("--region", zones.region(region))
     accelerators = [str(value) for path, value in given.values.items() if path.endswith(".acceleratorType")]
     image = values.get("image")
     if isinstance(image, str):

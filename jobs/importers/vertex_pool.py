@@ -5,8 +5,8 @@ from datetime import date
 from typing import cast
 
 from accel.contract.variables import RESERVED_PREFIXES
-from accel.rules import vertex_jobs, vertex_machines
-from accel.rules.gcp_gpus import known
+from accel.rules.gcp.gpus import known
+from accel.rules.vertex import jobs, machines
 
 from ..backends.vertex import nodes
 from .fields import Given
@@ -60,7 +60,7 @@ def pool_of(given: Given, path: str, image: str | None, today: date | None) -> P
         server, remote = given.text(f"{share}.server"), given.text(f"{share}.path")
         at = given.text(f"{share}.mountPoint")
         given.kept(share, "mounts")
-        pool.mounts.append((f"nfs://{server}{remote}", f"{vertex_jobs.NFS_ROOT}{at}"))
+        pool.mounts.append((f"nfs://{server}{remote}", f"{jobs.NFS_ROOT}{at}"))
     return pool
 
 
@@ -75,16 +75,16 @@ def _accelerator(given: Given, path: str, pool: Pool) -> None:
         given.report.refuse(given.name(count_path), "stands without acceleratorType")
         return
     found = (
-        vertex_machines.tpu(pool.machine or "", kind, count, pool.topology)
+        machines.tpu(pool.machine or "", kind, count, pool.topology)
         if is_tpu
-        else vertex_machines.pool(pool.machine, kind, count)
+        else machines.pool(pool.machine, kind, count)
         if pool.machine
         else []
     )
     at = {"accelerator": kind_path, "accelerator_count": count_path, "topology": f"{machine}.tpuTopology"}
     for finding in found:
         given.report.findings(given.name(at.get(finding.field, f"{machine}.machineType")), [finding])
-    disk = vertex_machines.disk(pool.machine or "", pool.disk_gib, pool.disk_type)
+    disk = machines.disk(pool.machine or "", pool.disk_gib, pool.disk_type)
     for finding in disk:
         name = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
         given.report.findings(given.name(f"{path}.diskSpec.{name}"), [finding])
@@ -140,14 +140,14 @@ def _program(given: Given, path: str, pool: Pool, image: str | None, today: date
             given.report.refuse(given.name(f"{variable}.value"), "must be text; put it in quotes")
         elif name:
             pool.env[name] = value.replace("$$", "$")
-    for finding in vertex_jobs.environment(pool.env):
+    for finding in jobs.environment(pool.env):
         given.report.findings(given.name(f"{path}.env"), [finding])
 
 
 def _command(given: Given, path: str) -> list[str]:
     given.kept(path, "command")
     words = given.texts(path)
-    for finding in vertex_jobs.command(words):
+    for finding in jobs.command(words):
         given.report.findings(given.name(path), [finding])
         if finding.severity == "translate":
             words = cast("list[str]", finding.replacement)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import BadInput
-from accel.rules import imports
+from accel.rules.jobs import imports
 
 from . import gcloud, shell
 from .fields import Given

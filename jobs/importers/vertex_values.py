@@ -1,6 +1,7 @@
 """A CustomJob of Vertex AI as a job of ours. The opposite of backends/vertex/render.py."""
 
-from accel.rules import vertex_jobs, vertex_machines, vertex_pools, vertex_scheduling
+from accel.rules.vertex import jobs, machines, scheduling
+from accel.rules.vertex import pools as vertex_pools
 
 from ..backends.vertex.pools import DISK_GB
 from .fields import Given
@@ -49,7 +50,7 @@ def job_values(given: Given, options: Options | None = None) -> Json:
         given.kept(f"{SPEC}.{name}", f"vertex.{to}")
     for name, to in NAMED.items():
         if text := given.text(f"{SPEC}.{name}"):
-            stands = to != "output" or given.report.findings(given.name(f"{SPEC}.{name}"), vertex_jobs.output(text))
+            stands = to != "output" or given.report.findings(given.name(f"{SPEC}.{name}"), jobs.output(text))
             block |= {to: text} if stands else {}
         given.kept(f"{SPEC}.{name}", f"vertex.{to}")
     labels = given.mapping("labels")
@@ -145,17 +146,17 @@ def _scheduling(given: Given, values: Json, block: Json, capacity: Capacity | No
     given.kept(base)
     strategy = given.text(f"{base}.strategy")
     name = given.name(f"{base}.strategy")
-    for finding in vertex_scheduling.strategy(strategy) if strategy else ():
+    for finding in scheduling.strategy(strategy) if strategy else ():
         given.report.findings(name, [finding])
         strategy = str(finding.replacement)
     machine = given.text(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
     if machine and not block.get("reservation"):
         at = name if strategy else given.name(f"{SPEC}.workerPoolSpecs[0].machineSpec.machineType")
-        found = vertex_machines.had(machine, strategy, None)
+        found = machines.had(machine, strategy, None)
         if found and capacity:
             strategy = STRATEGIES[capacity]
             given.report.changed(name, strategy, f"was chosen with --capacity: {found[0].text}", found[0].rule)
-            found = vertex_machines.had(machine, strategy, None)
+            found = machines.had(machine, strategy, None)
         if not given.report.findings(at, found):
             given.report.note(at, "--capacity says which")
     if strategy == "FLEX_START":

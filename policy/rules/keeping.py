@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from accel.rules.gcp_labels import key as google_key
+from accel.rules.gcp.labels import key as google_key
 
 from ..guard import ResourcePolicy, Settings
 from ..resource import NotKnown, Resource, View

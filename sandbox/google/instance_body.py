@@ -9,7 +9,7 @@ from typing import Any
 from accel.catalog.attached import attached, n1
 from accel.catalog.machines import Machine, machines
 from accel.catalog.places import where
-from accel.rules import gcp_machines
+from accel.rules.gcp import machines as gcp_machines
 
 from . import PROJECT_NUMBER
 from .compute import offered, zones

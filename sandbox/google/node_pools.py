@@ -2,7 +2,7 @@
 
 import secrets
 
-from accel.rules import gcp_machines
+from accel.rules.gcp import machines
 
 from .errors import Refused
 from .instance_body import accelerator_types
@@ -101,7 +101,7 @@ def _accelerators(config: Json, inside: list[str]) -> None:
         for zone in inside:
             if kind not in accelerator_types(zone):
                 raise Refused(400, f'Accelerator type "{kind}" does not exist in zone {zone}.')
-            if gcp_machines.machine(config["machineType"], kind, count, zone):
+            if machines.machine(config["machineType"], kind, count, zone):
                 said = f"[{kind}, {config['machineType']}] features are not compatible for creating instance."
                 raise Refused(400, said)
 

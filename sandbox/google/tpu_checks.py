@@ -8,7 +8,7 @@ from accel.catalog import UnknownName
 from accel.catalog.quotas import quotas
 from accel.catalog.tpu import NoSuchSlice, Slice, slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS, Generation
-from accel.rules import gcp_tpu_runtimes
+from accel.rules.gcp import tpu_runtimes
 
 from . import PROJECT
 from .errors import Refused
@@ -109,8 +109,8 @@ def _runtime(node: Json, found: Slice) -> None:
     name = node.get("runtimeVersion")
     if not name:
         raise Refused(400, "Required field 'runtime_version' not specified", "required")
-    said = gcp_tpu_runtimes.runtime(name, found.name)
-    if any(finding.rule == gcp_tpu_runtimes.UNKNOWN.id for finding in said):
+    said = tpu_runtimes.runtime(name, found.name)
+    if any(finding.rule == tpu_runtimes.UNKNOWN.id for finding in said):
         raise bad_argument("RuntimeVersion", name)
 
 

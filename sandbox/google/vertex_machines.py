@@ -8,7 +8,7 @@ from functools import cache
 
 from accel.catalog.accelerators import accelerators
 from accel.catalog.machines import machines
-from accel.rules.gcp_legacy import legacy_counts
+from accel.rules.vertex.legacy import legacy_counts
 
 _SIZES = {
     "e2-standard": "4 8 16 32",

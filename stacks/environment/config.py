@@ -8,14 +8,18 @@ from accel.catalog.nearest import nearest
 from accel.contract.allowances import Allowances, DynamoDbLedger
 from accel.diagnostics.faults import Fault, find, several
 from accel.diagnostics.findings import Finding, under
-from accel.rules import aws_limits as tag_rules
-from accel.rules import aws_monitoring as monitoring_rules
-from accel.rules import aws_places, aws_types, gcp_labels, gcp_vms, image_cuda
-from accel.rules import aws_queues as queue_rules
-from accel.rules import placeholders as rules
-from accel.rules.aws_clusters import zones
-from accel.rules.aws_fit import Place, Size, in_queues, unserved
-from accel.rules.aws_network import closed_image
+from accel.rules.aws import limits as tag_rules
+from accel.rules.aws import monitoring as monitoring_rules
+from accel.rules.aws import places as aws_places
+from accel.rules.aws import queues as queue_rules
+from accel.rules.aws import types as aws_types
+from accel.rules.aws.clusters import zones
+from accel.rules.aws.fit import Place, Size, in_queues, unserved
+from accel.rules.aws.network import closed_image
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.gcp import vms
+from accel.rules.jobs import image_cuda
+from accel.rules.jobs import placeholders as rules
 from components.aws.batch_roles import BatchRolesSpec
 from components.aws.budget import BudgetSpec
 from components.aws.budget_stop import BudgetStopSpec
@@ -231,7 +235,7 @@ class Environment(Spec):
         found: list[Finding] = []
         if self.gcp:
             found += gcp_labels.labels(self.labels, own=OWN_LABELS)
-            found += gcp_vms.own_keys(map(gcp_labels.key, self.labels), ())
+            found += vms.own_keys(map(gcp_labels.key, self.labels), ())
         if self.aws:
             found += under("aws", targets.findings(self.aws, self.longest_allowances()))
             found += tag_rules.tags(self.labels, owner=self.owner, own=OWN_TAGS)

@@ -17,7 +17,7 @@ from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs
 from accel.diagnostics.faults import Fault, find
 from accel.diagnostics.messages import name_shown
-from accel.rules.aws_images import IMAGE_TYPES, locked
+from accel.rules.aws.images import IMAGE_TYPES, locked
 
 if TYPE_CHECKING:
     from .config import Aws

@@ -42,7 +42,7 @@ def lock_of(*entries: tuple[str, str, LockedImage]) -> ImageLock:
 
 
 def test_every_image_type_has_a_parameter() -> None:
-    from accel.rules.aws_images import IMAGE_TYPES
+    from accel.rules.aws.images import IMAGE_TYPES
 
     assert set(PARAMETERS) == set(IMAGE_TYPES)
 

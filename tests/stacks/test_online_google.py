@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from accel.rules.gcp_existing import ClusterFacts, cluster, controllers
+from accel.rules.gcp.existing import ClusterFacts, cluster, controllers
 from stacks.cli.main import stacks
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P, fake
 from tests.support.project import KEY, environment

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.rules import aws_fit, aws_types
-from accel.rules.aws_fit import Size
+from accel.rules.aws import fit
+from accel.rules.aws import types as aws_types
+from accel.rules.aws.fit import Size
 
 from ...model.job import Job
 
@@ -37,7 +38,7 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
     _disk(job, target, verdict)
     machines, unknown = aws_types.sorted_out(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
-    held = aws_fit.holding_of(_types(wide), size)
+    held = fit.holding_of(_types(wide), size)
     _size(target, size, unknown, verdict)
     _accelerator(job, target, held, machines, unknown, verdict)
     return verdict
@@ -72,11 +73,11 @@ def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
 
 def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], verdict: Verdict) -> None:
     region = target.region
-    places = [aws_fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
-    for finding in aws_fit.placed(size, places):
+    places = [fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
+    for finding in fit.placed(size, places):
         text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
         (verdict.faults if finding.severity == "reject" else verdict.warnings).append(text)
-    if unknown and not holding(aws_fit.startable(places), *size).fits:
+    if unknown and not holding(fit.startable(places), *size).fits:
         verdict.warnings.append(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 
 

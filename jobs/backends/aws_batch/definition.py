@@ -7,8 +7,8 @@ from typing import Any
 from accel.catalog import nearest
 from accel.contract.submissions import DIGEST, own_definition
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
-from accel.rules import aws_definitions, aws_network, aws_storage
-from accel.rules.aws_fit import Size
+from accel.rules.aws import definitions, network, storage
+from accel.rules.aws.fit import Size
 
 from ...model.fields import Mount
 from ...model.job import Job
@@ -115,10 +115,10 @@ def _references(job: Job, target: AwsBatchTarget, faults: list[str]) -> None:
                 "parameter's name with a leading /"
             )
     if target.closed and job.image:
-        faults += [f"{finding.field}: {finding.text}" for finding in aws_network.closed_image(job.image, target.region)]
+        faults += [f"{finding.field}: {finding.text}" for finding in network.closed_image(job.image, target.region)]
     mounted = {environment.name: environment.buckets for environment in target.environments}
     for i, mount in enumerate(job.mounts):
-        buckets = aws_storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)
+        buckets = storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)
         faults += [f"{finding.field}: {finding.text}" for finding in buckets]
         if not buckets and not any(form.fullmatch(mount.source) for form in (_EFS, _HOST, _S3)):
             faults.append(
@@ -136,7 +136,7 @@ def _own(
 ) -> Choice:
     shm_mib = job.shm_mib or (base[1].shm_mib if base else None)
     if shm_mib is None and size.gpus:
-        shm_mib = min(aws_definitions.MIN_SHM_MIB, size.memory_mib)
+        shm_mib = min(definitions.MIN_SHM_MIB, size.memory_mib)
     image = job.image or (base[1].image if base else "")
     secrets = (base[1].secrets if base else {}) | job.secrets
     container, warnings = _container(job, target, image, size, shm_mib, secrets), list[str]()
@@ -196,7 +196,7 @@ def _volume(name: str, mount: Mount) -> dict[str, Any]:
     efs = _EFS.fullmatch(mount.source)
     if efs is None:
         bucket = mount.source.startswith("s3://")
-        path = aws_storage.folder(mount.source) if bucket else mount.source.removeprefix("host://")
+        path = storage.folder(mount.source) if bucket else mount.source.removeprefix("host://")
         return {"host": {"sourcePath": path}, "name": name}
     configuration = {
         "fileSystemId": efs["id"],

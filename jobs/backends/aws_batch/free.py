@@ -12,7 +12,7 @@ from accel.catalog.memory import ecs_gpus
 from accel.clouds.aws.clients import Clients
 from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
-from accel.rules import aws_types
+from accel.rules.aws import types
 
 from ..free_gpus import Free
 from .lookup import part, parts
@@ -26,7 +26,7 @@ def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
     rows = {str(row["computeEnvironmentArn"]): row for row in parts(answer, "computeEnvironments")}
     found: list[Free] = []
     for each in target.environments:
-        machines = [machine for _, machine in aws_types.known(each.instance_types) if ecs_gpus(machine)]
+        machines = [machine for _, machine in types.known(each.instance_types) if ecs_gpus(machine)]
         row = rows.get(each.arn)
         if row is None or not machines:
             continue

@@ -9,8 +9,9 @@ from typing import Any
 from accel.catalog import UnknownName, expand, holding
 from accel.contract import variables
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.rules import Finding, aws_nodes
-from accel.rules.aws_fit import Size
+from accel.rules import Finding
+from accel.rules.aws import nodes as aws_nodes
+from accel.rules.aws.fit import Size
 
 from ...model.job import Job
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules.aws_fit import Size, holding_of
-from accel.rules.aws_types import sorted_out
+from accel.rules.aws.fit import Size, holding_of
+from accel.rules.aws.types import sorted_out
 
 from ...model.job import Job
 from . import definition

@@ -13,7 +13,7 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, JobsError
-from accel.rules.aws_fit import Size
+from accel.rules.aws.fit import Size
 
 from ..base import QuotaAnswer
 

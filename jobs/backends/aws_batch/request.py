@@ -7,19 +7,11 @@ from typing import Any
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput, BadInputs
-from accel.rules import (
-    Finding,
-    aws_definitions,
-    aws_jobs,
-    aws_retries,
-    aws_shares,
-    aws_types,
-    containers,
-    image_cuda,
-    launchers,
-    placeholders,
-    under,
-)
+from accel.rules import Finding, under
+from accel.rules.aws import definitions, jobs, shares
+from accel.rules.aws import retries as aws_retries
+from accel.rules.aws import types as aws_types
+from accel.rules.jobs import containers, image_cuda, launchers, placeholders
 
 from ...model import sweep_tasks
 from ...model.job import Job, unused_blocks
@@ -52,11 +44,11 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
         findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice, target)]
         environment = _sort(findings, faults, warnings, environment)
     array_size = job.tasks if job.tasks > 1 else None
-    found = aws_jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key, target))
+    found = jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key, target))
     found += _shares(job, target) + aws_retries.counts(job.retries, job.lost_retries)
     if choice:
         submit = _submit(job, name, key, target, choice, environment, depends_on)
-        found += aws_jobs.request_size(submit, exports=bool(job.sweep and job.sweep.shell))
+        found += jobs.request_size(submit, exports=bool(job.sweep and job.sweep.shell))
         body: dict[str, Any] = {"register": choice.register, "submit": submit}
     else:
         submit, body = {}, {}
@@ -93,7 +85,7 @@ def _unsupported(job: Job) -> list[str]:
 def _shares(job: Job, target: AwsBatchTarget) -> list[Finding]:
     own = job.aws_batch
     identifier, priority = (own.share_identifier, own.scheduling_priority) if own else (None, None)
-    return under("aws_batch", aws_shares.job(shares=target.shares, identifier=identifier, priority=priority))
+    return under("aws_batch", shares.job(shares=target.shares, identifier=identifier, priority=priority))
 
 
 def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, str]]:
@@ -123,7 +115,7 @@ def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, st
 
 def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> list[Finding]:
     size = choice.size
-    found = aws_definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
+    found = definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
     found += containers.aws_environment(job.env, size.gpus)
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, size.gpus))
     # A local image is a folder, which no push changes.
@@ -187,7 +179,7 @@ def _submit(
         submit["timeout"] = {"attemptDurationSeconds": job.timeout_s}
     if job.aws_batch and job.aws_batch.share_identifier is not None:
         submit["shareIdentifier"] = job.aws_batch.share_identifier
-        submit["schedulingPriorityOverride"] = job.aws_batch.scheduling_priority or aws_shares.PRIORITY
+        submit["schedulingPriorityOverride"] = job.aws_batch.scheduling_priority or shares.PRIORITY
     return submit
 
 

@@ -8,7 +8,7 @@ from accel.clouds.aws.errors import asking
 from accel.contract.targets import AwsBatchTarget
 from accel.contract.variables import INDEX_FROM, RESERVED_PREFIXES, TASK_INDEX
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-from accel.rules import aws_jobs
+from accel.rules.aws import jobs
 
 from ...model import sweep_tasks
 from ...model.keys import NAMED_DIGITS, platform_name
@@ -60,7 +60,7 @@ def again(
     if tasks is not None:
         _narrow(submit, tasks, ref)
     body: dict[str, Any] = {"register": None, "submit": dict(sorted(submit.items()))}
-    if large := [f"{each.field}: {each.text}" for each in aws_jobs.request_size(submit) if each.severity == "reject"]:
+    if large := [f"{each.field}: {each.text}" for each in jobs.request_size(submit) if each.severity == "reject"]:
         raise BadInputs(large, "submit the job file again")
     body["submit"]["tags"][labels.SPEC] = spec_hash(body)
     if target is None or target.claim_table is None:

@@ -7,8 +7,8 @@ Source: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
 
 from typing import Any
 
-from accel.rules.aws_retries import INFRASTRUCTURE, MAX_RETRY_RULES
-from accel.rules.exits import CANNOT_RUN
+from accel.rules.aws.retries import INFRASTRUCTURE, MAX_RETRY_RULES
+from accel.rules.jobs.exit_codes import CANNOT_RUN
 
 DEFAULT_ATTEMPTS = 3
 """Of a definition of the job's own. Lost hosts and failed pulls cost no result, so two more are worth it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.clouds.aws.clients import Client, Clients
 from accel.diagnostics.errors import CloudRefused, NotFound
-from accel.rules import exits
+from accel.rules.jobs import exit_codes
 
 from ...model.owners import owner_of
 from ..base import JobRef, Phase, Status
@@ -187,7 +187,7 @@ def is_lost(ended: Mapping[str, Any]) -> bool:
     """Of an attempt or a job: its host was taken away, as Spot instances are, or it stopped by itself before that.
     Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
     told = str(ended.get("statusReason") or "")
-    stopped = told.startswith(EXITED) and part(ended, "container").get("exitCode") == exits.STOPPED
+    stopped = told.startswith(EXITED) and part(ended, "container").get("exitCode") == exit_codes.STOPPED
     return stopped or told.startswith(HOST_LOST)
 
 

@@ -8,8 +8,8 @@ from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.tpu import NoSuchSlice, Slice, forms
 from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import gke_jobs
-from accel.rules.gke_jobs import Place, Size
+from accel.rules.gke import jobs
+from accel.rules.gke.jobs import Place, Size
 
 from ...model.job import Job
 
@@ -77,11 +77,11 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str
         size.disk_gib + extra.disk_gib,
     )
     places = {pool.key: place(pool) for pool in pools}
-    findings = gke_jobs.fit(whole, list(places.values()))
-    holding = [pool for pool in pools if gke_jobs.holds(places[pool.key], whole)]
+    findings = jobs.fit(whole, list(places.values()))
+    holding = [pool for pool in pools if jobs.holds(places[pool.key], whole)]
     nodes = found.hosts if found else job.nodes
     if not findings:
-        findings = gke_jobs.nodes(nodes, [places[pool.key] for pool in holding])
+        findings = jobs.nodes(nodes, [places[pool.key] for pool in holding])
     faults += [f"{finding.field}: {finding.text}" for finding in findings]
     return None if findings else Choice(tuple(holding), size, nodes, found)
 
@@ -112,8 +112,8 @@ def _slice(job: Job, faults: list[str]) -> Slice | None:
     except NoSuchSlice as error:
         faults.append(f"accelerator.type: {error}")
         return None
-    found = gke_jobs.form(every, job.nodes, job.accelerator.count)
-    findings = gke_jobs.tpu_slice(every, job.nodes, job.accelerator.count)
+    found = jobs.form(every, job.nodes, job.accelerator.count)
+    findings = jobs.tpu_slice(every, job.nodes, job.accelerator.count)
     faults += [f"{finding.field}: {finding.text}" for finding in findings]
     if found and job.tasks > 1 and found.hosts > 1:
         faults.append(f"tasks: {kind} has {found.hosts} hosts; a job has several tasks or several hosts")
@@ -186,7 +186,7 @@ def _no_slice(found: Slice, pools: Sequence[GkePool]) -> str:
     wanted = f"{found.gke_label} {found.topology}"
     other = [pool for pool in pools if f"{pool.tpu_accelerator} {pool.tpu_topology}" == wanted]
     also = f"; for {other[0].key} write nodes: {other[0].hosts} and count: {other[0].tpu_chips}" if other else ""
-    return f"{found.written} is {wanted}, {gke_jobs.hosts(found)}; the pools have {_offered(pools)}{also}"
+    return f"{found.written} is {wanted}, {jobs.hosts(found)}; the pools have {_offered(pools)}{also}"
 
 
 def _same(field: str, noun: str, wanted: str | None, has: Callable[[GkePool], str | None]) -> _Wanted:
@@ -218,7 +218,7 @@ def _offered(pools: Sequence[GkePool]) -> str:
 
 def _accelerator(pool: GkePool) -> str:
     if pool.tpu_accelerator:
-        return f"{pool.tpu_accelerator} {pool.tpu_topology} ({gke_jobs.made_of(pool.hosts, pool.tpu_chips)})"
+        return f"{pool.tpu_accelerator} {pool.tpu_topology} ({jobs.made_of(pool.hosts, pool.tpu_chips)})"
     return pool.accelerator or "none"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.messages import did_you_mean
-from accel.rules.gke_jobs import SPOT_GRACE_S
+from accel.rules.gke.jobs import SPOT_GRACE_S
 
 from ...model import sweep_tasks
 from ...model.fields import Mount

@@ -6,7 +6,9 @@ from typing import Any
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import Finding, containers, gke_jobs, image_cuda, launchers, placeholders
+from accel.rules import Finding
+from accel.rules.gke import jobs
+from accel.rules.jobs import containers, image_cuda, launchers, placeholders
 
 from ...model import sweep_tasks
 from ...model.blocks import Gke
@@ -38,7 +40,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -
     if faults or choice is None:
         raise BadInputs(faults)
     objects = _objects(job, marks.object_name(name), target_name, target, choice, key)
-    _sort(gke_jobs.size(objects), faults, warnings)
+    _sort(jobs.size(objects), faults, warnings)
     if faults:
         raise BadInputs(faults)
     scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
@@ -53,8 +55,8 @@ def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]
 
 
 def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Finding]:
-    found = gke_jobs.labels(job.labels) + gke_jobs.tasks(job.tasks)
-    found += containers.environment(job.env) + gke_jobs.environment({**job.env, **job.secrets})
+    found = jobs.labels(job.labels) + jobs.tasks(job.tasks)
+    found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
     # A local image is a folder, which no push changes.
     if job.image and not job.image.startswith(containers.LOCAL):
         found += containers.image(job.image) + placeholders.value("image", job.image)
@@ -64,8 +66,8 @@ def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Fi
         nodes = 1 if choice.slice else choice.nodes
         found += launchers.check(job.command, job.env, launchers.Shape(nodes, choice.size.gpus))
         grace_s = job.gke.grace_s if job.gke else None
-        found += gke_jobs.grace(grace_s, choice.spot)
-        found += gke_jobs.retries(job.retries, job.lost_retries, choice.nodes, target.jobset)
+        found += jobs.grace(grace_s, choice.spot)
+        found += jobs.retries(job.retries, job.lost_retries, choice.nodes, target.jobset)
     return found
 
 

@@ -10,14 +10,14 @@ none, 0   m              m of the lost; a failure is final
 n         0              n failures; a lost pod is final
 n         m              n + m of both kinds: a Job has one count
 
-Lost is also a pod whose command says so by its exit code (accel/rules/exits.py), with two exceptions. Where a pod's
-time is over it gets SIGTERM too, and ends with the same code: with a `timeout_s` that is a failure. And a machine that
-is not fit may be the only one: where the lost are tried again without end, that is a failure too.
+Lost is also a pod whose command says so by its exit code (accel/rules/jobs/exit_codes.py), with two exceptions. Where a
+pod's time is over it gets SIGTERM too, and ends with the same code: with a `timeout_s` that is a failure. And a machine
+that is not fit may be the only one: where the lost are tried again without end, that is a failure too.
 """
 
 from typing import Any, Literal
 
-from accel.rules import exits
+from accel.rules.jobs import exit_codes
 
 from .labels import CONTAINER
 
@@ -26,7 +26,7 @@ Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
 def lost_exits(timed: bool) -> list[int]:
     """Exit codes of a lost pod, `timed` where it ends after some time."""
-    return [exits.BAD_NODE] if timed else list(exits.LOST)
+    return [exit_codes.BAD_NODE] if timed else list(exit_codes.LOST)
 
 
 def of_job(
@@ -39,7 +39,7 @@ def of_job(
     if lost and not failures:
         rules.append(_exits(final, "NotIn", [0]))
     elif limit:
-        rules.append(_exits(final, "In", list(exits.CANNOT_RUN)))
+        rules.append(_exits(final, "In", list(exit_codes.CANNOT_RUN)))
     return {
         "backoffLimitPerIndex" if array else "backoffLimit": limit,
         "podFailurePolicy": {"rules": rules},
@@ -65,7 +65,7 @@ def of_jobset(failures: int | None, lost: int | None, *, timed: bool = False) ->
 
 def _lost(action: Action, endless: bool, timed: bool) -> list[dict[str, Any]]:
     taken = {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    codes = [code for code in lost_exits(timed) if not (endless and code == exits.BAD_NODE)]
+    codes = [code for code in lost_exits(timed) if not (endless and code == exit_codes.BAD_NODE)]
     return [taken, _exits(action, "In", codes)] if codes else [taken]
 
 

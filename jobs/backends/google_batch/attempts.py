@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 
 from accel.clouds.google.api import Google
-from accel.rules.google_batch import LOST
+from accel.rules.batch.jobs import LOST
 
 from ..base import Attempt, JobRef
 from .labels import Scope

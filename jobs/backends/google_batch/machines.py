@@ -7,7 +7,11 @@ from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.machines import NoMachine
 from accel.contract.google_jobs import GoogleBatchTarget
-from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_vms, gcp_zones, google_batch_machines
+from accel.rules import Finding
+from accel.rules.batch import machines
+from accel.rules.gcp import gpu_vm_jobs, vms
+from accel.rules.gcp import gpus as gcp_gpus
+from accel.rules.gcp import zones as gcp_zones
 
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job
@@ -54,7 +58,7 @@ def choose(job: Job, target: GoogleBatchTarget, faults: list[str], warnings: lis
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     before = len(faults)
-    tell(google_batch_machines.zones(block.zones, target.region), faults, warnings)
+    tell(machines.zones(block.zones, target.region), faults, warnings)
     if block.zones and target.zones:
         outside = [zone for zone in block.zones if zone not in target.zones and zone.startswith(target.region)]
         faults += [f"google_batch.zones: {zone} is none of the target's: {', '.join(target.zones)}" for zone in outside]
@@ -97,7 +101,7 @@ def _templated(
         "google_batch.disks": block.disks,
     }
     before = len(faults)
-    tell(google_batch_machines.template(template, beside), faults, [])
+    tell(machines.template(template, beside), faults, [])
     if len(faults) > before:
         return None
     return Choice(
@@ -199,14 +203,12 @@ def _fitting(
         ]
         per_task = (job.cpus or 1) * 1000
         tell(
-            google_batch_machines.fit(
-                largest.name, largest.vcpus, largest.memory_mib, per_task, job.memory_mib or 1, tasks, larger
-            ),
+            machines.fit(largest.name, largest.vcpus, largest.memory_mib, per_task, job.memory_mib or 1, tasks, larger),
             faults,
             warnings,
         )
         return None
-    roomy = [each for each in holding if google_batch_machines.share(each.memory_mib, 1) >= memory_mib] or holding
+    roomy = [each for each in holding if machines.share(each.memory_mib, 1) >= memory_mib] or holding
     here = [each for each in roomy if target.region in each.places] or roomy
     return min(here, key=lambda each: (each.vcpus, _rank(each.name), each.memory_mib, -len(each.places)))
 
@@ -228,22 +230,22 @@ def _chosen(
 ) -> Choice | None:
     tasks = per_vm or 1
     cpu_milli = job.cpus * 1000 if job.cpus else max(int(found.vcpus * 1000 // tasks), 1)
-    memory_mib = job.memory_mib or google_batch_machines.share(found.memory_mib, tasks)
+    memory_mib = job.memory_mib or machines.share(found.memory_mib, tasks)
     reservation = block.reservation or (target.reservation if capacity == "on-demand" else None)
-    findings = google_batch_machines.fit(found.name, found.vcpus, found.memory_mib, cpu_milli, memory_mib, tasks, ())
+    findings = machines.fit(found.name, found.vcpus, found.memory_mib, cpu_milli, memory_mib, tasks, ())
     if found.gpus:
         of_task = job.accelerator.count if job.accelerator else found.gpus
-        findings += google_batch_machines.gpus(found.name, found.gpus, of_task, tasks)
+        findings += machines.gpus(found.name, found.gpus, of_task, tasks)
         findings += gcp_gpus.small_a3(found.name, capacity, "spot")
         findings += gcp_gpus.scarce(found.name, "reserved" if reservation else capacity, "spot")
-    findings += gcp_vms.group(found.name, "on-demand", compact=block.compact)
+    findings += vms.group(found.name, "on-demand", compact=block.compact)
     before = len(faults)
     zones, said = _zones(found, block, target)
-    findings += said + google_batch_machines.reservation(reservation, zones, capacity, compact=block.compact)
-    if reservation and (named := google_batch_machines.RESERVATION_NAME.fullmatch(reservation)):
+    findings += said + machines.reservation(reservation, zones, capacity, compact=block.compact)
+    if reservation and (named := machines.RESERVATION_NAME.fullmatch(reservation)):
         zones = [named[2]]
     names, types = [disk.name for disk in block.disks], [disk.type for disk in block.disks]
-    findings += google_batch_machines.disks(names, types, found.name)
+    findings += machines.disks(names, types, found.name)
     tell(findings, faults, warnings)
     if len(faults) > before:
         return None
@@ -273,10 +275,10 @@ def _zones(found: Size, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[
         said = [gcp_zones.zone(zone, found.name, known, field=f"zones[{i}]") for i, zone in enumerate(block.zones)]
         return list(dict.fromkeys(block.zones)), [finding for findings in said for finding in findings]
     if target.zones:
-        return gce_jobs.zones(target.zones, found.name, places)
+        return gpu_vm_jobs.zones(target.zones, found.name, places)
     if places and target.region not in places:
         message = f"are all of {target.region}, where {found.name} is not known to be"
-        return [], [gce_jobs.ZONES.finding("zones", message, "make sure that it is, or ask for another machine")]
+        return [], [gpu_vm_jobs.ZONES.finding("zones", message, "make sure that it is, or ask for another machine")]
     return list(places.get(target.region, ())), []
 
 

@@ -7,19 +7,12 @@ from typing import Any
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import (
-    Finding,
-    containers,
-    gce_jobs,
-    gcp_labels,
-    gcp_vms,
-    google_batch,
-    google_batch_machines,
-    image_cuda,
-    launchers,
-    placeholders,
-    vertex_jobs,
-)
+from accel.rules import Finding
+from accel.rules.batch import jobs, machines
+from accel.rules.gcp import gpu_vm_jobs, vms
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.jobs import containers, image_cuda, launchers, placeholders
+from accel.rules.vertex import jobs as vertex_jobs
 
 from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch
@@ -50,7 +43,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
         raise BadInputs(faults)
     name = marks.job_id(name)
     made = marks.labelled(_job(job, block, target, choice, secrets, name), job.name, key, target_name)
-    tell(google_batch.size(len(json.dumps(made).encode())), faults, warnings)
+    tell(jobs.size(len(json.dumps(made).encode())), faults, warnings)
     if faults:
         raise BadInputs(faults)
     parent = marks.Scope(target.project, target.region).parent
@@ -59,15 +52,15 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
 
 def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice | None) -> Iterable[Finding]:
     count = max(job.tasks, job.nodes)
-    found = google_batch.tasks(count, job.parallelism, in_order=block.in_order)
-    found += google_batch.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start")
-    found += google_batch.retries(job.retries, job.lost_retries, job.nodes)
+    found = jobs.tasks(count, job.parallelism, in_order=block.in_order)
+    found += jobs.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start")
+    found += jobs.retries(job.retries, job.lost_retries, job.nodes)
     retried, failed = retries.exit_codes(block)
-    found += google_batch.exit_codes(retried, failed, (job.retries or 0) + (job.lost_retries or 0) or None)
+    found += jobs.exit_codes(retried, failed, (job.retries or 0) + (job.lost_retries or 0) or None)
     if _hosts(job, block):
-        found += google_batch.hosts(count, "nodes" if job.nodes > 1 else "tasks")
-    found += containers.environment(job.env) + google_batch.environment({**job.env, **job.secrets})
-    found += gcp_vms.own_keys(job.labels, ())
+        found += jobs.hosts(count, "nodes" if job.nodes > 1 else "tasks")
+    found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
+    found += vms.own_keys(job.labels, ())
     found += gcp_labels.labels(job.labels, own=len(target.labels) + _OWN_LABELS)
     found += [each for name, text in job.env.items() for each in placeholders.addresses(f"env.{name}", [text])]
     found += storage.findings(job, block) + runnables.findings(job, block)
@@ -78,12 +71,12 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
         found += vertex_jobs.visible_devices(job.env, choice.gpus)
         found += image_cuda.image(job.image or "", [choice.accelerator] if choice.accelerator else [])
     if block.provisioning and choice.machine:
-        found += gce_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None)
+        found += gpu_vm_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None)
     image = block.boot_image or target.boot_image or choice.template
-    found += google_batch_machines.drivers(block.install_drivers, _gpus(choice), image is not None)
+    found += machines.drivers(block.install_drivers, _gpus(choice), image is not None)
     if choice.per_vm:
-        at_once = min(count, sweep_tasks.at_once(job, KIND) or google_batch.MOST_PARALLEL)
-        found += google_batch.vms(at_once, choice.per_vm, len(choice.zones))
+        at_once = min(count, sweep_tasks.at_once(job, KIND) or jobs.MOST_PARALLEL)
+        found += jobs.vms(at_once, choice.per_vm, len(choice.zones))
     return found
 
 

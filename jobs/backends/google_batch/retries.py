@@ -11,13 +11,13 @@ n         none           n of both kinds
 n         0              n failures; a lost task is final
 n         m              n + m of both kinds
 A task that ran out of its time is never tried again, nor a command that cannot be run. Lost is also a task that ends
-with an exit code which says so (accel/rules/exits.py), unless the job file has another use for it.
+with an exit code which says so (accel/rules/jobs/exit_codes.py), unless the job file has another use for it.
 """
 
 from typing import Any
 
-from accel.rules.exits import CANNOT_RUN
-from accel.rules.google_batch import LOST, OUT_OF_TIME, lifecycle
+from accel.rules.batch.jobs import LOST, OUT_OF_TIME, lifecycle
+from accel.rules.jobs.exit_codes import CANNOT_RUN
 
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job

@@ -4,7 +4,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from accel.rules import Finding, containers, google_batch, google_batch_runnables, placeholders, under
+from accel.rules import Finding, under
+from accel.rules.batch import jobs, runnables
+from accel.rules.jobs import containers, placeholders
 
 from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch, Runnable
@@ -58,22 +60,20 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
     """Of images, commands and options."""
     kept = [mount.path for mount in job.mounts if not mount.read_only]
     if not block.runnables:
-        found = _image(job.image, "image") + google_batch_runnables.docker_options(block.docker_options)
-        found += google_batch_runnables.command(job.command) if job.command else []
+        found = _image(job.image, "image") + runnables.docker_options(block.docker_options)
+        found += runnables.command(job.command) if job.command else []
         words = [*job.command, *block.args]
-        return (
-            found + placeholders.addresses("command", words) + google_batch_runnables.local_output(words, job.env, kept)
-        )
+        return found + placeholders.addresses("command", words) + runnables.local_output(words, job.env, kept)
     kinds = ["barrier" if each.barrier else "script" if each.script else "container" for each in block.runnables]
-    found = google_batch_runnables.steps(kinds, [each.background for each in block.runnables])
+    found = runnables.steps(kinds, [each.background for each in block.runnables])
     for i, each in enumerate(block.runnables):
         words = [*([each.entrypoint] if each.entrypoint else []), *each.command]
-        of_one = _image(each.image, "image") + google_batch_runnables.docker_options(each.docker_options)
-        of_one += google_batch_runnables.command(words) if each.entrypoint else []
-        of_one += placeholders.addresses("command", words) + google_batch_runnables.local_output(words, each.env, kept)
-        of_one += containers.environment(each.env) + google_batch.environment(each.env)
+        of_one = _image(each.image, "image") + runnables.docker_options(each.docker_options)
+        of_one += runnables.command(words) if each.entrypoint else []
+        of_one += placeholders.addresses("command", words) + runnables.local_output(words, each.env, kept)
+        of_one += containers.environment(each.env) + jobs.environment(each.env)
         found += under(f"runnables[{i}]", of_one)
-    return found + google_batch_runnables.local_output([], job.env, kept)
+    return found + runnables.local_output([], job.env, kept)
 
 
 def _image(image: str | None, field: str) -> list[Finding]:
@@ -92,7 +92,7 @@ def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bo
         binds += [f"{folder}:{folder}" for folder in nodes.SSH_FOLDERS]
     if block.runnables:
         return [_step(each, job, binds, hosts=hosts) for each in block.runnables]
-    words = sweep_tasks.command(job, google_batch_runnables.expanded(job.command), labels.KIND)
+    words = sweep_tasks.command(job, runnables.expanded(job.command), labels.KIND)
     if job.image:
         argv = nodes.command(words) if several else words
         made = {"container": _container(job.image, argv[:1], argv[1:] or block.args, binds)}
@@ -118,8 +118,8 @@ def _container(image: str, entry: Sequence[str], commands: Sequence[str], binds:
 def _options(container: dict[str, Any], job: Job, given: str | None, *, hosts: bool) -> None:
     """Docker's options: GPUs are Batch's to add."""
     options = given
-    for finding in google_batch_runnables.docker_options(given):
-        if finding.rule == google_batch_runnables.GPUS_OPTION.id:
+    for finding in runnables.docker_options(given):
+        if finding.rule == runnables.GPUS_OPTION.id:
             options = str(finding.replacement) if finding.replacement else None
     own: list[str] = []
     if hosts and not (options and ("--network" in options or "--net" in options)):
@@ -141,7 +141,7 @@ def _step(each: Runnable, job: Job, binds: list[str], *, hosts: bool) -> dict[st
     if each.script:
         made["script"] = {"text": (nodes.script(each.script) if several else None) or each.script}
     else:
-        words = google_batch_runnables.expanded([each.entrypoint, *each.command]) if each.entrypoint else []
+        words = runnables.expanded([each.entrypoint, *each.command]) if each.entrypoint else []
         words = nodes.command(words) if several and words else words
         made["container"] = _container(each.image or "", words[:1], words[1:] or each.command, binds)
         _options(made["container"], job, each.docker_options, hosts=hosts)

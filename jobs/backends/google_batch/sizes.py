@@ -10,7 +10,8 @@ from accel.catalog.gke_machines import node_machine
 from accel.catalog.machines import Machine, hosts, machines, machines_for
 from accel.catalog.places import where
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import Finding, gcp_machines
+from accel.rules import Finding
+from accel.rules.gcp import machines as gcp_machines
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""

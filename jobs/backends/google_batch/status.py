@@ -12,7 +12,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, Garbled
 from accel.clouds.timeouts import tried
 from accel.diagnostics.errors import CloudRefused, NotFound
-from accel.rules.google_batch import LOST
+from accel.rules.batch.jobs import LOST
 
 from ...model.owners import owner_of
 from ..base import JobRef, Phase, Status

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from accel.rules import Finding, google_batch_runnables, under
+from accel.rules import Finding, under
+from accel.rules.batch import runnables
 
 from ...model.blocks_google import GoogleBatch
 from ...model.fields import Mount
@@ -58,13 +59,11 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
     """Of sources and paths, and of the folder for logs."""
     found: list[Finding] = []
     for i, mount in enumerate(job.mounts):
-        found += under(f"mounts[{i}]", google_batch_runnables.mount(mount.source))
+        found += under(f"mounts[{i}]", runnables.mount(mount.source))
     paths = {f"mounts[{i}].path": mount.path for i, mount in enumerate(job.mounts)}
     paths |= {f"disks[{i}].path": disk.path for i, disk in enumerate(block.disks)}
     writable = [mount.path for mount in job.mounts if not mount.read_only]
-    return (
-        found + google_batch_runnables.mount_paths(paths) + google_batch_runnables.logs_path(block.logs_path, writable)
-    )
+    return found + runnables.mount_paths(paths) + runnables.logs_path(block.logs_path, writable)
 
 
 def disks(block: GoogleBatch) -> list[dict[str, Any]]:

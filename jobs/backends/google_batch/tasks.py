@@ -1,7 +1,7 @@
 """The tasks of a job, each as Batch has it."""
 
 from accel.clouds.google.api import Google
-from accel.rules.google_batch import LOST
+from accel.rules.batch.jobs import LOST
 
 from ..base import JobRef, Phase
 from ..tasks import TaskStatus

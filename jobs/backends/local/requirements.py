@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from accel.diagnostics.errors import BadInputs, NoRuntime
-from accel.rules import launchers
+from accel.rules.jobs import launchers
 
 from ...model.job import Job
 from ..base import Request
@@ -12,7 +12,7 @@ from . import docker, machine
 
 IMAGES = "local/"
 TASKS_MAX = 10_000
-"""As many as an array of AWS Batch has: accel.rules.aws_jobs."""
+"""As many as an array of AWS Batch has: accel.rules.aws.jobs."""
 
 
 def container(job: Job) -> bool:

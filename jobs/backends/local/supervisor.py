@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accel.folders import write_json
-from accel.rules.exits import CANNOT_RUN
+from accel.rules.jobs.exit_codes import CANNOT_RUN
 
 from . import docker
 from .process import identity

@@ -7,7 +7,9 @@ from datetime import date
 from typing import Any, cast
 
 from accel.contract import variables
-from accel.rules import Finding, placeholders, vertex_images, vertex_jobs
+from accel.rules import Finding
+from accel.rules.jobs import placeholders
+from accel.rules.vertex import images, jobs
 
 from ...model.blocks_google import PythonPackage
 from ...model.job import Job
@@ -37,14 +39,14 @@ class Node:
 
 def checked(program: Program, field: str, today: date) -> tuple[list[Finding], Program]:
     """What the rules say of a program, and the program as it will be run. `field` is that of its pool, with a dot."""
-    said = vertex_images.image(program.image, today=today, field=f"{field}image") if program.image else []
-    said += vertex_jobs.program(program.command, program.args, bool(program.package), f"{field}command")
-    said += vertex_jobs.command(program.command, f"{field}command")
+    said = images.image(program.image, today=today, field=f"{field}image") if program.image else []
+    said += jobs.program(program.command, program.args, bool(program.package), f"{field}command")
+    said += jobs.command(program.command, f"{field}command")
     for name, words in (("command", program.command), ("args", program.args)):
         said += placeholders.addresses(f"{field}{name}", words)
     image, command = program.image, list(program.command)
     for finding in said:
-        if finding.rule == vertex_jobs.COMMAND.id:
+        if finding.rule == jobs.COMMAND.id:
             command = cast("list[str]", finding.replacement)
         elif finding.severity == "translate":
             image = cast(str, finding.replacement)

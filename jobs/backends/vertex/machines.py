@@ -11,7 +11,9 @@ from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.places import where
 from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import gce_jobs, gcp_gpus, gcp_legacy, vertex_machines
+from accel.rules.gcp import gpu_vm_jobs
+from accel.rules.gcp import gpus as gcp_gpus
+from accel.rules.vertex import legacy, machines
 
 from ...model.fields import Accelerator
 from ..vm.agent_spec import tell
@@ -87,7 +89,7 @@ def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: li
     """None where `faults` has got the reason; others are added to it too."""
     found = _chosen(wanted, target, faults, warnings)
     if found:
-        said = vertex_machines.region(found.key, target.region, found.places())
+        said = machines.region(found.key, target.region, found.places())
         tell(said, wanted.names, faults, warnings)
     return found
 
@@ -124,7 +126,7 @@ def _given(
     """The machine that is named, with the GPUs beside it or in it."""
     before = len(faults)
     count = wanted.accelerator.count if wanted.accelerator else None
-    tell(vertex_machines.pool(name, kind, count), wanted.names, faults, warnings)
+    tell(machines.pool(name, kind, count), wanted.names, faults, warnings)
     if len(faults) > before:
         return None
     size = _sized(name)
@@ -138,7 +140,7 @@ def _given(
             faults.append(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
     if size:
         larger = _larger(wanted, choice, target)
-        said = vertex_machines.fit(name, size.vcpus, size.memory_mib, wanted.cpus, wanted.memory_mib, larger)
+        said = machines.fit(name, size.vcpus, size.memory_mib, wanted.cpus, wanted.memory_mib, larger)
         tell(said, wanted.names, faults, warnings)
     return choice
 
@@ -163,7 +165,7 @@ def _with_gpus(
     wanted: Wanted, kind: str, count: int, target: VertexTarget, faults: list[str], warnings: list[str]
 ) -> list[_Candidate]:
     before = len(faults)
-    said = vertex_machines.gpu(kind) + gcp_gpus.accelerator_count(kind, count)
+    said = machines.gpu(kind) + gcp_gpus.accelerator_count(kind, count)
     tell(said, wanted.names, faults, warnings)
     if len(faults) > before:
         return []
@@ -190,7 +192,7 @@ def _with_gpus(
 
 
 def _takes(name: str, key: str, count: int) -> bool:
-    counts = gcp_legacy.legacy_counts(name, key)
+    counts = legacy.legacy_counts(name, key)
     return counts is not None and count in counts.values
 
 
@@ -223,7 +225,7 @@ def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -
     ]
     if not found:
         asked = {"cpus": wanted.cpus, "memory_mib": wanted.memory_mib}
-        said = gce_jobs.fit(asked, largest.choice.machine, largest.vcpus, largest.memory_mib)
+        said = gpu_vm_jobs.fit(asked, largest.choice.machine, largest.vcpus, largest.memory_mib)
         tell(said, wanted.names, faults, [])
         if not said:
             faults.append(f"cpus: {wanted.cpus} with {wanted.memory_mib} MiB: no machine of the target has both")

@@ -9,7 +9,9 @@ from datetime import date
 
 from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
-from accel.rules import image_cuda, vertex_jobs, vertex_machines, vertex_pools
+from accel.rules.jobs import image_cuda
+from accel.rules.vertex import jobs, pools
+from accel.rules.vertex import machines as vertex_machines
 
 from ...model.blocks_google import Pool, Vertex
 from ...model.job import Job
@@ -58,7 +60,7 @@ def plan(job: Job, target: VertexTarget, today: date, faults: list[str], warning
         found[1] = _planned(job, job.nodes - 1, first, program, job.disk_gib, "", [], [])
     if first.tpu:
         others = [f"vertex.{name}" for name in OTHERS if getattr(block, name)]
-        tell(vertex_pools.tpu(others, job.nodes, first.tpu.hosts), {}, faults, warnings)
+        tell(pools.tpu(others, job.nodes, first.tpu.hosts), {}, faults, warnings)
     _reduction(block, found, faults, warnings)
     return found
 
@@ -133,7 +135,7 @@ def _planned(
     size = DISK_GB + disk_gib if disk_gib else None
     names = names_of(field)
     tell(vertex_machines.disk(choice.machine, size, asked), names, faults, warnings)
-    tell(vertex_jobs.visible_devices(job.env, choice.gpus) if not choice.tpu else [], {}, faults, warnings)
+    tell(jobs.visible_devices(job.env, choice.gpus) if not choice.tpu else [], {}, faults, warnings)
     if choice.gpu and not field:
         tell(image_cuda.image(program.image, [choice.gpu]), {}, faults, warnings)
     return Planned(replicas, choice, program, size, asked or vertex_machines.disk_needed(choice.machine))
@@ -147,9 +149,9 @@ def _reduction(block: Vertex, found: Mapping[int, Planned], faults: list[str], w
     workers = [found[place] for place in (0, 1) if place in found]
     machines, gpus = sum(each.replicas for each in workers), min(each.choice.gpus for each in workers)
     has_gpus = bool(servers.choice.gpus or block.reduction_servers.accelerator)
-    tell(vertex_pools.reduction(machines, gpus, has_gpus, field), {}, faults, warnings)
+    tell(pools.reduction(machines, gpus, has_gpus, field), {}, faults, warnings)
     choice = workers[-1].choice
-    said = vertex_pools.reduction_ratio(
+    said = pools.reduction_ratio(
         machines, choice.machine, choice.gpu, choice.gpus, servers.replicas, servers.choice.machine, f"{field}.replicas"
     )
     tell(said if gpus else [], {}, faults, warnings)

@@ -11,7 +11,11 @@ from typing import Any
 from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_vms, launchers, placeholders, vertex_jobs
+from accel.rules import Finding
+from accel.rules.gcp import gpu_vm_jobs, vms
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.jobs import containers, launchers, placeholders
+from accel.rules.vertex import jobs
 
 from ...model import sweep_tasks
 from ...model.blocks_google import Vertex
@@ -67,23 +71,23 @@ def _asked(job: Job, target: VertexTarget) -> list[Finding]:
     networked = bool(target.network_attachment or target.network)
     found = (
         containers.environment(job.env)
-        + gce_jobs.environment(variables)
-        + vertex_jobs.environment(variables, own=OWN_VARIABLES)
+        + gpu_vm_jobs.environment(variables)
+        + jobs.environment(variables, own=OWN_VARIABLES)
     )
-    found += [finding for name in sorted(job.secrets) for finding in vertex_jobs.secret(name, target.project)]
+    found += [finding for name in sorted(job.secrets) for finding in jobs.secret(name, target.project)]
     gpus = job.accelerator.count if job.accelerator else None
     found += launchers.check([*job.command, *block.args], job.env, launchers.Shape(job.nodes, gpus))
-    found += vertex_jobs.tasks(job.tasks) + vertex_jobs.shm(job.shm_mib)
+    found += jobs.tasks(job.tasks) + jobs.shm(job.shm_mib)
     shares = [mount.path for mount in job.mounts if mount.source.startswith("nfs://")]
-    found += vertex_jobs.local_output([*job.command, *block.args], job.env, shares)
+    found += jobs.local_output([*job.command, *block.args], job.env, shares)
     found += [each for name, text in job.env.items() for each in placeholders.addresses(f"env.{name}", [text])]
     found += placeholders.addresses("vertex.output", [block.output or ""])
     for i, mount in enumerate(job.mounts):
         at = f"mounts[{i}]"
-        found += vertex_jobs.mount(mount.source, mount.path, read_only=mount.read_only, networked=networked, at=at)
+        found += jobs.mount(mount.source, mount.path, read_only=mount.read_only, networked=networked, at=at)
     board = block.tensorboard or target.tensorboard
-    found += vertex_jobs.tensorboard(board, target.service_account, target.region, "vertex.tensorboard")
-    found += gcp_vms.own_keys(job.labels, ())
+    found += jobs.tensorboard(board, target.service_account, target.region, "vertex.tensorboard")
+    found += vms.own_keys(job.labels, ())
     return found + gcp_labels.labels(job.labels, own=OWN_LABELS + len(target.labels))
 
 
@@ -142,6 +146,6 @@ def _shares(job: Job) -> list[dict[str, str]]:
     for mount in job.mounts:
         if mount.source.startswith("nfs://"):
             server, _, path = mount.source.removeprefix("nfs://").partition("/")
-            folder = mount.path.removeprefix(vertex_jobs.NFS_ROOT).rstrip("/")
+            folder = mount.path.removeprefix(jobs.NFS_ROOT).rstrip("/")
             found.append({"server": server, "path": f"/{path}", "mountPoint": folder})
     return found

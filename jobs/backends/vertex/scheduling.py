@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.contract.google_jobs import VertexTarget
-from accel.rules import Finding, vertex_machines, vertex_scheduling
+from accel.rules import Finding
+from accel.rules.vertex import machines as vertex_machines
+from accel.rules.vertex import scheduling as vertex_scheduling
 
 from ...model.blocks_google import Vertex
 from ...model.job import Job

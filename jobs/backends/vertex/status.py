@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import NotFound
-from accel.rules import exits
+from accel.rules.jobs import exit_codes
 
 from ...model.owners import owner_of
 from ..base import JobRef, Phase, Status
@@ -113,7 +113,7 @@ def _reason(job: Job) -> str | None:
 def taken(job: Job) -> str | None:
     """Of a job that failed for want of a machine: had it run on Spot machines, they were taken away. Vertex starts no
     job again by its exit code, so one that says that it lost its machine has failed."""
-    if job.state == "JOB_STATE_FAILED" and job.exit_code in exits.LOST:
+    if job.state == "JOB_STATE_FAILED" and job.exit_code in exit_codes.LOST:
         return TAKEN
     if job.state != "JOB_STATE_FAILED" or not STOCKOUT.search(job.error):
         return None

@@ -8,7 +8,9 @@ from typing import Any
 
 from accel.catalog import UnknownName, vertex
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu_pool
-from accel.rules import Finding, gcp_gpus, gcp_tpu, gcp_tpu_jobs, vertex_machines
+from accel.rules import Finding
+from accel.rules.gcp import gpus, tpu, tpu_jobs
+from accel.rules.vertex import machines
 
 OLD = ("tpu-v2", "tpu-v3")
 """Asked for by cores."""
@@ -39,7 +41,7 @@ class Tpu:
 
     def size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
         """What a job asks of each host."""
-        return gcp_tpu_jobs.host_size(self.made, cpus, memory_mib) if self.made else []
+        return tpu_jobs.host_size(self.made, cpus, memory_mib) if self.made else []
 
 
 def asked(machine_type: str | None, kind: str | None) -> bool:
@@ -52,7 +54,7 @@ def choose(
 ) -> tuple[list[Finding], Tpu | None]:
     """What the rules say, and the slice, if they let it through."""
     key = _generation(kind)
-    said = gcp_tpu.vertex(machine_type or "", kind if kind and gcp_gpus.known(kind) else key)
+    said = tpu.vertex(machine_type or "", kind if kind and gpus.known(kind) else key)
     if any(finding.severity == "reject" for finding in said):
         return said, None
     if key in OLD or machine_type == vertex.CLOUD_TPU:
@@ -67,7 +69,7 @@ def _generation(kind: str | None) -> str | None:
     """The catalogue's key of a TPU, by its own name, Vertex AI's, or that of a slice."""
     if kind is None:
         return None
-    found = gcp_gpus.known(kind)
+    found = gpus.known(kind)
     if found:
         return found.name if found.is_tpu else None
     try:
@@ -78,13 +80,13 @@ def _generation(kind: str | None) -> str | None:
 
 def _by_cores(key: str | None, kind: str | None, count: int) -> tuple[list[Finding], Tpu | None]:
     if kind is None or key is None:
-        return [vertex_machines.TPU_CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")], None
-    sized = gcp_gpus.known(kind) is None
-    made = gcp_tpu.known(kind) if sized else None
+        return [machines.TPU_CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")], None
+    sized = gpus.known(kind) is None
+    made = tpu.known(kind) if sized else None
     if sized and made is None:
-        return gcp_tpu.accelerator_type(kind, api="gke", field="accelerator"), None
+        return tpu.accelerator_type(kind, api="gke", field="accelerator"), None
     cores = made.cores if made else count
-    said = vertex_machines.tpu(vertex.CLOUD_TPU, key, cores, None)
+    said = machines.tpu(vertex.CLOUD_TPU, key, cores, None)
     return said, Tpu(vertex.CLOUD_TPU, made.hosts if made else max(1, cores // 8), key, cores, made=made)
 
 
@@ -92,25 +94,25 @@ def _by_topology(
     machine_type: str | None, kind: str | None, count: int, topology: str | None
 ) -> tuple[list[Finding], Tpu | None]:
     named = _named(kind)
-    made = gcp_tpu.known(named, topology) if named else None
+    made = tpu.known(named, topology) if named else None
     if machine_type is None and made is None:
-        return gcp_tpu.accelerator_type(named, topology, api="gke", field="accelerator"), None
+        return tpu.accelerator_type(named, topology, api="gke", field="accelerator"), None
     machine = machine_type or (made.machine_type if made else None) or ""
     shape = topology or (made.topology if made else None)
-    said = vertex_machines.tpu(machine, None, None, shape)
+    said = machines.tpu(machine, None, None, shape)
     if any(finding.severity == "reject" for finding in said):
         return said, None
     try:
         found = tpu_pool(machine, str(shape))
     except (UnknownName, NoSuchSlice):
-        return gcp_tpu.pool(machine, str(shape)), None
+        return tpu.pool(machine, str(shape)), None
     if made and (made.generation != found.generation or made.chips != found.chips):
         message = f"is {kind}, and {machine} with {shape} is {found.name}"
-        return [vertex_machines.TPU_SHAPE.finding("accelerator", message, "leave one of the two out")], None
-    return gcp_tpu_jobs.hosts(found, 1, 1, count), Tpu(machine, found.hosts, topology=shape, made=found)
+        return [machines.TPU_SHAPE.finding("accelerator", message, "leave one of the two out")], None
+    return tpu_jobs.hosts(found, 1, 1, count), Tpu(machine, found.hosts, topology=shape, made=found)
 
 
 def _named(kind: str | None) -> str | None:
     """A name that slices have: that of a generation, for one by which Vertex AI knows it."""
-    found = gcp_gpus.known(kind) if kind else None
+    found = gpus.known(kind) if kind else None
     return found.name.removeprefix("tpu-") if found else kind

@@ -8,7 +8,10 @@ from typing import Any
 from accel.contract import variables
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import Finding, containers, gcp_labels, gcp_vms, placeholders
+from accel.rules import Finding
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.gcp import vms
+from accel.rules.jobs import containers, placeholders
 
 from ...model import sweep_tasks
 from ...model.fields import Mount
@@ -102,7 +105,7 @@ def tell(findings: Iterable[Finding], names: Mapping[str, str], faults: list[str
 def marked(job: Job, target: VmGround) -> list[Finding]:
     """Its labels beside ours and the target's."""
     own = len(labels.labels("", 1, "", 0)) + len(target.labels)
-    return gcp_vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
+    return vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
 
 
 def image(job: Job) -> list[Finding]:

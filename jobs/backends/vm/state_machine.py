@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from accel.diagnostics.errors import CloudRefused
-from accel.rules import exits
+from accel.rules.jobs import exit_codes
 
 from . import labels
 from .record import (
@@ -39,8 +39,8 @@ REMEMBERED = 20
 """Attempts that the record of a declared queue keeps: it may have any number."""
 
 _SAID = {
-    exits.STOPPED: "it stopped because its machine is taken away",
-    exits.BAD_NODE: "its machine is not fit for it",
+    exit_codes.STOPPED: "it stopped because its machine is taken away",
+    exit_codes.BAD_NODE: "its machine is not fit for it",
 }
 """What a command's exit code says of a lost machine."""
 
@@ -184,7 +184,7 @@ def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] |
         on = f" on host {result.host}" if record.hosts > 1 else ""
         if result.reason == "preempted":
             return LOST, f"the machine was taken away{on}"
-        if result.reason == "exited" and result.exit_code in exits.LOST:
+        if result.reason == "exited" and result.exit_code in exit_codes.LOST:
             return LOST, f"{_SAID[result.exit_code]}{on} (exit code {result.exit_code})"
         if (result.exit_code, result.reason) != (0, "exited"):
             said = result.reason if result.reason not in (None, "exited") else f"exit code {result.exit_code}"
@@ -216,7 +216,7 @@ def may_go_on(record: Record) -> bool:
         return record.last.outcome in (LOST, NO_CAPACITY, REFUSED)
     match record.last.outcome:
         case "failed":
-            cannot_run = any(code in exits.CANNOT_RUN for code in record.last.exit_codes.values())
+            cannot_run = any(code in exit_codes.CANNOT_RUN for code in record.last.exit_codes.values())
             return not cannot_run and record.count(FAILED) <= record.body["retries"]
         case "lost":
             return record.count(LOST) <= record.body["lost_retries"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from accel.contract.targets import AnyTarget
 from accel.diagnostics.errors import BadInput, BadInputs
 from accel.folders import state
-from accel.rules import google_batch_runnables
-from accel.rules.containers import LOCAL
+from accel.rules.batch import runnables
+from accel.rules.jobs.containers import LOCAL
 
 from ...model.blocks_google import Pool, Vertex
 from ...model.job import Job
@@ -58,7 +58,7 @@ class Shipping:
         split = target.kind in ("google-batch", "vertex")
 
         def wrapped(words: list[str]) -> list[str]:
-            return [*head, *(google_batch_runnables.split(words) if split else words)]
+            return [*head, *(runnables.split(words) if split else words)]
 
         faults = _faults(job, target.kind)
         if target.kind == "local" and job.image and not job.image.startswith(LOCAL):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from accel.contract.variables import PLAN, RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInput, BadInputs
-from accel.rules.aws_retries import MAX_ATTEMPTS
-from accel.rules.google_batch import MOST_RETRIES
+from accel.rules.aws.retries import MAX_ATTEMPTS
+from accel.rules.batch.jobs import MOST_RETRIES
 
 from ...model.deadline import CHANGEOVER_S
 

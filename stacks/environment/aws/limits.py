@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accel.budget.spending import Limit
 from accel.catalog.aws_partitions import partition_of
 from accel.diagnostics.findings import Finding, under
-from accel.rules import aws_limits as rules
+from accel.rules.aws import limits as rules
 from components.aws.budget_function import SETTINGS
 from components.aws.budget_stop import settings_text
 from components.aws.compute_environment import own_scripts

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from accel.contract.published import without_definitions
 from accel.contract.targets import AwsBatchDefinition, AwsBatchEnvironment, AwsBatchTarget, write
 from accel.diagnostics.findings import Finding
-from accel.rules import aws_targets as rules
-from accel.rules.aws_clusters import efa_cards
+from accel.rules.aws import targets as rules
+from accel.rules.aws.clusters import efa_cards
 
 if TYPE_CHECKING:
     from ..config import Aws

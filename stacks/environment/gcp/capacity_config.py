@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_capacity, gcp_commitments
+from accel.rules.gcp import capacity
+from accel.rules.gcp import commitments as gcp_commitments
 from components.base import Name, Spec
 from components.gcp.commitment import CommitmentSpec
 from components.gcp.future_reservation import FutureReservationSpec
@@ -50,13 +51,13 @@ class Capacity(Spec):
         reserved = self.reservations.get(spec.reservation.name) if spec.reservation else None
         if spec.reservation and reserved and spec.reservation.project is None:
             wanted, here = (spec.zone, spec.machine), (reserved.zone, reserved.machine)
-            yield from gcp_capacity.use(wanted, here, spec.reservation.name, f"{at}.reservation.name")
+            yield from capacity.use(wanted, here, spec.reservation.name, f"{at}.reservation.name")
         yield from self.of_placement(spec.placement, [spec.zone], spec.machine, f"{at}.placement", group=group)
 
     def of_target(self, placement: str | None, reservation: str | None, zones: list[str], at: str) -> Iterator[Finding]:
         """What a target of GPU VMs names of the stack."""
         if reserved := self.reservations.get(reservation or ""):
-            yield from gcp_capacity.use_zone(zones, reserved.zone, reservation or "", f"{at}.reservation")
+            yield from capacity.use_zone(zones, reserved.zone, reservation or "", f"{at}.reservation")
         yield from self.of_placement(placement, zones, None, f"{at}.placement", group=False)
 
     def of_placement(
@@ -65,6 +66,6 @@ class Capacity(Spec):
         """A placement by its name, and what it is to place."""
         if name is None:
             return
-        yield from gcp_capacity.placement_name(name, list(self.placements), field)
+        yield from capacity.placement_name(name, list(self.placements), field)
         if policy := self.placements.get(name):
-            yield from gcp_capacity.placed(policy.kind, policy.region, zones, machine, name, field, group=group)
+            yield from capacity.placed(policy.kind, policy.region, zones, machine, name, field, group=group)

@@ -9,12 +9,13 @@ from accel.catalog.nearest import nearest
 from accel.contract.gke import GkePool
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding, under
-from accel.rules import gcp_accounts as account_rules
-from accel.rules import gcp_budgets as budget_rules
-from accel.rules import gcp_network as network_rules
-from accel.rules import gke_access as access_rules
-from accel.rules import gke_clusters as cluster_rules
-from accel.rules import gke_labels, gke_nodes
+from accel.rules.gcp import accounts as account_rules
+from accel.rules.gcp import budgets as budget_rules
+from accel.rules.gcp import network as network_rules
+from accel.rules.gke import access as access_rules
+from accel.rules.gke import clusters as cluster_rules
+from accel.rules.gke import labels
+from accel.rules.gke import nodes as gke_nodes
 from components.base import Name, Spec
 from components.gcp.budget import GcpBudgetSpec
 from components.gcp.budget_stop import GcpBudgetStopSpec
@@ -225,7 +226,7 @@ class Gcp(Spec):
             found += budget_rules.unreached(private_endpoint=closed, authorized=few)
         # Pools in no cluster are told of above.
         for key, pool in self.pools.items() if self.cluster else ():
-            found += under(f"pools.{key}", self._zones(pool)) + gke_labels.pool_name(key, f"pools.{key}")
+            found += under(f"pools.{key}", self._zones(pool)) + labels.pool_name(key, f"pools.{key}")
         if self.vms and (subnets := self._subnets()) is not None:
             found += under("vms", self.vms.in_subnets(list(subnets)))
         if self.batch:

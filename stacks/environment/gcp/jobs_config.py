@@ -7,16 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from accel.diagnostics.findings import Finding, under
-from accel.rules import gcp_jobs_ground as rules
-from accel.rules import (
-    gcp_machines,
-    gcp_vm_targets,
-    gcp_zones,
-    google_batch_machines,
-    vertex_jobs,
-    vertex_machines,
-    vertex_scheduling,
-)
+from accel.rules.batch import machines as google_batch_machines
+from accel.rules.gcp import job_services as rules
+from accel.rules.gcp import machines, vm_targets
+from accel.rules.gcp import zones as gcp_zones
+from accel.rules.vertex import jobs, scheduling
+from accel.rules.vertex import machines as vertex_machines
 from components.base import Name, Spec
 from components.gcp.batch_jobs import BatchJobsSpec
 from components.gcp.batch_template import BatchTemplateSpec
@@ -45,7 +41,7 @@ def _machine_types(names: Sequence[str], check: Callable[[str], list[Finding]]) 
 
 def _known(name: str) -> list[Finding]:
     """Which GPUs go with an N1 machine is for a job to say."""
-    return [each for each in gcp_machines.named(name) if each.rule in (gcp_machines.UNKNOWN.id, gcp_machines.NEWER.id)]
+    return [each for each in machines.named(name) if each.rule in (machines.UNKNOWN.id, machines.NEWER.id)]
 
 
 class GoogleBatchTarget(JobTarget):
@@ -58,7 +54,7 @@ class GoogleBatchTarget(JobTarget):
     template: bool = Field(default=False, description="jobs that name no machine run on VMs of the section's template")
 
     def findings(self) -> list[Finding]:
-        found = _machine_types(self.machine_types, _known) + gcp_vm_targets.zones(self.zones)
+        found = _machine_types(self.machine_types, _known) + vm_targets.zones(self.zones)
         return found + (gcp_zones.region(self.region) if self.region else [])
 
     def against(self, region: str, template: BatchTemplateSpec | None) -> list[Finding]:
@@ -141,7 +137,7 @@ class PeeredNetwork(Spec):
     network: str = Field(description="projects/<number>/global/networks/<n>")
 
     def findings(self) -> list[Finding]:
-        return vertex_jobs.network(self.network)
+        return jobs.network(self.network)
 
 
 class AttachedNetwork(Spec):
@@ -166,7 +162,7 @@ class VertexTarget(JobTarget):
         if self.reservation is None:
             return found
         kept = self.persistent_resource is not None
-        return found + vertex_scheduling.reservation_with(spot=False, flex=False, persistent=kept)
+        return found + scheduling.reservation_with(spot=False, flex=False, persistent=kept)
 
 
 class Vertex(VertexJobsSpec):
@@ -201,10 +197,10 @@ class Vertex(VertexJobsSpec):
         if isinstance(self.network, AttachedNetwork):
             yield from under("network", rules.attachment(self.network.network_attachment, region))
         if isinstance(self.tensorboard, ExistingTensorboard):
-            yield from under("tensorboard", vertex_jobs.tensorboard(self.tensorboard.name, "made here", region, "name"))
+            yield from under("tensorboard", jobs.tensorboard(self.tensorboard.name, "made here", region, "name"))
         for key, target in self.targets.items():
             if target.reservation:
-                yield from under(f"targets.{key}", vertex_scheduling.reservation(target.reservation, region))
+                yield from under(f"targets.{key}", scheduling.reservation(target.reservation, region))
 
 
 def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:

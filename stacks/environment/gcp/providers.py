@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from accel.rules.gcp_labels import translated
+from accel.rules.gcp.labels import translated
 
 from ..config import Environment
 from .config import Gcp

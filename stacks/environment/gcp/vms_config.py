@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from accel.catalog.gcp_images import CURRENT_BASE, DEEP_LEARNING
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding
-from accel.rules import gcp_accounts as account_rules
-from accel.rules import gcp_machines, gcp_tpu
-from accel.rules import gcp_vm_targets as rules
+from accel.rules.gcp import accounts as account_rules
+from accel.rules.gcp import machines, tpu
+from accel.rules.gcp import vm_targets as rules
 from components.base import Name, Spec
 from components.gcp.gpu_vm_group import GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec
@@ -66,7 +66,7 @@ class TpuVmTarget(VmTarget):
     def findings(self) -> list[Finding]:
         found = super().findings()
         for index, name in enumerate(self.types):
-            found += gcp_tpu.accelerator_type(name, field=f"types[{index}]")
+            found += tpu.accelerator_type(name, field=f"types[{index}]")
         return found
 
 
@@ -88,7 +88,7 @@ class GceTarget(VmTarget):
     def findings(self) -> list[Finding]:
         found = super().findings()
         for index, name in enumerate(self.machine_types):
-            wrong = gcp_machines.named(name)
+            wrong = machines.named(name)
             found += [replace(each, field=f"machine_types[{index}]") for each in wrong]
         return found
 

@@ -1,7 +1,7 @@
 """A compute environment of AWS as one of ours."""
 
-from accel.rules import aws_templates
-from accel.rules.aws_roles import SERVICE_LINKED_ROLE
+from accel.rules.aws import templates
+from accel.rules.aws.roles import SERVICE_LINKED_ROLE
 
 from .documents import Found, Json, block, entries
 from .notes import Part
@@ -131,5 +131,5 @@ def _named(template: Json) -> str:
 
 def _moving(part: Part, template: Json) -> None:
     name = str(template.get("launchTemplateName") or template.get("launchTemplateId"))
-    for finding in aws_templates.version(name, template.get("version")):
+    for finding in templates.version(name, template.get("version")):
         part.note("warning", finding.field, f"{finding.text} [{finding.rule}]")

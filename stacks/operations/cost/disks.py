@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from accel import cost
 from accel.catalog.disk_prices import disk_price
-from accel.rules.gcp_tpu_vms import disk_types
-from accel.rules.gke_nodes import disk_type
+from accel.rules.gcp.tpu_vms import disk_types
+from accel.rules.gke.nodes import disk_type
 from components.gcp.capacity_spec import LOCAL_SSD_GIB
 from components.gcp.tpu_pool import TpuPoolSpec
 

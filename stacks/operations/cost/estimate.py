@@ -11,7 +11,7 @@ from accel.catalog.network_prices import PartPrice, part_price
 from accel.catalog.node_prices import known
 from accel.catalog.prices import Price
 from accel.cost import Amount, Envelope
-from accel.rules.aws_environments import instances_within
+from accel.rules.aws.environments import instances_within
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 

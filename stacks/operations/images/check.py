@@ -47,7 +47,7 @@ def check_image(
     from accel.catalog.cuda import dotted, shown
     from accel.console.output import show
     from accel.diagnostics.errors import BadInputs
-    from accel.rules import image_cuda
+    from accel.rules.jobs import image_cuda
 
     from ..stack_files import read_stacks, stack_files
 

@@ -74,7 +74,7 @@ def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], V
     """AWS Batch environments, their GPUs, and the driver of their pinned image where it is known."""
     from accel.catalog.accelerators import accelerators
     from accel.catalog.cuda import version
-    from accel.rules.aws_types import known
+    from accel.rules.aws.types import known
 
     from ...environment.images_lock import UNKNOWN, ImageLock, read, uses
 

@@ -9,7 +9,7 @@ from typing import Any
 from accel.catalog.node_prices import known, with_gpus
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping, part
-from accel.rules.gcp_labels import translated
+from accel.rules.gcp.labels import translated
 
 from .google import Found, aggregated, dollars_a_day, ended_by_record, labels_of, leaks, look, moment, owner
 from .orphans import NOT_HELD, Lost, Stacks, Unread, asked

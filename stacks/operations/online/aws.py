@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from accel.clouds.aws.clients import Clients, Timing
 from accel.contract.network import AwsNetwork
 from accel.diagnostics.findings import Finding, under
-from accel.rules import aws_existing as rules
-from accel.rules.aws_existing import HTTPS, NFS
+from accel.rules.aws import existing as rules
+from accel.rules.aws.existing import HTTPS, NFS
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS

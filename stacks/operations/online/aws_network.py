@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from accel.rules.aws_existing import HTTPS, GroupFacts, SubnetFacts
+from accel.rules.aws.existing import HTTPS, GroupFacts, SubnetFacts
 from jobs.backends.aws_batch.explain.network import default_route
 from jobs.backends.aws_batch.explain.reader import Reader
 from jobs.backends.aws_batch.lookup import parts

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from accel.rules.aws_existing import RoleFacts
+from accel.rules.aws.existing import RoleFacts
 from jobs.backends.aws_batch.explain.reader import Absent, Reader
 from jobs.backends.aws_batch.explain.role import REGISTER, lacking, role, trusts
 from jobs.backends.aws_batch.lookup import part

@@ -8,8 +8,8 @@ from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.diagnostics.findings import Finding, under
-from accel.rules import gcp_existing as rules
-from accel.rules.gcp_existing import ClusterFacts, SubnetFacts
+from accel.rules.gcp import existing as rules
+from accel.rules.gcp.existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec
 from components.kubernetes.storage import BucketVolume, FilestoreVolume
 from jobs.backends.gke.clusters import Clusters

@@ -9,8 +9,8 @@ from accel.clouds.google.rest import entries, mapping
 from accel.console.errors import say
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict, google_needs, verdict
-from accel.rules.gcp_labels import translated
-from accel.rules.gke_nodes import disk_type
+from accel.rules.gcp.labels import translated
+from accel.rules.gke.nodes import disk_type
 from components.gcp.gpu_pool import GpuPoolSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 

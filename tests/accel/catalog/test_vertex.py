@@ -5,7 +5,8 @@ import pytest
 from accel.catalog import vertex
 from accel.catalog.machines import machine
 from accel.catalog.tpu import tpu_pool
-from accel.rules import gcp_legacy, gcp_machines
+from accel.rules.gcp import machines
+from accel.rules.vertex import legacy
 
 # As the page of 2026 has them: by machine type, numbers of P4, P100, T4 and V100.
 PUBLISHED = {
@@ -25,7 +26,7 @@ GPUS = ("nvidia-tesla-p4", "nvidia-tesla-p100", "nvidia-tesla-t4", "nvidia-tesla
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_numbers_of_gpus(name: str) -> None:
-    found = [gcp_legacy.legacy_counts(name, gpu) for gpu in GPUS]
+    found = [legacy.legacy_counts(name, gpu) for gpu in GPUS]
     assert tuple(each and each.values for each in found) == PUBLISHED[name]
     assert not any(each and each.derived for each in found)
 
@@ -36,7 +37,7 @@ def test_every_gpu_machine_has_gpus_that_vertex_names() -> None:
     for name in names:
         gpu = machine("gcp", name).accelerator
         assert gpu in vertex.accelerator_names(), name
-        assert gcp_machines.machine(name, vertex.accelerator_names()[gpu]) == []
+        assert machines.machine(name, vertex.accelerator_names()[gpu]) == []
 
 
 @pytest.mark.parametrize("name", vertex.TOPOLOGIES)

@@ -11,19 +11,13 @@ from accel.catalog.attached import N1_SIZES
 from accel.catalog.tables import Row, rows
 from accel.catalog.tpu import slice_names
 from accel.catalog.tpu_generations import GENERATIONS
-from accel.rules import (
-    Finding,
-    aws_environments,
-    aws_fit,
-    aws_images,
-    aws_places,
-    aws_types,
-    gcp_gpus,
-    gcp_legacy,
-    gcp_machines,
-    gcp_pools,
-    gcp_tpu,
-)
+from accel.rules import Finding
+from accel.rules.aws import environments, fit, images, places, types
+from accel.rules.gcp import gpus as gcp_gpus
+from accel.rules.gcp import machines as gcp_machines
+from accel.rules.gcp import tpu
+from accel.rules.gke import pools
+from accel.rules.vertex import legacy
 from tests.support.catalog import forget
 
 Refusal = tuple[object, ...]
@@ -69,14 +63,14 @@ def refused(findings: list[Finding], *of: object) -> Iterator[Refusal]:
 
 def on_aws(names: list[str]) -> Iterator[Refusal]:
     for name in names:
-        yield from refused(aws_types.instance_types([name]), name)
-        yield from refused(aws_images.image("ECS_AL2023_NVIDIA", [name]), name)
-        yield from refused(aws_places.instance_types("eu-west-3", [name]), name)
+        yield from refused(types.instance_types([name]), name)
+        yield from refused(images.image("ECS_AL2023_NVIDIA", [name]), name)
+        yield from refused(places.instance_types("eu-west-3", [name]), name)
         for most in (4, 8, 64, 96, 192):
-            yield from refused(aws_environments.capacity(0, most, [name], usable_old=True), name, most)
+            yield from refused(environments.capacity(0, most, [name], usable_old=True), name, most)
         for gpus in NUMBERS:
             for vcpus, memory_mib in ((1, 1000), (8, 30000), (96, 30000), (1, 400_000), (192, 2_000_000)):
-                yield from refused(aws_fit.fit(vcpus, memory_mib, gpus, [name]), name, gpus, vcpus, memory_mib)
+                yield from refused(fit.fit(vcpus, memory_mib, gpus, [name]), name, gpus, vcpus, memory_mib)
 
 
 def on_google(names: list[str], kinds: list[str]) -> Iterator[Refusal]:
@@ -87,19 +81,19 @@ def on_google(names: list[str], kinds: list[str]) -> Iterator[Refusal]:
             yield from refused(gcp_gpus.accelerator_count(kind, count), kind, count)
             for name in (*names, *n1, "custom-1-512"):
                 yield from refused(gcp_machines.machine(name, kind, count), name, kind, count)
-                yield from refused(gcp_legacy.vertex_gpus(name, kind, count), name, kind, count)
+                yield from refused(legacy.vertex_gpus(name, kind, count), name, kind, count)
 
 
 def on_tpus(names: list[str]) -> Iterator[Refusal]:
     for name in names:
         for topology in (None, "2x2", "3x3", "4x4", "4x4x4"):
-            yield from refused(gcp_tpu.accelerator_type(name, topology), name, topology)
+            yield from refused(tpu.accelerator_type(name, topology), name, topology)
         for index in (0, 1, 4, 9999):
-            yield from refused(gcp_tpu.worker(name, index), name, index)
+            yield from refused(tpu.worker(name, index), name, index)
     for host in ("ct3-hightpu-4t", "ct3p-hightpu-4t", "ct5lp-hightpu-8t", "ct6e-standard-4t"):
         for topology in ("2x2", "2x4", "4x4", "32x32"):
-            yield from refused(gcp_tpu.pool(host, topology, 3), host, topology)
-    yield from refused(gcp_pools.bounds(0, gcp_pools.most_accelerators("a2-highgpu-4g", 4)))
+            yield from refused(tpu.pool(host, topology, 3), host, topology)
+    yield from refused(pools.bounds(0, pools.most_accelerators("a2-highgpu-4g", 4)))
 
 
 def everything(aws: list[str], google: list[str], kinds: list[str], slices: list[str]) -> set[Refusal]:
@@ -129,6 +123,6 @@ def test_shapes_and_hosts_from_memory_refuse_nothing() -> None:
     low = {row["accelerator"] for row in rows("machines.csv") if "tpu_topology" in row.parts("unverified_fields")}
     assert low == {each.accelerator for each in GENERATIONS if each.recalled} == {"tpu-v2"}
     for name in ("v2-32", "v2-128", "v2-256", "v2-512"):
-        assert gcp_tpu.worker(name, 9999) == []
-        assert [each.severity for each in gcp_tpu.accelerator_type(name, "3x3")] == ["warn"]
-    assert gcp_tpu.worker("v2-8", 1) != [], "one host is what makes it a v2-8"
+        assert tpu.worker(name, 9999) == []
+        assert [each.severity for each in tpu.accelerator_type(name, "3x3")] == ["warn"]
+    assert tpu.worker("v2-8", 1) != [], "one host is what makes it a v2-8"

@@ -2,15 +2,9 @@
 
 import pytest
 
-from accel.rules import (
-    Finding,
-    aws_environments,
-    aws_fit,
-    aws_images,
-    aws_places,
-    aws_queues,
-    aws_types,
-)
+from accel.rules import Finding
+from accel.rules.aws import environments, fit, images, places, queues
+from accel.rules.aws import types as aws_types
 
 
 def ids(findings: list[Finding]) -> set[str]:
@@ -18,7 +12,7 @@ def ids(findings: list[Finding]) -> set[str]:
 
 
 def test_a_good_environment_has_no_finding() -> None:
-    found = aws_environments.environment(
+    found = environments.environment(
         name="on-demand",
         kind="EC2",
         instance_types=["g5", "g6"],
@@ -31,7 +25,7 @@ def test_a_good_environment_has_no_finding() -> None:
 
 
 def test_an_environment_of_old_defaults() -> None:
-    found = aws_environments.environment(
+    found = environments.environment(
         name="gpu-compute-env",
         kind="EC2",
         allocation_strategy="BEST_FIT_PROGRESSIVE",
@@ -57,7 +51,7 @@ def test_an_environment_of_old_defaults() -> None:
 
 
 def test_a_spot_environment_of_old_defaults() -> None:
-    found = aws_environments.environment(
+    found = environments.environment(
         kind="SPOT",
         allocation_strategy="SPOT_CAPACITY_OPTIMIZED",
         max_vcpus=256,
@@ -72,13 +66,13 @@ def test_a_spot_environment_of_old_defaults() -> None:
 
 
 def test_each_kind_without_a_strategy_gets_the_recommended_one() -> None:
-    for kind in aws_environments.KINDS:
-        assert aws_environments.environment(kind=kind, instance_types=["g5"], max_vcpus=8) == []
+    for kind in environments.KINDS:
+        assert environments.environment(kind=kind, instance_types=["g5"], max_vcpus=8) == []
 
 
 def test_an_own_image_lets_p3_g3_and_graviton_in() -> None:
     for types in (["p3"], ["g3.4xlarge"], ["g5g"]):
-        found = aws_environments.environment(
+        found = environments.environment(
             kind="EC2", instance_types=types, max_vcpus=64, image_id_override="ami-0123456789abcdef0"
         )
         assert found == []
@@ -99,13 +93,13 @@ ON_THE_NVIDIA_IMAGE = {
     "name, rule", [(name, rule) for names, rule in ON_THE_NVIDIA_IMAGE.items() for name in names.split()]
 )
 def test_which_types_the_nvidia_image_takes(name: str, rule: str) -> None:
-    assert ids(aws_images.image("ECS_AL2023_NVIDIA", [name])) == ({rule} if rule else set())
-    assert ids(aws_images.image("ECS_AL2023_NVIDIA", [name], image_id_override="ami-0123456789abcdef0")) == set()
+    assert ids(images.image("ECS_AL2023_NVIDIA", [name])) == ({rule} if rule else set())
+    assert ids(images.image("ECS_AL2023_NVIDIA", [name], image_id_override="ami-0123456789abcdef0")) == set()
 
 
 @pytest.mark.parametrize("name", ["p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p4d"])
 def test_one_gpu_on_a_family_that_comes_by_eight(name: str) -> None:
-    (finding,) = aws_fit.fit(8, 30000, 1, [name])
+    (finding,) = fit.fit(8, 30000, 1, [name])
     assert (finding.rule, finding.severity) == ("aws.fit.idle-gpus", "warn") and "has 8" in finding.message
 
 
@@ -113,26 +107,26 @@ def test_one_gpu_on_a_family_that_comes_by_eight(name: str) -> None:
 def test_shares_of_a_gpu_hold_no_gpu_job(name: str) -> None:
     (finding,) = aws_types.instance_types([name])
     assert finding.rule == "aws.types.fractional-gpu"
-    (finding,) = aws_fit.fit(1, 1000, 1, [name])
+    (finding,) = fit.fit(1, 1000, 1, [name])
     assert finding.rule == "aws.fit.too-many-gpus"
 
 
 def test_a_region_that_the_catalogue_does_not_know_offers_anything() -> None:
-    assert aws_places.instance_types("us-north-9", ["p5.48xlarge", "g9.huge"]) == []
-    assert aws_places.instance_types("eu-west-3", ["g9.huge", "p3"]) == [], "other rules speak of those"
-    assert [found.field for found in aws_places.instance_types("eu-west-3", ["g6", "p5", "p5.48xlarge"])] == [
+    assert places.instance_types("us-north-9", ["p5.48xlarge", "g9.huge"]) == []
+    assert places.instance_types("eu-west-3", ["g9.huge", "p3"]) == [], "other rules speak of those"
+    assert [found.field for found in places.instance_types("eu-west-3", ["g6", "p5", "p5.48xlarge"])] == [
         "instance_types[1]",
         "instance_types[2]",
     ]
 
 
 def test_p3_is_not_what_makes_a_maximum_large_enough() -> None:
-    assert ids(aws_environments.capacity(0, 8, ["p3", "g5.4xlarge"])) == {"aws.capacity.max-too-small"}
-    assert aws_environments.capacity(0, 8, ["p3", "g5.4xlarge"], usable_old=True) == []
+    assert ids(environments.capacity(0, 8, ["p3", "g5.4xlarge"])) == {"aws.capacity.max-too-small"}
+    assert environments.capacity(0, 8, ["p3", "g5.4xlarge"], usable_old=True) == []
 
 
 def test_how_many_instances_fit() -> None:
-    assert aws_environments.instances_within(256, ["p4d", "p5.48xlarge"]) == {
+    assert environments.instances_within(256, ["p4d", "p5.48xlarge"]) == {
         "p4d.24xlarge": 2,
         "p5.48xlarge": 1,
     }
@@ -140,7 +134,7 @@ def test_how_many_instances_fit() -> None:
 
 @pytest.mark.parametrize("max_vcpus", [0, -1])
 def test_a_maximum_below_one(max_vcpus: int) -> None:
-    assert "aws.capacity.bounds" in ids(aws_environments.capacity(0, max_vcpus, ["g5"]))
+    assert "aws.capacity.bounds" in ids(environments.capacity(0, max_vcpus, ["g5"]))
 
 
 @pytest.mark.parametrize(
@@ -159,18 +153,18 @@ def test_types_that_batch_would_take_and_gpu_jobs_would_not(name: str, rule: str
 
 
 def test_ecs_al2_on_gpu_types_is_translated_and_still_without_driver() -> None:
-    found = aws_images.image("ECS_AL2", ["g5"])
+    found = images.image("ECS_AL2", ["g5"])
     assert [finding.rule for finding in found] == ["aws.image.al2", "aws.image.no-driver"]
 
 
 def test_an_imported_environment_keeps_its_image() -> None:
-    assert aws_images.image("ECS_AL2_NVIDIA", ["p3", "g5"], imported=True) == []
+    assert images.image("ECS_AL2_NVIDIA", ["p3", "g5"], imported=True) == []
 
 
 def test_a_queue_without_environments() -> None:
-    assert ids(aws_queues.queue(environments=[], priority=10)) == {"aws.queue.environment-count"}
+    assert ids(queues.queue(environments=[], priority=10)) == {"aws.queue.environment-count"}
 
 
 def test_a_reason_that_batch_reports_but_does_not_act_on() -> None:
-    found = aws_queues.time_limit(reason="MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS", max_time_s=86_401)
+    found = queues.time_limit(reason="MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS", max_time_s=86_401)
     assert ids(found) == {"aws.queue.time-limit-reason", "aws.queue.time-limit-seconds"}

@@ -6,7 +6,7 @@ import pytest
 
 from accel.catalog.prices import price
 from accel.rules import Finding
-from accel.rules.aws_fit import Place, Size, fit, in_queues, placed, startable, unserved
+from accel.rules.aws.fit import Place, Size, fit, in_queues, placed, startable, unserved
 
 TRAIN = Size(8, 30_000, 1)
 

@@ -7,7 +7,12 @@ import pytest
 
 from accel.catalog import Machine, UnknownName, legacy, machines, zones
 from accel.catalog.attached import Attached, attached, n1
-from accel.rules import Finding, gcp_gpus, gcp_legacy, gcp_machines, gcp_pools, gcp_zones
+from accel.rules import Finding
+from accel.rules.gcp import gpus
+from accel.rules.gcp import machines as gcp_machines
+from accel.rules.gcp import zones as gcp_zones
+from accel.rules.gke import pools
+from accel.rules.vertex import legacy as gcp_legacy
 
 WITH_GPUS = [each for each in machines("gcp") if each.kind == "accelerator"]
 ATTACHED = [each for counts in attached().values() for each in counts.values()]
@@ -78,22 +83,22 @@ def test_four_v100_are_the_least_for_32_vcpus() -> None:
     ],
 )
 def test_numbers_that_exist(accelerator: str, good: tuple[float, ...], bad: tuple[float, ...]) -> None:
-    assert not [count for count in good if gcp_gpus.accelerator_count(accelerator, count)]
+    assert not [count for count in good if gpus.accelerator_count(accelerator, count)]
     for count in bad:
-        (finding,) = gcp_gpus.accelerator_count(accelerator, count)
+        (finding,) = gpus.accelerator_count(accelerator, count)
         assert all(f"{each:g}" in finding.message for each in good)
 
 
 def test_numbers_of_what_is_not_known_or_not_counted() -> None:
-    assert gcp_gpus.accelerator_count("rtx-4090", 3) == []
-    assert gcp_gpus.accelerator_count("v5litepod", 3) == []
-    assert gcp_gpus.counts("nvidia-l5") == ()
+    assert gpus.accelerator_count("rtx-4090", 3) == []
+    assert gpus.accelerator_count("v5litepod", 3) == []
+    assert gpus.counts("nvidia-l5") == ()
 
 
 @pytest.mark.parametrize("name", ["rtx-4090", "NVIDIA_RTX_4090", "RTX4090", "rtx 3090 ti", "GeForce RTX 5090"])
 @pytest.mark.parametrize("cloud", ["aws", "gcp"])
 def test_consumer_gpus(name: str, cloud: str) -> None:
-    (finding,) = gcp_gpus.accelerator_name(name, cloud=cloud)
+    (finding,) = gpus.accelerator_name(name, cloud=cloud)
     assert (finding.rule, finding.fix) == ("gpu.consumer", "use nvidia-l4 or nvidia-rtx-pro-6000")
 
 
@@ -101,47 +106,47 @@ def test_consumer_gpus(name: str, cloud: str) -> None:
     "name", ["v5litepod", "tpu-v6e", "nvidia-l4", "T4", "H100", "nvidia-gb200", "NVIDIA_A100_80GB"]
 )
 def test_accelerators_of_google_cloud(name: str) -> None:
-    assert gcp_gpus.accelerator_name(name) == []
+    assert gpus.accelerator_name(name) == []
 
 
 @pytest.mark.parametrize("name", ["P4", "NVIDIA_TESLA_P100", "V100"])
 def test_old_generations_are_taken_with_a_warning(name: str) -> None:
-    assert ids(gcp_gpus.accelerator_name(name)) == {"gcp.gpu.old"}
-    assert gcp_gpus.accelerator_name(name)[0].severity == "warn"
+    assert ids(gpus.accelerator_name(name)) == {"gcp.gpu.old"}
+    assert gpus.accelerator_name(name)[0].severity == "warn"
 
 
 @pytest.mark.parametrize("machine", ["a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"])
 def test_small_a3(machine: str) -> None:
     for allowed in ("spot", "SPOT", "flex-start", "FLEX_START"):
-        assert gcp_gpus.small_a3(machine, allowed) == []
+        assert gpus.small_a3(machine, allowed) == []
     for refused in (None, "on-demand", "ON_DEMAND", "STANDARD", "LOW_COST", "reserved"):
-        assert ids(gcp_gpus.small_a3(machine, refused)) == {"gcp.gpu.small-a3"}
+        assert ids(gpus.small_a3(machine, refused)) == {"gcp.gpu.small-a3"}
     for other in ("a3-highgpu-8g", "a3-edgegpu-8g", "a3-megagpu-8g", "a2-ultragpu-2g", "g2-standard-24"):
-        assert gcp_gpus.small_a3(other, None) == []
+        assert gpus.small_a3(other, None) == []
 
 
 @pytest.mark.parametrize("machine", ["a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", "a4x-maxgpu-4g-metal"])
 def test_machines_that_are_had_by_reservation(machine: str) -> None:
     for doubted in (None, "on-demand", "ON_DEMAND", "STANDARD"):
-        (finding,) = gcp_gpus.scarce(machine, doubted)
+        (finding,) = gpus.scarce(machine, doubted)
         assert (finding.rule, finding.severity) == ("gcp.gpu.scarce", "warn")
     for right in ("reserved", "spot", "FLEX_START"):
-        assert gcp_gpus.scarce(machine, right) == []
-    assert gcp_gpus.scarce("a3-megagpu-8g", None) == []
+        assert gpus.scarce(machine, right) == []
+    assert gpus.scarce("a3-megagpu-8g", None) == []
 
 
 @pytest.mark.parametrize("name", ["NVIDIA_TESLA_K80", "nvidia-tesla-k80", "K80"])
 def test_a_k80_is_read_in_a_migration_and_refused_elsewhere(name: str) -> None:
-    assert gcp_gpus.accelerator_name(name, migration=True) == []
+    assert gpus.accelerator_name(name, migration=True) == []
     for cloud in ("aws", "gcp"):
-        (finding,) = gcp_gpus.accelerator_name(name, cloud=cloud)
+        (finding,) = gpus.accelerator_name(name, cloud=cloud)
         assert (finding.rule, finding.severity) == ("gcp.gpu.k80", "reject")
         assert finding.fix == "use nvidia-tesla-t4 or nvidia-l4"
 
 
 @pytest.mark.parametrize("name", ["nvidia-tesla-t5", "A200", "zzz", ""])
 def test_an_unknown_gpu_is_refused_and_never_a_default(name: str) -> None:
-    (finding,) = gcp_gpus.accelerator_name(name)
+    (finding,) = gpus.accelerator_name(name)
     assert (finding.rule, finding.severity) == ("gcp.gpu.unknown", "reject")
     assert " or " in finding.fix or finding.fix.startswith("use one of p4, p100, v100, ")
 
@@ -232,13 +237,13 @@ def test_an_unknown_place_is_doubted_and_the_rest_still_compared() -> None:
     ],
 )
 def test_bounds_of_a_pool(sizes: tuple[int, int, int | None], fields: list[str]) -> None:
-    assert [finding.field for finding in gcp_pools.bounds(*sizes)] == fields
+    assert [finding.field for finding in pools.bounds(*sizes)] == fields
 
 
 def test_what_a_pool_may_come_to() -> None:
-    assert gcp_pools.most_accelerators("a2-highgpu-4g", 4) == 16
-    assert gcp_pools.most_accelerators("n1-standard-8", 4, attached=2) == 8
-    assert gcp_pools.most_accelerators("c9-standard-8", 4) == 0
+    assert pools.most_accelerators("a2-highgpu-4g", 4) == 16
+    assert pools.most_accelerators("n1-standard-8", 4, attached=2) == 8
+    assert pools.most_accelerators("c9-standard-8", 4) == 0
 
 
 def test_the_catalogue_does_not_know_a_legacy_type() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel.rules import gcp_labels, gcp_network
+from accel.rules.gcp import labels, network
 
 # Of https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr: pods of a node, and its block.
 BLOCKS = [(8, 28), (9, 27), (16, 27), (17, 26), (32, 26), (33, 25), (64, 25), (65, 24), (110, 24), (128, 24), (256, 23)]
@@ -10,7 +10,7 @@ BLOCKS = [(8, 28), (9, 27), (16, 27), (17, 26), (32, 26), (33, 25), (64, 25), (6
 
 @pytest.mark.parametrize("pods, prefix", BLOCKS)
 def test_the_block_of_a_node(pods: int, prefix: int) -> None:
-    assert gcp_network.node_block(pods) == prefix
+    assert network.node_block(pods) == prefix
     assert 2 ** (32 - prefix) >= 2 * pods
 
 
@@ -27,21 +27,21 @@ def test_the_block_of_a_node(pods: int, prefix: int) -> None:
     ],
 )
 def test_how_many_nodes_a_subnet_holds(nodes: str, pods: str, per_node: int, most: int) -> None:
-    assert gcp_network.most_nodes(nodes, pods, per_node) == most
+    assert network.most_nodes(nodes, pods, per_node) == most
 
 
 def test_growth_counts_each_pools_own_blocks() -> None:
     # A /21 has 2048 addresses: 8 nodes of 110 pods, or 32 of 32.
-    fits = gcp_network.growth({"a": (4, 110), "b": (16, 32)}, "10.0.0.0/20", "10.64.0.0/21")
+    fits = network.growth({"a": (4, 110), "b": (16, 32)}, "10.0.0.0/20", "10.64.0.0/21")
     assert fits == []
-    (over,) = gcp_network.growth({"a": (4, 110), "b": (17, 32)}, "10.0.0.0/20", "10.64.0.0/21")
+    (over,) = network.growth({"a": (4, 110), "b": (17, 32)}, "10.0.0.0/20", "10.64.0.0/21")
     assert "2112 addresses" in over.message and "2048" in over.message
 
 
 def test_what_is_no_range_is_told_once() -> None:
-    found = gcp_network.ranges({"nodes": "10.0.0/20", "pods": "10.0.0.0/14"})
+    found = network.ranges({"nodes": "10.0.0/20", "pods": "10.0.0.0/14"})
     assert [(one.rule, one.field) for one in found] == [("gcp.network.range", "nodes")]
-    assert gcp_network.subnet("10.0.0/20", "10.64.0.0/14", "10.1.0.0/20") == []
+    assert network.subnet("10.0.0/20", "10.64.0.0/14", "10.1.0.0/20") == []
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_what_is_no_range_is_told_once() -> None:
     ],
 )
 def test_labels_become_what_google_takes(text: str, key: str, value: str) -> None:
-    assert (gcp_labels.key(text), gcp_labels.value(text)) == (key, value)
-    assert gcp_labels.key(key) == key and gcp_labels.value(value) == value
+    assert (labels.key(text), labels.value(text)) == (key, value)
+    assert labels.key(key) == key and labels.value(value) == value
 
 
 def test_owners_labels_survive_translation() -> None:
-    assert gcp_labels.translated({"Cost Centre": "R&D"}) == {"cost-centre": "r-d"}
+    assert labels.translated({"Cost Centre": "R&D"}) == {"cost-centre": "r-d"}

@@ -5,7 +5,10 @@ import pytest
 from accel.catalog import accelerators, zones
 from accel.catalog.tpu import slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS, Generation
-from accel.rules import Finding, gcp_tpu, gcp_tpu_runtimes, gcp_zones
+from accel.rules import Finding
+from accel.rules.gcp import tpu as gcp_tpu
+from accel.rules.gcp import tpu_runtimes
+from accel.rules.gcp import zones as gcp_zones
 
 
 def ids(findings: list[Finding]) -> set[str]:
@@ -19,7 +22,7 @@ def test_every_slice_is_taken_where_it_can_be_had(generation: Generation) -> Non
         assert ids(gcp_tpu.accelerator_type(name)) - {"gcp.tpu.not-published"} == refused
         assert ids(gcp_tpu.accelerator_type(name, api="gke")) <= {"gcp.tpu.not-published"}
         if generation.runtime:
-            assert gcp_tpu_runtimes.runtime(generation.runtime.name, name) == []
+            assert tpu_runtimes.runtime(generation.runtime.name, name) == []
 
 
 @pytest.mark.parametrize(
@@ -84,11 +87,11 @@ def test_workers(name: str, hosts: int) -> None:
     ],
 )
 def test_software_versions(name: str, slice_name: str, rule: str | None) -> None:
-    found = gcp_tpu_runtimes.runtime(name, slice_name)
+    found = tpu_runtimes.runtime(name, slice_name)
     assert [each.rule for each in found] == ([f"gcp.tpu.runtime-{rule}"] if rule else [])
     for finding in found:
         named = [word.rstrip(",") for word in finding.fix.split() if word.startswith(("tpu-", "v2-"))]
-        assert gcp_tpu_runtimes.runtime(named[0], slice_name) == [], "what is advised breaks a rule itself"
+        assert tpu_runtimes.runtime(named[0], slice_name) == [], "what is advised breaks a rule itself"
 
 
 @pytest.mark.parametrize("accelerator", [None, "NVIDIA_L4", "TPU_V2", "TPU_V3", "nonsense"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.findings import Finding
-from accel.rules import gke_access, gke_clusters, gke_maintenance
+from accel.rules.gke import access, clusters, maintenance
 
 
 def ids(found: list[Finding]) -> list[str]:
@@ -26,13 +26,13 @@ def ids(found: list[Finding]) -> list[str]:
     ],
 )
 def test_where_clusters_are(place: str, node_locations: list[str], told: list[str]) -> None:
-    assert ids(gke_clusters.location(place, node_locations)) == told
+    assert ids(clusters.location(place, node_locations)) == told
 
 
 @pytest.mark.parametrize("place", ["us-central1", "us-central1-a", "us-central1-ai1a"])
 def test_a_location_has_a_region(place: str) -> None:
-    assert gke_clusters.region_of(place) == "us-central1"
-    assert gke_clusters.is_zone(place) is (place != "us-central1")
+    assert clusters.region_of(place) == "us-central1"
+    assert clusters.is_zone(place) is (place != "us-central1")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_location_has_a_region(place: str) -> None:
     ],
 )
 def test_a_package_of_metrics_needs_its_version(wanted: str, refused: bool) -> None:
-    assert bool(gke_clusters.version("REGULAR", wanted, ["JOBSET"])) is refused
-    assert gke_clusters.version("REGULAR", None, ["JOBSET"]) == []
+    assert bool(clusters.version("REGULAR", wanted, ["JOBSET"])) is refused
+    assert clusters.version("REGULAR", None, ["JOBSET"]) == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_package_of_metrics_needs_its_version(wanted: str, refused: bool) -> N
 )
 def test_who_reaches_the_api(changed: dict[str, Any], told: list[str]) -> None:
     given = {"private_nodes": True, "private_endpoint": False, "dns_endpoint": False, "authorized": None, **changed}
-    assert ids(gke_access.access(**given)) == told
+    assert ids(access.access(**given)) == told
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_who_reaches_the_api(changed: dict[str, Any], told: list[str]) -> None:
     ],
 )
 def test_source_addresses(default_snat: bool, private_nodes: bool, pods: str | None, refused: bool) -> None:
-    assert bool(gke_access.snat(default_snat=default_snat, private_nodes=private_nodes, pods=pods)) is refused
+    assert bool(access.snat(default_snat=default_snat, private_nodes=private_nodes, pods=pods)) is refused
 
 
 @pytest.mark.parametrize(
     "days, hours, least", [(["SU"], 12, None), (["SU"], 11, "12"), (["SA", "SU"], 5, "6"), (["MO"] * 3, 4, "12")]
 )
 def test_a_window_is_long_enough_for_48_hours_in_32_days(days: list[str], hours: int, least: str | None) -> None:
-    found = gke_maintenance.window(days, hours)
+    found = maintenance.window(days, hours)
     assert [one.fix for one in found] == ([f"write {least} hours or more"] if least else [])

@@ -2,16 +2,9 @@
 
 import pytest
 
-from accel.rules import (
-    Finding,
-    aws_definitions,
-    aws_fit,
-    aws_jobs,
-    aws_retries,
-    containers,
-    names,
-    placeholders,
-)
+from accel.rules import Finding
+from accel.rules.aws import definitions, fit, jobs, names, retries
+from accel.rules.jobs import containers, placeholders
 
 
 def ids(findings: list[Finding]) -> set[str]:
@@ -19,7 +12,7 @@ def ids(findings: list[Finding]) -> set[str]:
 
 
 def test_a_good_definition_has_no_finding() -> None:
-    found = aws_definitions.definition(
+    found = definitions.definition(
         name="train",
         image="210987654321.dkr.ecr.us-east-1.amazonaws.com/train:1.4",
         vcpus=8,
@@ -40,7 +33,7 @@ def test_a_good_definition_has_no_finding() -> None:
 
 
 def test_a_definition_of_old_defaults() -> None:
-    found = aws_definitions.definition(
+    found = definitions.definition(
         name="gpu-training-job",
         image="123456789012.dkr.ecr.us-east-1.amazonaws.com/ml-training:latest",
         vcpus=8,
@@ -59,23 +52,23 @@ def test_a_definition_of_old_defaults() -> None:
 
 
 def test_a_wrong_size_is_not_tried_on_instances() -> None:
-    found = aws_definitions.definition(vcpus=0, memory_mib=3, gpus=0.5, instance_types=["g5"])
+    found = definitions.definition(vcpus=0, memory_mib=3, gpus=0.5, instance_types=["g5"])
     assert ids(found) >= {"aws.definition.vcpus", "aws.definition.memory", "aws.definition.gpus"}
     assert not any(rule.startswith("aws.fit") for rule in ids(found))
 
 
 def test_a_share_of_a_gpu_counts_as_a_gpu_for_the_variables() -> None:
-    found = aws_definitions.definition(vcpus=1, memory_mib=4000, gpus=0.5, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    found = definitions.definition(vcpus=1, memory_mib=4000, gpus=0.5, env={"NVIDIA_VISIBLE_DEVICES": "all"})
     assert "aws.env.visible-devices" in ids(found)
 
 
 def test_a_cpu_job_needs_no_shared_memory_and_fits_a_gpu_instance() -> None:
-    found = aws_definitions.definition(vcpus=2, memory_mib=4000, instance_types=["g5.xlarge"])
+    found = definitions.definition(vcpus=2, memory_mib=4000, instance_types=["g5.xlarge"])
     assert found == []
 
 
 def test_shared_memory_that_is_not_given_is_dockers() -> None:
-    found = aws_definitions.size(vcpus=4, memory_mib=8000, gpus=1)
+    found = definitions.size(vcpus=4, memory_mib=8000, gpus=1)
     assert "64 MiB" in found[0].message
 
 
@@ -90,21 +83,21 @@ def test_shared_memory_that_is_not_given_is_dockers() -> None:
 def test_a_job_that_fits_nowhere_names_the_field_at_fault(
     size: tuple[int, int, int], types: list[str], field: str, part: str
 ) -> None:
-    (finding,) = aws_fit.fit(*size, types)
+    (finding,) = fit.fit(*size, types)
     assert finding.severity == "reject"
     assert finding.field == field
     assert part in finding.message
 
 
 def test_the_fix_names_types_that_hold_the_job() -> None:
-    (finding,) = aws_fit.fit(32, 131072, 4, ["g5.xlarge"])
+    (finding,) = fit.fit(32, 131072, 4, ["g5.xlarge"])
     assert finding.fix == "allow a type that holds it, such as g4dn.12xlarge, g5.12xlarge, g6.12xlarge"
-    (finding,) = aws_fit.fit(8, 30000, 32, ["g5"])
+    (finding,) = fit.fit(8, 30000, 32, ["g5"])
     assert "several nodes" in finding.fix
 
 
 def test_fit_says_nothing_without_known_types() -> None:
-    assert aws_fit.fit(8, 32768, 1, ["g9.huge"]) == []
+    assert fit.fit(8, 32768, 1, ["g9.huge"]) == []
 
 
 @pytest.mark.parametrize(
@@ -117,13 +110,13 @@ def test_fit_says_nothing_without_known_types() -> None:
     ],
 )
 def test_retry_rules_that_aws_refuses(rule: dict[str, str], field: str) -> None:
-    found = aws_retries.retries(2, [rule, {"action": "EXIT", "on_reason": "*"}])
+    found = retries.retries(2, [rule, {"action": "EXIT", "on_reason": "*"}])
     assert [(finding.rule, finding.field) for finding in found] == [("aws.retry.condition", field)]
 
 
 def test_a_last_rule_with_another_condition_catches_not_all() -> None:
     rules = [{"action": "EXIT", "on_reason": "*", "on_exit_code": "1"}]
-    assert ids(aws_retries.retries(2, rules)) == {"aws.retry.no-catch-all"}
+    assert ids(retries.retries(2, rules)) == {"aws.retry.no-catch-all"}
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\0b", "a\rb"])
@@ -167,15 +160,15 @@ def test_the_artifact_registry_name_keeps_a_digest() -> None:
     ],
 )
 def test_dependencies_of_an_array(dependency: dict[str, str], field: str) -> None:
-    assert [finding.field for finding in aws_jobs.dependencies([dependency], is_array=True)] == [field]
+    assert [finding.field for finding in jobs.dependencies([dependency], is_array=True)] == [field]
 
 
 def test_a_sequential_array_depends_on_itself() -> None:
-    assert aws_jobs.job(name="sweep", array_size=10_000, depends_on=[{"type": "SEQUENTIAL"}]) == []
+    assert jobs.job(name="sweep", array_size=10_000, depends_on=[{"type": "SEQUENTIAL"}]) == []
 
 
 def test_what_is_not_ascii_counts_as_botocore_writes_it() -> None:
-    assert ids(aws_jobs.request_size({"parameters": {"p": "é" * 6000}})) == {"aws.job.payload"}
+    assert ids(jobs.request_size({"parameters": {"p": "é" * 6000}})) == {"aws.job.payload"}
 
 
 @pytest.mark.parametrize("text", ["MY_PROJECT", "gs://YOUR_BUCKET/x", "<region>", "CHANGEME", "xxxx", "PROJECT_ID"])

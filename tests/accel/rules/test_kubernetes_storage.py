@@ -3,7 +3,7 @@
 import pytest
 
 from accel.catalog.disks import disk_support
-from accel.rules import kubernetes_storage as rules
+from accel.rules.gke import storage as rules
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a queue covers, and what a share of a pool comes to."""
 
-from accel.rules import kueue
-from accel.rules.kueue import PoolFacts, Share
+from accel.rules.gke import kueue
+from accel.rules.gke.kueue import PoolFacts, Share
 
 GPU = PoolFacts("spot", False, 4, {"cpu_m": 95_000, "memory_mib": 1_000_000, "disk_gib": 300, "gpus": 8})
 CPU = PoolFacts("on-demand", False, 10, {"cpu_m": 15_000, "memory_mib": 60_000, "disk_gib": 90})

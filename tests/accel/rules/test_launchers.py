@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accel.rules.launchers import Shape, check
+from accel.rules.jobs.launchers import Shape, check
 
 RUN = ["torchrun", "--nnodes=2", "--nproc-per-node=4", "train.py"]
 

@@ -7,7 +7,11 @@ import pytest
 from accel.catalog import families, machines
 from accel.catalog.machines import as_of
 from accel.diagnostics.findings import Finding, apply
-from accel.rules import aws_types, gcp_machines, gcp_vms, gke_nodes, newer_types
+from accel.rules import newer_types
+from accel.rules.aws import types
+from accel.rules.gcp import machines as gcp_machines
+from accel.rules.gcp import vms
+from accel.rules.gke import nodes
 
 AWS_NEWER = ["g8", "g8.xlarge", "g7x.2xlarge", "g9e.48xlarge", "gr7.4xlarge", "p7.48xlarge", "p6-b400.48xlarge",
              "p6e-gb200.36xlarge", "p8en", "g8.metal-48xl"]  # fmt: skip
@@ -33,7 +37,7 @@ def only(found: list[Finding]) -> Finding:
 
 @pytest.mark.parametrize("name", AWS_NEWER)
 def test_a_new_family_of_aws_is_a_warning_with_the_age_of_the_catalogue(name: str) -> None:
-    found = only(aws_types.instance_types([name]))
+    found = only(types.instance_types([name]))
     assert (found.rule, found.severity, found.field) == ("aws.types.newer", "warn", "instance_types[0]")
     assert name in found.message and as_of("aws") in found.message
     assert "`stacks refresh --cloud aws`" in found.fix and "ACCEL_CATALOG=refreshed" in found.fix
@@ -42,13 +46,13 @@ def test_a_new_family_of_aws_is_a_warning_with_the_age_of_the_catalogue(name: st
 
 @pytest.mark.parametrize("name, near", AWS_MISSPELT.items())
 def test_a_name_that_is_a_known_one_misspelt_is_rejected_with_the_nearest(name: str, near: str) -> None:
-    found = only(aws_types.instance_types([name]))
+    found = only(types.instance_types([name]))
     assert (found.rule, found.severity) == ("aws.types.unknown", "reject")
     assert near in found.fix
 
 
 def test_a_size_that_a_family_does_not_have_is_rejected_with_those_that_it_has() -> None:
-    found = only(aws_types.instance_types(["g6e.3xlarge"]))
+    found = only(types.instance_types(["g6e.3xlarge"]))
     assert found.rule == "aws.types.unknown"
     for each in machines("aws", family="g6e"):
         assert re.search(rf"\b{each.name.partition('.')[2]}\b", found.message)
@@ -64,7 +68,7 @@ def test_a_new_family_of_google_is_a_warning_where_a_target_only_names_it(name: 
 @pytest.mark.parametrize("name", GOOGLE_NEWER)
 def test_what_a_stack_makes_of_it_waits_for_the_refreshed_catalogue(name: str) -> None:
     """Its GPUs are in scripts, labels, quotas and targets, so they have to be known."""
-    made = [gke_nodes.machine(name, "gpu"), gcp_vms.gpu_machine(name, None, None, "us-central1-a", "spot")]
+    made = [nodes.machine(name, "gpu"), vms.gpu_machine(name, None, None, "us-central1-a", "spot")]
     for found in map(only, made):
         assert (found.field, found.severity) == ("machine_type", "reject")
         assert as_of("gcp") in found.message and "ACCEL_CATALOG=refreshed" in found.fix

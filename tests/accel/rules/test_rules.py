@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from accel import rules
-from accel.rules import apply, aws_environments, aws_images, containers, under
+from accel.rules import apply, under
 from accel.rules.__main__ import page
+from accel.rules.aws import environments, images
+from accel.rules.jobs import containers
 from accel.rules.table import RULES
 
 from .cases import CASES, Case
@@ -56,7 +58,7 @@ def test_the_page_is_in_step() -> None:
 
 
 def test_apply_sorts_findings() -> None:
-    found = aws_images.image("ECS_AL2_NVIDIA", ["p3", "g5"]) + aws_environments.capacity(4, 8, [])
+    found = images.image("ECS_AL2_NVIDIA", ["p3", "g5"]) + environments.capacity(4, 8, [])
     errors, warnings, replacements = apply(found)
     assert [finding.rule for finding in errors] == ["aws.image.old-gpu"]
     assert [finding.rule for finding in warnings] == ["aws.image.al2-nvidia", "aws.capacity.min-bills"]
@@ -64,7 +66,7 @@ def test_apply_sorts_findings() -> None:
 
 
 def test_strict_makes_everything_an_error() -> None:
-    found = aws_images.image("ECS_AL2_NVIDIA", ["g5"]) + aws_environments.capacity(4, 8, [])
+    found = images.image("ECS_AL2_NVIDIA", ["g5"]) + environments.capacity(4, 8, [])
     assert apply(found, strict=True) == (found, [], {})
 
 
@@ -74,5 +76,5 @@ def test_none_as_replacement_leaves_the_field_out() -> None:
 
 
 def test_under_puts_the_path_in_front() -> None:
-    found = under("aws.environments.spot", aws_environments.bid("EC2", 50))
+    found = under("aws.environments.spot", environments.bid("EC2", 50))
     assert [finding.field for finding in found] == ["aws.environments.spot.bid_percentage"]

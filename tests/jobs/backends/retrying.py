@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from accel.rules.google_batch import OUT_OF_TIME
+from accel.rules.batch.jobs import OUT_OF_TIME
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.aws_batch.status import status_of as aws_batch_status
 from jobs.backends.base import JobRef, Request, Status

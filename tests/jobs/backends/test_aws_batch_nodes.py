@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
-from accel.rules.aws_fit import Size
+from accel.rules.aws.fit import Size
 from jobs.backends.aws_batch import AwsBatchBackend, nodes
 from jobs.backends.aws_batch.status import streams
 from jobs.backends.base import JobRef

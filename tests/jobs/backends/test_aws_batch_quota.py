@@ -16,7 +16,7 @@ from accel import folders
 from accel.clouds import quota_cache as kept
 from accel.contract.targets import AwsBatchEnvironment, write
 from accel.diagnostics.errors import CloudSilent, NoCredentials
-from accel.rules.aws_fit import Size
+from accel.rules.aws.fit import Size
 from jobs.backends.aws_batch import quota
 from jobs.backends.aws_batch.quota import Limit, check, limits, read
 from jobs.backends.base import QuotaAnswer

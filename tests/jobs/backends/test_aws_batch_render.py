@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import aws_retries
+from accel.rules.aws import retries as aws_retries
 from jobs.backends.aws_batch import AwsBatchBackend, retries
 from jobs.backends.base import Request
 from jobs.model.job import Job

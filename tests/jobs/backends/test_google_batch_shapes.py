@@ -17,7 +17,7 @@ from accel.catalog.attached import attached
 from accel.catalog.machines import machines_for
 from accel.catalog.places import where
 from accel.diagnostics.errors import BadInputs
-from accel.rules.google_batch import LOST, OUT_OF_TIME
+from accel.rules.batch.jobs import LOST, OUT_OF_TIME
 from jobs.backends.google_batch import nodes
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.google_batch_target import IMAGE, REGION, make_request, make_target

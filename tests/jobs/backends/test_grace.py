@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accel.contract.targets import LocalTarget
-from accel.rules.gke_jobs import SPOT_GRACE_S
+from accel.rules.gke.jobs import SPOT_GRACE_S
 from jobs.backends import local
 from jobs.backends.base import Request
 from jobs.model.job import Job

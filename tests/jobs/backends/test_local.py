@@ -15,7 +15,7 @@ import pytest
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, JobsError, NotFound
 from accel.folders import state
-from accel.rules.exits import CANNOT_RUN
+from accel.rules.jobs.exit_codes import CANNOT_RUN
 from jobs.backends import local
 from jobs.backends.base import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
 from jobs.backends.local import LocalBackend, machine

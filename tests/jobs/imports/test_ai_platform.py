@@ -9,7 +9,7 @@ import yaml
 
 from accel.catalog.legacy import legacy_machines
 from accel.diagnostics.errors import BadInput
-from accel.rules.ai_platform import REPLACEMENTS, TIERS
+from accel.rules.vertex.ai_platform import REPLACEMENTS, TIERS
 from jobs.importers.ai_platform import imported
 from jobs.importers.options import Options
 from jobs.importers.outcome import Found

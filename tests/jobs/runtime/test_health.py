@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from accel.catalog.xids import cordoning, xids
-from accel.rules import exits
+from accel.rules.jobs import exit_codes
 from jobs.runtime import gpus_xids, health, lines, stop
 from jobs.runtime.gpus import Source, Unreadable
 from jobs.runtime.gpus_nvml import Nvml
@@ -146,8 +146,8 @@ def test_a_driver_that_hangs_is_given_up() -> None:
 
 
 def test_backends_know_the_codes_and_make_none_of_them_final() -> None:
-    assert (health.BAD_NODE, stop.STOPPED) == (exits.BAD_NODE, exits.STOPPED)
-    assert not {0, *exits.CANNOT_RUN} & set(exits.LOST)
+    assert (health.BAD_NODE, stop.STOPPED) == (exit_codes.BAD_NODE, exit_codes.STOPPED)
+    assert not {0, *exit_codes.CANNOT_RUN} & set(exit_codes.LOST)
 
 
 @needs_compiler

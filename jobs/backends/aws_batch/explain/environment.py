@@ -5,7 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 from accel.contract.targets import AwsBatchEnvironment
-from accel.rules.aws_fit import Size
+from accel.rules.aws.fit import Size
 
 from .. import quota
 from ..lookup import part, parts

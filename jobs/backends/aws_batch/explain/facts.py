@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
-from accel.rules.aws_fit import Size
+from accel.rules.aws.fit import Size
 
 from ..lookup import part, parts
 

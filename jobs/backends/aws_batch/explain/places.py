@@ -3,7 +3,7 @@
 import re
 
 from accel.catalog.memory import ecs_gpus
-from accel.rules import aws_images
+from accel.rules.aws import images
 
 from ...base import Explanation
 from .facts import Environment, Facts, Instance
@@ -32,8 +32,8 @@ def image_without_driver(facts: Facts, place: Environment) -> Explanation | None
         return None
     gpu = [machine.name for machine in place.machines if ecs_gpus(machine)]
     for kind, _ in place.images:
-        found = aws_images.image(kind, gpu, imported=True)
-        if not any(each.rule == aws_images.NO_DRIVER.id for each in found):
+        found = images.image(kind, gpu, imported=True)
+        if not any(each.rule == images.NO_DRIVER.id for each in found):
             return None
     if place.own_image() != "":
         return None

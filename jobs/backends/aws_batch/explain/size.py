@@ -1,7 +1,7 @@
 """Whether any environment of the queue can hold the job at all."""
 
 from accel.catalog import holding
-from accel.rules import aws_fit
+from accel.rules.aws import fit
 
 from ...base import Explanation
 from ..capacity import FIELDS
@@ -21,12 +21,12 @@ def too_large(facts: Facts) -> Explanation | None:
         return None
     types = [name for each in usable for name in each.instance_types]
     aws = (f"AWS says: {facts.reason}",) if verdict else ()
-    for finding in aws_fit.fit(size.vcpus, size.memory_mib, size.gpus, types, facts.region):
-        tight = finding.rule == aws_fit.TIGHT.id
+    for finding in fit.fit(size.vcpus, size.memory_mib, size.gpus, types, facts.region):
+        tight = finding.rule == fit.TIGHT.id
         if finding.severity != "reject" and not (tight and verdict):
             continue
         cause = {"gpus": "too-many-gpus", "vcpus": "too-many-vcpus"}.get(finding.field, "too-much-memory")
-        told = finding.message if finding.rule == aws_fit.NO_FIT.id else f"{_named(finding.field)} {finding.message}"
+        told = finding.message if finding.rule == fit.NO_FIT.id else f"{_named(finding.field)} {finding.message}"
         reason = {
             "too-many-gpus": f"the job asks for {size.gpus} GPUs, and no instance type of its queue has so many",
             "too-many-vcpus": f"the job asks for {size.vcpus} vCPUs, and no instance type of its queue has so many",

@@ -12,7 +12,11 @@ from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines
 from accel.catalog.places import where
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import Finding, gce_jobs, gcp_gpus, gcp_machines, gcp_vms, gcp_zones
+from accel.rules import Finding
+from accel.rules.gcp import gpu_vm_jobs, vms
+from accel.rules.gcp import gpus as gcp_gpus
+from accel.rules.gcp import machines as gcp_machines
+from accel.rules.gcp import zones as gcp_zones
 
 from ....model.blocks import Gce
 from ....model.job import Job
@@ -90,7 +94,7 @@ def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) 
     reservation = target.reservation if capacity == "on-demand" else None
     zones, reservation = _of_reservation(reservation, target.project, zones, faults)
     placement = target.placement if job.nodes > 1 else None
-    tell(gcp_vms.group(found.name, "on-demand", compact=placement is not None), faults, warnings)
+    tell(vms.group(found.name, "on-demand", compact=placement is not None), faults, warnings)
     zones, placement = _of_policy(placement, zones, faults)
     return Choice(
         machine=found.name,
@@ -210,9 +214,9 @@ def _fitting(job: Job, candidates: list[_Candidate], zones: list[str], faults: l
     if not found:
         largest = max(candidates, key=lambda each: (each.vcpus, each.memory_mib))
         asked = {"cpus": job.cpus, "memory_mib": job.memory_mib}
-        tell(gce_jobs.fit(asked, largest.name, largest.vcpus, largest.memory_mib), faults, [])
+        tell(gpu_vm_jobs.fit(asked, largest.name, largest.vcpus, largest.memory_mib), faults, [])
         return None
-    offered = [each for each in found if any(gce_jobs.offers(each.places, zone) for zone in zones)]
+    offered = [each for each in found if any(gpu_vm_jobs.offers(each.places, zone) for zone in zones)]
     return min(offered or found, key=lambda each: (each.vcpus, each.memory_mib, -_spread(each)))
 
 
@@ -227,7 +231,7 @@ def _names(job: Job) -> bool:
 def _having(found: _Candidate, zones: list[str], block: Gce) -> tuple[list[str], list[Finding]]:
     """Zones that a job names are asked, whatever the catalogue says of them; of the target's, those that have it."""
     if not block.zones:
-        return gce_jobs.zones(zones, found.name, found.places)
+        return gpu_vm_jobs.zones(zones, found.name, found.places)
     offered = [zone for known in found.places.values() for zone in known]
     said = [gcp_zones.zone(zone, found.name, offered, field=f"gce.zones[{i}]") for i, zone in enumerate(zones)]
     return zones, [finding for findings in said for finding in findings]

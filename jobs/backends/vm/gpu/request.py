@@ -12,7 +12,10 @@ from typing import Any
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import Finding, containers, gce_jobs, gcp_labels, gcp_tpu_jobs, gcp_vms, launchers
+from accel.rules import Finding
+from accel.rules.gcp import gpu_vm_jobs, tpu_jobs, vms
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.jobs import containers, launchers
 
 from ....model.blocks import Gce
 from ....model.job import Job, unused_blocks
@@ -46,7 +49,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
     if choice is None:
         raise BadInputs(faults)
     body = _body(job, target, choice, secrets)
-    tell(gcp_tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
+    tell(tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
     if faults:
         raise BadInputs(faults)
     return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
@@ -54,16 +57,16 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
 
 def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Finding]:
     block = job.gce or Gce()
-    found = containers.environment(job.env) + gce_jobs.environment({**job.env, **job.secrets})
+    found = containers.environment(job.env) + gpu_vm_jobs.environment({**job.env, **job.secrets})
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus if choice else None))
     found += agent_spec.marked(job, target)
-    found += gce_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
-    found += gce_jobs.notice(block.notice_s, bool(job.spot))
+    found += gpu_vm_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
+    found += gpu_vm_jobs.notice(block.notice_s, bool(job.spot))
     if choice and block.provisioning:
         run_s = _max_run_s(job, choice)
-        found += gce_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s)
+        found += gpu_vm_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s)
     if choice and choice.spot:
-        found += gcp_vms.provisioning(choice.capacity, notice_s=block.notice_s)
+        found += vms.provisioning(choice.capacity, notice_s=block.notice_s)
     return found + agent_spec.image(job)
 
 
@@ -72,7 +75,7 @@ def _max_run_s(job: Job, choice: Choice) -> int | None:
     block = job.gce or Gce()
     found = block.max_run or (job.timeout_s + MARGIN_S if job.timeout_s else None)
     if found is None and choice.capacity == "flex-start":
-        return gcp_vms.FLEX_LONGEST_S
+        return vms.FLEX_LONGEST_S
     return found if found is None or found <= LONGEST_S else None
 
 

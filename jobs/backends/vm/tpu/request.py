@@ -10,7 +10,10 @@ from typing import Any
 from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
 from accel.diagnostics.errors import BadInputs
-from accel.rules import Finding, apply, containers, gcp_labels, gcp_tpu_jobs, gcp_tpu_runtimes, launchers
+from accel.rules import Finding, apply
+from accel.rules.gcp import labels as gcp_labels
+from accel.rules.gcp import tpu_jobs, tpu_runtimes
+from accel.rules.jobs import containers, launchers
 
 from ....model.blocks import TpuVm
 from ....model.job import Job, unused_blocks
@@ -37,16 +40,16 @@ def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget)
     if faults or choice is None:
         raise BadInputs(faults)
     body = _body(job, target, choice, runtime, secrets)
-    tell(gcp_tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
+    tell(tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
     if faults:
         raise BadInputs(faults)
     return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
 
 
 def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
-    found = containers.environment(job.env) + gcp_tpu_jobs.environment({**job.env, **job.secrets})
+    found = containers.environment(job.env) + tpu_jobs.environment({**job.env, **job.secrets})
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, None))
-    found += gcp_tpu_jobs.disk(job.disk_gib)
+    found += tpu_jobs.disk(job.disk_gib)
     found += agent_spec.marked(job, target)
     return found + agent_spec.image(job)
 
@@ -57,7 +60,7 @@ def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -
     wanted = job.tpu_vm.runtime_version if job.tpu_vm else None
     if wanted is None:
         return own
-    findings = gcp_tpu_runtimes.runtime(wanted, choice.slice.name, field="tpu_vm.runtime_version")
+    findings = tpu_runtimes.runtime(wanted, choice.slice.name, field="tpu_vm.runtime_version")
     tell(findings, faults, warnings)
     return str(apply(findings).replacements.get("tpu_vm.runtime_version", wanted))
 

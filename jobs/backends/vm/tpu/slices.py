@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 
 from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.contract.google_vms import TpuVmTarget
-from accel.rules import Finding, gcp_tpu, gcp_tpu_jobs, gcp_zones
+from accel.rules import Finding
+from accel.rules.gcp import tpu as gcp_tpu
+from accel.rules.gcp import tpu_jobs
+from accel.rules.gcp import zones as gcp_zones
 
 from ....model.blocks import TpuVm
 from ....model.job import Job
@@ -48,8 +51,8 @@ def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]
     if found is None or not zones:
         return None
     if job.accelerator:
-        findings = gcp_tpu_jobs.hosts(found, block.slices, job.nodes, job.accelerator.count)
-        tell([*findings, *gcp_tpu_jobs.host_size(found, job.cpus, job.memory_mib)], faults, warnings)
+        findings = tpu_jobs.hosts(found, block.slices, job.nodes, job.accelerator.count)
+        tell([*findings, *tpu_jobs.host_size(found, job.cpus, job.memory_mib)], faults, warnings)
     zones = _having(found, zones, block, warnings)
     zones = _of_reservation(reservation, zones, faults)
     subnetworks = agent_spec.subnetworks("tpu_vm", zones, target, faults)
@@ -84,7 +87,7 @@ def _having(found: Slice, zones: list[str], block: TpuVm, warnings: list[str]) -
         for i, zone in enumerate(zones):
             tell(gcp_zones.zone(zone, found.name, offered, field=f"tpu_vm.zones[{i}]"), [], warnings)
         return zones
-    having, findings = gcp_tpu_jobs.zones(zones, found)
+    having, findings = tpu_jobs.zones(zones, found)
     tell(findings, [], warnings)
     return having
 

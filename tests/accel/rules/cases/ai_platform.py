@@ -2,7 +2,8 @@
 
 from datetime import date
 
-from accel.rules import ai_platform, ai_platform_programs, imports
+from accel.rules.jobs import imports
+from accel.rules.vertex import ai_platform, ai_platform_programs
 
 from .case import Case
 

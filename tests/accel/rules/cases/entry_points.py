@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from accel.rules import Finding
-from accel.rules.entry_points import Image, command
+from accel.rules.jobs.entry_points import Image, command
 
 from .case import Case
 

@@ -1,6 +1,7 @@
 """Names, environments, types, images and roles."""
 
-from accel.rules import Finding, aws_environments, aws_images, aws_roles, aws_templates, aws_types, names
+from accel.rules import Finding
+from accel.rules.aws import environments, images, names, roles, templates, types
 
 from .case import Case
 
@@ -10,7 +11,7 @@ def _arn(kind: str, name: str) -> str:
 
 
 def _roles(**given: str) -> list[Finding]:
-    return aws_roles.roles(**{"kind": "SPOT", "allocation_strategy": "SPOT_PRICE_CAPACITY_OPTIMIZED"} | given)
+    return roles.roles(**{"kind": "SPOT", "allocation_strategy": "SPOT_PRICE_CAPACITY_OPTIMIZED"} | given)
 
 
 NAMES = [
@@ -35,168 +36,168 @@ NAMES = [
 ENVIRONMENTS = [
     Case(
         "aws.environment.kind", "kind", ('"FARGATE"', "no GPUs"), "EC2, SPOT",
-        lambda: aws_environments.environment_kind("FARGATE"),
-        lambda: aws_environments.environment_kind("SPOT"),
+        lambda: environments.environment_kind("FARGATE"),
+        lambda: environments.environment_kind("SPOT"),
     ),
     Case(
         "aws.environment.created-disabled", "state", ("DISABLED",), "create it ENABLED",
-        lambda: aws_environments.created_state("DISABLED"),
-        lambda: aws_environments.created_state("DISABLED", imported=True),
+        lambda: environments.created_state("DISABLED"),
+        lambda: environments.created_state("DISABLED", imported=True),
     ),
     Case(
         "aws.capacity.bounds", "min_vcpus", ("is 8", "max_vcpus 4"), "at most 4",
-        lambda: aws_environments.capacity(8, 4, []), lambda: aws_environments.capacity(0, 4, ["g5.xlarge"]),
+        lambda: environments.capacity(8, 4, []), lambda: environments.capacity(0, 4, ["g5.xlarge"]),
     ),
     Case(
         "aws.capacity.min-bills", "min_vcpus", ("is 4", "DISABLED"), "write 0",
-        lambda: aws_environments.capacity(4, 8, []), lambda: aws_environments.capacity(0, 8, []),
+        lambda: environments.capacity(4, 8, []), lambda: environments.capacity(0, 8, []),
     ),
     Case(
         "aws.capacity.max-too-small", "max_vcpus", ("is 47", "g5.12xlarge", "48 vCPUs"),
         "48 for one of them, 96 for two",
-        lambda: aws_environments.capacity(0, 47, ["p4d", "g5.12xlarge"]),
-        lambda: aws_environments.capacity(0, 48, ["p4d", "g5.12xlarge"]),
+        lambda: environments.capacity(0, 47, ["p4d", "g5.12xlarge"]),
+        lambda: environments.capacity(0, 48, ["p4d", "g5.12xlarge"]),
     ),
     Case(
         "aws.strategy.unknown", "allocation_strategy", ('"BEST_FIT_PROGRESIVE"',), "use BEST_FIT_PROGRESSIVE",
-        lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESIVE"),
-        lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
+        lambda: environments.strategy("EC2", "BEST_FIT_PROGRESIVE"),
+        lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
     ),
     Case(
         "aws.strategy.spot-on-ec2", "allocation_strategy", ("SPOT_PRICE_CAPACITY_OPTIMIZED", "EC2"),
         "use BEST_FIT_PROGRESSIVE",
-        lambda: aws_environments.strategy("EC2", "SPOT_PRICE_CAPACITY_OPTIMIZED"),
-        lambda: aws_environments.strategy("SPOT", "SPOT_PRICE_CAPACITY_OPTIMIZED"),
+        lambda: environments.strategy("EC2", "SPOT_PRICE_CAPACITY_OPTIMIZED"),
+        lambda: environments.strategy("SPOT", "SPOT_PRICE_CAPACITY_OPTIMIZED"),
     ),
     Case(
         "aws.strategy.ordered-on-spot", "allocation_strategy", ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT"),
         "use SPOT_PRICE_CAPACITY_OPTIMIZED",
-        lambda: aws_environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE_ORDERED"),
-        lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE_ORDERED"),
+        lambda: environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE_ORDERED"),
+        lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE_ORDERED"),
     ),
     Case(
         "aws.strategy.progressive-on-spot", "allocation_strategy", ("BEST_FIT_PROGRESSIVE", "reclaimed"),
         "use SPOT_PRICE_CAPACITY_OPTIMIZED",
-        lambda: aws_environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE"),
-        lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
+        lambda: environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE"),
+        lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
     ),
     Case(
         "aws.strategy.capacity-optimized", "allocation_strategy", ("SPOT_CAPACITY_OPTIMIZED", "price"),
         "use SPOT_PRICE_CAPACITY_OPTIMIZED",
-        lambda: aws_environments.strategy("SPOT", "SPOT_CAPACITY_OPTIMIZED"),
-        lambda: aws_environments.strategy("SPOT", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED"),
+        lambda: environments.strategy("SPOT", "SPOT_CAPACITY_OPTIMIZED"),
+        lambda: environments.strategy("SPOT", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED"),
     ),
     Case(
         "aws.strategy.best-fit", "allocation_strategy", ("BEST_FIT", "cannot be updated in place"),
         "use BEST_FIT_PROGRESSIVE",
-        lambda: aws_environments.strategy("EC2", "BEST_FIT"),
-        lambda: aws_environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
+        lambda: environments.strategy("EC2", "BEST_FIT"),
+        lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
     ),
     Case(
         "aws.strategy.order-lost", "allocation_strategy", ("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", "as a set"),
         "use SPOT_PRICE_CAPACITY_OPTIMIZED, or an environment for each",
-        lambda: aws_environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge", "g6.xlarge"], "SPOT"),
+        lambda: environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge", "g6.xlarge"], "SPOT"),
         lambda: (
-            aws_environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge"], "SPOT")
-            + aws_environments.order("BEST_FIT_PROGRESSIVE", ["g5.xlarge", "g6.xlarge"], "EC2")
+            environments.order("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED", ["g5.xlarge"], "SPOT")
+            + environments.order("BEST_FIT_PROGRESSIVE", ["g5.xlarge", "g6.xlarge"], "EC2")
         ),
     ),
     Case(
         "aws.environment.update-wait", "update_timeout_min", ("is 16", "20 minutes"), "write 15 or less",
-        lambda: aws_environments.update_wait(16),
-        lambda: aws_environments.update_wait(15) + aws_environments.update_wait(None),
+        lambda: environments.update_wait(16),
+        lambda: environments.update_wait(15) + environments.update_wait(None),
     ),
     Case(
         "aws.spot.bid-on-ec2", "bid_percentage", ("is 50", "EC2"), "kind SPOT",
-        lambda: aws_environments.bid("EC2", 50), lambda: aws_environments.bid("EC2", None),
+        lambda: environments.bid("EC2", 50), lambda: environments.bid("EC2", None),
     ),
     Case(
         "aws.spot.bid-range", "bid_percentage", ("1 to 100", "is 101"), "leave it out",
-        lambda: aws_environments.bid("SPOT", 101), lambda: aws_environments.bid("SPOT", 100),
+        lambda: environments.bid("SPOT", 101), lambda: environments.bid("SPOT", 100),
     ),
     Case(
         "aws.spot.bid-set", "bid_percentage", ("is 60", "60 % of on-demand"), "leave it out",
-        lambda: aws_environments.bid("SPOT", 60), lambda: aws_environments.bid("SPOT", None),
+        lambda: environments.bid("SPOT", 60), lambda: environments.bid("SPOT", None),
     ),
     Case(
         "aws.types.empty", "instance_types", ("no instance type",), "g5 or g6.xlarge",
-        lambda: aws_types.instance_types([]), lambda: aws_types.instance_types(["g5"]),
+        lambda: types.instance_types([]), lambda: types.instance_types(["g5"]),
     ),
     Case(
         "aws.types.unknown", "instance_types[1]", ('"g5.xlrge"',), "use g5.xlarge",
-        lambda: aws_types.instance_types(["g6", "g5.xlrge"]),
-        lambda: aws_types.instance_types(["g6", "g5.xlarge"]),
+        lambda: types.instance_types(["g6", "g5.xlrge"]),
+        lambda: types.instance_types(["g6", "g5.xlarge"]),
     ),
     Case(
         "aws.types.newer", "instance_types[0]", ('"g8.xlarge"', "the catalogue of 20"), "`stacks refresh --cloud aws`",
-        lambda: aws_types.instance_types(["g8.xlarge"]), lambda: aws_types.instance_types(["g6.xlarge"]),
+        lambda: types.instance_types(["g8.xlarge"]), lambda: types.instance_types(["g6.xlarge"]),
     ),
     Case(
         "aws.types.no-gpu", "instance_types[0]", ('"m6i"', "no GPU"), "g5, g6 or p4d",
-        lambda: aws_types.instance_types(["m6i"]), lambda: aws_types.instance_types(["g6e"]),
+        lambda: types.instance_types(["m6i"]), lambda: types.instance_types(["g6e"]),
     ),
     Case(
         "aws.types.fractional-gpu", "instance_types[0]", ('"g6f"', "0.125 of a GPU"), "such as g6",
-        lambda: aws_types.instance_types(["g6f"]), lambda: aws_types.instance_types(["gr6"]),
+        lambda: types.instance_types(["g6f"]), lambda: types.instance_types(["gr6"]),
     ),
     Case(
         "aws.types.mixed-architecture", "instance_types", ("x86_64 (g5)", "arm64 (g5g)"),
         "environment and queue",
-        lambda: aws_types.instance_types(["g5", "g5g"]),
-        lambda: aws_types.instance_types(["g5g", "g5g.metal"]),
+        lambda: types.instance_types(["g5", "g5g"]),
+        lambda: types.instance_types(["g5g", "g5g.metal"]),
     ),
     Case(
         "aws.types.mixed-gpu-counts", "instance_types", ("one-GPU sizes (g5)", "eight-GPU machines (p4d)"),
         "environment and queue of their own",
-        lambda: aws_types.instance_types(["g5", "p4d"]),
-        lambda: aws_types.instance_types(["g5.12xlarge", "p4d"]),
+        lambda: types.instance_types(["g5", "p4d"]),
+        lambda: types.instance_types(["g5.12xlarge", "p4d"]),
     ),
     Case(
         "aws.image.al2-nvidia", "image_type", ("ECS_AL2_NVIDIA", "2026-06-30"), "use ECS_AL2023_NVIDIA",
-        lambda: aws_images.image("ECS_AL2_NVIDIA", ["g5"]),
-        lambda: aws_images.image("ECS_AL2_NVIDIA", ["g5"], imported=True),
+        lambda: images.image("ECS_AL2_NVIDIA", ["g5"]),
+        lambda: images.image("ECS_AL2_NVIDIA", ["g5"], imported=True),
         "ECS_AL2023_NVIDIA",
     ),
     Case(
         "aws.image.al2", "image_type", ("ECS_AL2", "2026-06-30"), "use ECS_AL2023",
-        lambda: aws_images.image("ECS_AL2"),
-        lambda: aws_images.image("ECS_AL2", image_id_override="ami-12345678"),
+        lambda: images.image("ECS_AL2"),
+        lambda: images.image("ECS_AL2", image_id_override="ami-12345678"),
         "ECS_AL2023",
     ),
     Case(
         "aws.image.al1", "image_type", ("ECS_AL1",), "use ECS_AL2023_NVIDIA",
-        lambda: aws_images.image("ECS_AL1", imported=True),
-        lambda: aws_images.image("ECS_AL1", image_id_override="ami-12345678"),
+        lambda: images.image("ECS_AL1", imported=True),
+        lambda: images.image("ECS_AL1", image_id_override="ami-12345678"),
     ),
     Case(
         "aws.image.unknown", "image_type", ('"ECS_AL2023_NVIDA"',), "use ECS_AL2023_NVIDIA",
-        lambda: aws_images.image("ECS_AL2023_NVIDA"), lambda: aws_images.image("ECS_AL2023_NVIDIA"),
+        lambda: images.image("ECS_AL2023_NVIDA"), lambda: images.image("ECS_AL2023_NVIDIA"),
     ),
     Case(
         "aws.image.old-gpu", "instance_types[1]", ('"p3.2xlarge"', "ECS_AL2023_NVIDIA"), "g5, g6 or p4d",
-        lambda: aws_images.image("ECS_AL2023_NVIDIA", ["g5", "p3.2xlarge"]),
-        lambda: aws_images.image("ECS_AL2023_NVIDIA", ["g5", "p3"], image_id_override="ami-12345678"),
+        lambda: images.image("ECS_AL2023_NVIDIA", ["g5", "p3.2xlarge"]),
+        lambda: images.image("ECS_AL2023_NVIDIA", ["g5", "p3"], image_id_override="ami-12345678"),
     ),
     Case(
         "aws.image.graviton", "instance_types[0]", ('"g5g"', "Graviton"), "image_id_override",
-        lambda: aws_images.image("ECS_AL2023_NVIDIA", ["g5g"]),
-        lambda: aws_images.image("ECS_AL2023_NVIDIA", ["g5"]),
+        lambda: images.image("ECS_AL2023_NVIDIA", ["g5g"]),
+        lambda: images.image("ECS_AL2023_NVIDIA", ["g5"]),
     ),
     Case(
         "aws.image.no-driver", "image_type", ("ECS_AL2023", "g5.xlarge has GPUs"), "use ECS_AL2023_NVIDIA",
-        lambda: aws_images.image("ECS_AL2023", ["m6i", "g5.xlarge"]),
-        lambda: aws_images.image("ECS_AL2023", ["m6i"]),
+        lambda: images.image("ECS_AL2023", ["m6i", "g5.xlarge"]),
+        lambda: images.image("ECS_AL2023", ["m6i"]),
     ),
     Case(
         "aws.image.unlocked", "image_type", ("ECS_AL2023_NVIDIA", "does not pin in us-east-1"), "stacks images upgrade",
-        lambda: aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
-        lambda: aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
-        + aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", None)
-        + aws_images.locked("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
+        lambda: images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
+        lambda: images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
+        + images.locked("ECS_AL2023_NVIDIA", "us-east-1", None)
+        + images.locked("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
     ),
     Case(
         "aws.template.moving-version", "launch_template", ("gpu-template at $Latest",), "by its number",
-        lambda: aws_templates.version("gpu-template", "$Latest"), lambda: aws_templates.version("gpu-template", "3"),
+        lambda: templates.version("gpu-template", "$Latest"), lambda: templates.version("gpu-template", "3"),
     ),
     Case(
         "aws.roles.custom-service-role", "service_role", ("AWSBatchServiceRole",), "AWSServiceRoleForBatch",

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from accel.rules import Finding, aws_existing, gcp_existing
-from accel.rules.aws_existing import GroupFacts, RoleFacts, SubnetFacts
-from accel.rules.gcp_existing import ClusterFacts
+from accel.rules import Finding
+from accel.rules.aws import existing
+from accel.rules.aws.existing import GroupFacts, RoleFacts, SubnetFacts
+from accel.rules.gcp import existing as gcp_existing
+from accel.rules.gcp.existing import ClusterFacts
 
 from .case import Case
 
@@ -15,23 +17,21 @@ _HTTPS = {443: "ECS"}
 
 
 def _subnet(**changes: Any) -> list[Finding]:
-    return aws_existing.subnets(
-        {"subnet-1": "subnet_ids[0]"}, {"subnet-1": replace(_SUBNET, **changes)}, "vpc-1", ["s3"]
-    )
+    return existing.subnets({"subnet-1": "subnet_ids[0]"}, {"subnet-1": replace(_SUBNET, **changes)}, "vpc-1", ["s3"])
 
 
 def _group(facts: GroupFacts) -> list[Finding]:
-    return aws_existing.groups({"sg-1": "security_group_ids[0]"}, {"sg-1": facts}, "vpc-1", _HTTPS)
+    return existing.groups({"sg-1": "security_group_ids[0]"}, {"sg-1": facts}, "vpc-1", _HTTPS)
 
 
 def _role(**changes: Any) -> list[Finding]:
-    return aws_existing.role("job_role", "r", RoleFacts(True, **changes), "ecs-tasks.amazonaws.com")
+    return existing.role("job_role", "r", RoleFacts(True, **changes), "ecs-tasks.amazonaws.com")
 
 
 AWS = [
     Case(
         "aws.existing.missing", "vpc_id", ('"vpc-1"', "not there"), "check the id",
-        lambda: aws_existing.vpc("vpc_id", "vpc-1", ()), lambda: aws_existing.vpc("vpc_id", "vpc-1", {"vpc-1"}),
+        lambda: existing.vpc("vpc_id", "vpc-1", ()), lambda: existing.vpc("vpc_id", "vpc-1", {"vpc-1"}),
     ),
     Case(
         "aws.existing.vpc", "subnet_ids[0]", ("vpc-2",), "subnets of vpc-1",
@@ -51,8 +51,8 @@ AWS = [
     ),
     Case(
         "aws.existing.zone-offer", "instance_types", ("not offered in us-east-1a",), "subnets in us-east-1b",
-        lambda: aws_existing.offers({"us-east-1a"}, {"us-east-1b"}),
-        lambda: aws_existing.offers({"us-east-1a", "us-east-1b"}, {"us-east-1b"}),
+        lambda: existing.offers({"us-east-1a"}, {"us-east-1b"}),
+        lambda: existing.offers({"us-east-1a", "us-east-1b"}, {"us-east-1b"}),
     ),
     Case(
         "aws.existing.role-trust", "job_role", ("does not name ecs-tasks.amazonaws.com",), "assume it",

@@ -1,6 +1,6 @@
 """Budgets of Google Cloud."""
 
-from accel.rules import gcp_budgets as rules
+from accel.rules.gcp import budgets as rules
 
 from .case import Case
 

@@ -1,6 +1,7 @@
 """Reservations, placement policies and commitments."""
 
-from accel.rules import Finding, gcp_capacity, gcp_commitments
+from accel.rules import Finding
+from accel.rules.gcp import capacity, commitments
 
 from .case import Case
 
@@ -9,48 +10,48 @@ A100, L4 = ("us-central1-a", "a2-highgpu-8g"), ("us-central1-a", "g2-standard-8"
 
 
 def window(until: str | None = None, duration_s: int | None = None) -> list[Finding]:
-    return gcp_capacity.window(START, until, duration_s)
+    return capacity.window(START, until, duration_s)
 
 
 def calendar(machine_type: str, duration_s: int) -> list[Finding]:
-    return gcp_capacity.calendar("CALENDAR", machine_type, START, None, duration_s)
+    return capacity.calendar("CALENDAR", machine_type, START, None, duration_s)
 
 
 def placed(kind: str, zone: str) -> list[Finding]:
     at = "gpus.vm.placement"
-    return gcp_capacity.placed(kind, "us-central1", [zone], "a2-highgpu-8g", "near", at, group=False)
+    return capacity.placed(kind, "us-central1", [zone], "a2-highgpu-8g", "near", at, group=False)
 
 
 def resources(**given: int | None) -> list[Finding]:
-    return gcp_commitments.resources(None, given, None)
+    return commitments.resources(None, given, None)
 
 
 CASES = [
     Case(
         "gcp.reservation.spot", "spot", ("true", "commitment"), "leave it out",
-        lambda: gcp_capacity.spot(True, "commitment"), lambda: gcp_capacity.spot(False, "commitment"),
+        lambda: capacity.spot(True, "commitment"), lambda: capacity.spot(False, "commitment"),
     ),
     Case(
         "gcp.reservation.end", "delete_at", ("2035", "is 60"), "leave one out",
-        lambda: gcp_capacity.end(START, 60), lambda: gcp_capacity.end(START, None),
+        lambda: capacity.end(START, 60), lambda: capacity.end(START, None),
     ),
     Case(
         "gcp.reservation.time", "delete_at", ("2035-01-01",), "2027-01-31T08:00:00Z",
-        lambda: gcp_capacity.end("2035-01-01", None), lambda: gcp_capacity.end("2035-01-01T00:00:00+01:00", None),
+        lambda: capacity.end("2035-01-01", None), lambda: capacity.end("2035-01-01T00:00:00+01:00", None),
     ),
     Case(
         "gcp.reservation.share", "share_with", ("names team twice",), "once",
-        lambda: gcp_capacity.share(["team", "other", "team"]), lambda: gcp_capacity.share(["team", "other"]),
+        lambda: capacity.share(["team", "other", "team"]), lambda: capacity.share(["team", "other"]),
     ),
     Case(
         "gcp.reservation.use", "gpus.vm.reservation.name",
         ("is kept, of a2-highgpu-8g in us-central1-a, and this is g2-standard-8 in us-central1-a",), "another",
-        lambda: gcp_capacity.use(L4, A100, "kept", "gpus.vm.reservation.name"),
-        lambda: gcp_capacity.use(A100, A100, "kept", "gpus.vm.reservation.name"),
+        lambda: capacity.use(L4, A100, "kept", "gpus.vm.reservation.name"),
+        lambda: capacity.use(A100, A100, "kept", "gpus.vm.reservation.name"),
     ),
     Case(
         "gcp.future-reservation.attached", "machine_type", ("n1-standard-8", "attached"), "built in",
-        lambda: gcp_capacity.attached_gpus("n1-standard-8"), lambda: gcp_capacity.attached_gpus("a2-highgpu-8g"),
+        lambda: capacity.attached_gpus("n1-standard-8"), lambda: capacity.attached_gpus("a2-highgpu-8g"),
     ),
     Case(
         "gcp.future-reservation.window", "duration_s", ("86399",), "86400 s or more",
@@ -62,15 +63,15 @@ CASES = [
     ),
     Case(
         "gcp.future-reservation.name", "reservation_name", ("is one", "beside name_prefix two"), "leave one out",
-        lambda: gcp_capacity.delivered("one", "two"), lambda: gcp_capacity.delivered(None, "two"),
+        lambda: capacity.delivered("one", "two"), lambda: capacity.delivered(None, "two"),
     ),
     Case(
         "gcp.future-reservation.purchase", "planning_status", ("SUBMITTED", "binds"), "DRAFT",
-        lambda: gcp_capacity.binding("SUBMITTED", False), lambda: gcp_capacity.binding("DRAFT", False),
+        lambda: capacity.binding("SUBMITTED", False), lambda: capacity.binding("DRAFT", False),
     ),
     Case(
         "gcp.placement.distance", "distance", ("BLOCK", "1x72"), "leave one out",
-        lambda: gcp_capacity.workload("BLOCK", "1x72"), lambda: gcp_capacity.workload(None, "1x72"),
+        lambda: capacity.workload("BLOCK", "1x72"), lambda: capacity.workload(None, "1x72"),
     ),
     Case(
         "gcp.placement.use", "gpus.vm.placement", ("is near", "workload policy"), "compact or spread",
@@ -78,18 +79,18 @@ CASES = [
     ),
     Case(
         "gcp.placement.unknown", "gpus.vm.placement", ("naer",), "use near",
-        lambda: gcp_capacity.placement_name("naer", ["near"], "gpus.vm.placement"),
-        lambda: gcp_capacity.placement_name("projects/p/regions/r/resourcePolicies/naer", ["near"], ""),
+        lambda: capacity.placement_name("naer", ["near"], "gpus.vm.placement"),
+        lambda: capacity.placement_name("projects/p/regions/r/resourcePolicies/naer", ["near"], ""),
     ),
     Case(
         "gcp.commitment.purchase", "i_understand_this_is_a_purchase", ("three years",), "write true",
-        lambda: gcp_commitments.purchase(False, "THIRTY_SIX_MONTH"),
-        lambda: gcp_commitments.purchase(True, "THIRTY_SIX_MONTH"),
+        lambda: commitments.purchase(False, "THIRTY_SIX_MONTH"),
+        lambda: commitments.purchase(True, "THIRTY_SIX_MONTH"),
     ),
     Case(
         "gcp.commitment.series", "machine_type", ("a4x-highgpu-4g", "no commitment"), "a3-megagpu",
-        lambda: gcp_commitments.commitment_series("a4x-highgpu-4g", None),
-        lambda: gcp_commitments.commitment_series("a4-highgpu-8g", None),
+        lambda: commitments.commitment_series("a4x-highgpu-4g", None),
+        lambda: commitments.commitment_series("a4-highgpu-8g", None),
     ),
     Case(
         "gcp.commitment.resources", "resources.memory_mib", ("is 4000",), "write 3840",
@@ -97,6 +98,6 @@ CASES = [
     ),
     Case(
         "gcp.commitment.reservation", "reservation", ("missing", "GPUs"), "name the reservation",
-        lambda: gcp_commitments.attached(None, needed=True), lambda: gcp_commitments.attached(None, needed=False),
+        lambda: commitments.attached(None, needed=True), lambda: commitments.attached(None, needed=False),
     ),
 ]  # fmt: skip

@@ -1,6 +1,8 @@
 """GPUs, machines, node pools, zones and legacy machine types of Google Cloud."""
 
-from accel.rules import gcp_gpus, gcp_legacy, gcp_machines, gcp_pools, gcp_zones
+from accel.rules.gcp import gpus, machines, zones
+from accel.rules.gke import pools
+from accel.rules.vertex import legacy
 
 from .case import Case
 
@@ -9,132 +11,132 @@ _T4, _P100, _V100, _A100 = "nvidia-tesla-t4", "nvidia-tesla-p100", "nvidia-tesla
 GPUS = [
     Case(
         "gcp.gpu.unknown", "accelerator", ('"nvidia-l5"',), "nvidia-l4",
-        lambda: gcp_gpus.accelerator_name("nvidia-l5"), lambda: gcp_gpus.accelerator_name("nvidia-l4"),
+        lambda: gpus.accelerator_name("nvidia-l5"), lambda: gpus.accelerator_name("nvidia-l4"),
     ),
     Case(
         "gpu.consumer", "accelerator", ('"NVIDIA_RTX_4090"', "AWS or Google Cloud"), "nvidia-l4 or nvidia-rtx-pro-6000",
-        lambda: gcp_gpus.accelerator_name("NVIDIA_RTX_4090"), lambda: gcp_gpus.accelerator_name("rtx-pro-6000"),
+        lambda: gpus.accelerator_name("NVIDIA_RTX_4090"), lambda: gpus.accelerator_name("rtx-pro-6000"),
     ),
     Case(
         "gcp.gpu.not-on-google-cloud", "accelerator", ('"A10G"',), "nvidia-l4",
-        lambda: gcp_gpus.accelerator_name("A10G"), lambda: gcp_gpus.accelerator_name("A10G", cloud="aws"),
+        lambda: gpus.accelerator_name("A10G"), lambda: gpus.accelerator_name("A10G", cloud="aws"),
     ),
     Case(
         "gcp.gpu.k80", "accelerator", ('"NVIDIA_TESLA_K80"', "no longer"), "nvidia-tesla-t4 or nvidia-l4",
-        lambda: gcp_gpus.accelerator_name("NVIDIA_TESLA_K80"),
-        lambda: gcp_gpus.accelerator_name("NVIDIA_TESLA_K80", migration=True),
+        lambda: gpus.accelerator_name("NVIDIA_TESLA_K80"),
+        lambda: gpus.accelerator_name("NVIDIA_TESLA_K80", migration=True),
     ),
     Case(
         "gcp.gpu.old", "accelerator", ("old generation", "Volta"), "nvidia-l4",
-        lambda: gcp_gpus.accelerator_name("NVIDIA_TESLA_V100"), lambda: gcp_gpus.accelerator_name(_T4),
+        lambda: gpus.accelerator_name("NVIDIA_TESLA_V100"), lambda: gpus.accelerator_name(_T4),
     ),
     Case(
         "gcp.gpu.count", "accelerator_count", ("is 16", "1, 2, 4 or 8"), "more than one machine",
-        lambda: gcp_gpus.accelerator_count("nvidia-a100-80gb", 16), lambda: gcp_gpus.accelerator_count(_A100, 16),
+        lambda: gpus.accelerator_count("nvidia-a100-80gb", 16), lambda: gpus.accelerator_count(_A100, 16),
     ),
     Case(
         "gcp.gpu.small-a3", "provisioning", ("on-demand", "a3-highgpu-2g"), "a3-highgpu-8g or a2-ultragpu-2g",
-        lambda: gcp_gpus.small_a3("a3-highgpu-2g", None), lambda: gcp_gpus.small_a3("a3-highgpu-2g", "FLEX_START"),
+        lambda: gpus.small_a3("a3-highgpu-2g", None), lambda: gpus.small_a3("a3-highgpu-2g", "FLEX_START"),
     ),
     Case(
         "gcp.gpu.scarce", "provisioning", ("STANDARD", "a4-highgpu-8g"), "reservation",
-        lambda: gcp_gpus.scarce("a4-highgpu-8g", "STANDARD"), lambda: gcp_gpus.scarce("a4-highgpu-8g", "reserved"),
+        lambda: gpus.scarce("a4-highgpu-8g", "STANDARD"), lambda: gpus.scarce("a4-highgpu-8g", "reserved"),
     ),
 ]  # fmt: skip
 
 MACHINES = [
     Case(
         "gcp.machine.unknown", "machine_type", ('"g2-standard-5"',), "g2-standard-4",
-        lambda: gcp_machines.machine("g2-standard-5"), lambda: gcp_machines.machine("c3-standard-5"),
+        lambda: machines.machine("g2-standard-5"), lambda: machines.machine("c3-standard-5"),
     ),
     Case(
         "gcp.machine.newer", "machine_type", ('"a5-highgpu-8g"', "the catalogue of 20"), "`stacks refresh --cloud gcp`",
-        lambda: gcp_machines.named("a5-highgpu-8g"), lambda: gcp_machines.named("a4-highgpu-8g"),
+        lambda: machines.named("a5-highgpu-8g"), lambda: machines.named("a4-highgpu-8g"),
     ),
     Case(
         "gcp.machine.not-attachable", "machine_type", ('"n1-standard-8"', "nvidia-l4"), "g2-standard-4",
-        lambda: gcp_machines.machine("n1-standard-8", "nvidia-l4", 1),
-        lambda: gcp_machines.machine("g2-standard-8", "nvidia-l4", 1),
+        lambda: machines.machine("n1-standard-8", "nvidia-l4", 1),
+        lambda: machines.machine("g2-standard-8", "nvidia-l4", 1),
     ),
     Case(
         "gcp.machine.accelerator-mismatch", "accelerator", ("NVIDIA_TESLA_A100", "2 nvidia-a100-80gb"), "a2-highgpu-2g",
-        lambda: gcp_machines.machine("a2-ultragpu-2g", "NVIDIA_TESLA_A100", 2),
-        lambda: gcp_machines.machine("a2-ultragpu-2g", "NVIDIA_A100_80GB", 2),
+        lambda: machines.machine("a2-ultragpu-2g", "NVIDIA_TESLA_A100", 2),
+        lambda: machines.machine("a2-ultragpu-2g", "NVIDIA_A100_80GB", 2),
     ),
     Case(
         "gcp.machine.accelerator-count", "accelerator_count", ("is 2", "a2-highgpu-4g has 4"), "a2-highgpu-2g",
-        lambda: gcp_machines.machine("a2-highgpu-4g", _A100, 2),
-        lambda: gcp_machines.machine("a2-highgpu-4g", _A100, 4),
+        lambda: machines.machine("a2-highgpu-4g", _A100, 2),
+        lambda: machines.machine("a2-highgpu-4g", _A100, 4),
     ),
     Case(
         "gcp.machine.n1-count", "accelerator_count", ("is 3", "1, 2, 4"), "1, 2, 4",
-        lambda: gcp_machines.machine("n1-standard-8", _T4, 3), lambda: gcp_machines.machine("n1-standard-8", _T4, 4),
+        lambda: machines.machine("n1-standard-8", _T4, 3), lambda: machines.machine("n1-standard-8", _T4, 4),
     ),
     Case(
         "gcp.machine.n1-limit", "machine_type", ('"n1-standard-32"', "32 vCPUs", "at most 24 vCPUs"), "4 or 8",
-        lambda: gcp_machines.machine("n1-standard-32", _V100, 2),
-        lambda: gcp_machines.machine("n1-standard-32", _V100, 4),
+        lambda: machines.machine("n1-standard-32", _V100, 2),
+        lambda: machines.machine("n1-standard-32", _V100, 4),
     ),
     Case(
         "gcp.machine.p100-zone", "machine_type", ('"n1-standard-64"', "us-east1-c"), "another zone",
-        lambda: gcp_machines.machine("n1-standard-64", _P100, 4, "us-east1-c"),
-        lambda: gcp_machines.machine("n1-standard-64", _P100, 4, "us-west1-b"),
+        lambda: machines.machine("n1-standard-64", _P100, 4, "us-east1-c"),
+        lambda: machines.machine("n1-standard-64", _P100, 4, "us-west1-b"),
     ),
     Case(
         "gcp.pool.bounds", "initial_nodes", ("is 5", "0 to 4"), "0 to 4",
-        lambda: gcp_pools.bounds(0, 4, 5), lambda: gcp_pools.bounds(0, 4, 2),
+        lambda: pools.bounds(0, 4, 5), lambda: pools.bounds(0, 4, 2),
     ),
 ]  # fmt: skip
 
 ZONES = [
     Case(
         "gcp.zones.none-common", "accelerators", ("no zone in common", "t4 in a, b; p100 in c"), "split the job",
-        lambda: gcp_zones.common_zones({"t4": ["b", "a"], "p100": ["c"]}),
-        lambda: gcp_zones.common_zones({"t4": ["b", "a"], "p100": ["c", "b"]}),
+        lambda: zones.common_zones({"t4": ["b", "a"], "p100": ["c"]}),
+        lambda: zones.common_zones({"t4": ["b", "a"], "p100": ["c", "b"]}),
     ),
     Case(
         "gcp.zones.unknown", "accelerators", ("l4",), "look the zones up",
-        lambda: gcp_zones.common_zones({"t4": ["a"], "l4": []}), lambda: gcp_zones.common_zones({"l4": []}),
+        lambda: zones.common_zones({"t4": ["a"], "l4": []}), lambda: zones.common_zones({"l4": []}),
     ),
     Case(
         "gcp.zones.not-listed", "zone", ("us-central1-z", "v4-8"), "us-central2-b",
-        lambda: gcp_zones.zone("us-central1-z", "v4-8", ["us-central2-b"]),
-        lambda: gcp_zones.zone("us-central2-b", "v4-8", ["us-central2-b"]),
+        lambda: zones.zone("us-central1-z", "v4-8", ["us-central2-b"]),
+        lambda: zones.zone("us-central2-b", "v4-8", ["us-central2-b"]),
     ),
     Case(
         "gcp.region.is-zone", "region", ("us-central1-a", "is a zone"), "us-central1",
-        lambda: gcp_zones.region("us-central1-a"), lambda: gcp_zones.region("us-central1"),
+        lambda: zones.region("us-central1-a"), lambda: zones.region("us-central1"),
     ),
 ]  # fmt: skip
 
 LEGACY = [
     Case(
         "gcp.vertex.gpu-count", "accelerator_count", ("is 1", "2, 4", "n1-standard-32"), "2, 4",
-        lambda: gcp_legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 1),
-        lambda: gcp_legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
+        lambda: legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 1),
+        lambda: legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
     ),
     Case(
         "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 4", "took 8"), "8",
-        lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
-        lambda: gcp_legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
+        lambda: legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
+        lambda: legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
     ),
     Case(
         "gcp.legacy.machine-type", "machine_type", ('"complex_model_m_gpu" (4 nvidia-tesla-k80)', "16 vCPUs"),
         "n1-standard-16 with 4 nvidia-tesla-t4",
-        lambda: gcp_legacy.machine_type("complex_model_m_gpu"), lambda: gcp_legacy.machine_type("n1-standard-16"),
+        lambda: legacy.machine_type("complex_model_m_gpu"), lambda: legacy.machine_type("n1-standard-16"),
         "n1-standard-16",
     ),
     Case(
         "gcp.legacy.machine-type-unknown", "machine_type", ('"complex_model_xl"',), "complex_model_l",
-        lambda: gcp_legacy.machine_type("complex_model_xl"), lambda: gcp_legacy.machine_type("complex_model_l"),
+        lambda: legacy.machine_type("complex_model_xl"), lambda: legacy.machine_type("complex_model_l"),
     ),
     Case(
         "gcp.legacy.decision", "machine_type", ('"complex_model_l_gpu" (8 nvidia-tesla-k80)',), "n1-standard-32",
-        lambda: gcp_legacy.machine_type("complex_model_l_gpu"), lambda: gcp_legacy.machine_type("complex_model_l_v100"),
+        lambda: legacy.machine_type("complex_model_l_gpu"), lambda: legacy.machine_type("complex_model_l_v100"),
     ),
     Case(
         "gcp.legacy.region", "region", ('"us-west4"',), "us-west2",
-        lambda: gcp_legacy.region("us-west4"), lambda: gcp_legacy.region("us-west2"),
+        lambda: legacy.region("us-west4"), lambda: legacy.region("us-west2"),
     ),
 ]  # fmt: skip
 

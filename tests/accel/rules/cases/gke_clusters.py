@@ -2,14 +2,8 @@
 
 from datetime import UTC, datetime
 
-from accel.rules import (
-    gcp_accounts,
-    gcp_labels,
-    gcp_network,
-    gke_access,
-    gke_clusters,
-    gke_maintenance,
-)
+from accel.rules.gcp import accounts, labels, network
+from accel.rules.gke import access, clusters, maintenance
 
 from .case import Case
 
@@ -21,278 +15,278 @@ CA = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS
 NETWORK = [
     Case(
         "gcp.network.range", "subnets.a.pods", ('"10.64.0.1/14"',), "10.64.0.0/14",
-        lambda: gcp_network.ranges({"subnets.a.pods": "10.64.0.1/14"}),
-        lambda: gcp_network.ranges({"subnets.a.pods": "10.64.0.0/14"}),
+        lambda: network.ranges({"subnets.a.pods": "10.64.0.1/14"}),
+        lambda: network.ranges({"subnets.a.pods": "10.64.0.0/14"}),
     ),
     Case(
         "gcp.network.prohibited", "nodes", ("169.254.0.0/15", "link-local"), "private range",
-        lambda: gcp_network.ranges({"nodes": "169.254.0.0/15"}), lambda: gcp_network.ranges({"nodes": "10.0.0.0/20"}),
+        lambda: network.ranges({"nodes": "169.254.0.0/15"}), lambda: network.ranges({"nodes": "10.0.0.0/20"}),
     ),
     Case(
         "gcp.network.overlap", "services", ("10.64.16.0/20", "pods (10.64.0.0/14)"), "addresses of its own",
-        lambda: gcp_network.ranges({"pods": "10.64.0.0/14", "services": "10.64.16.0/20"}),
-        lambda: gcp_network.ranges({"pods": "10.64.0.0/14", "services": "10.68.0.0/20"}),
+        lambda: network.ranges({"pods": "10.64.0.0/14", "services": "10.64.16.0/20"}),
+        lambda: network.ranges({"pods": "10.64.0.0/14", "services": "10.68.0.0/20"}),
     ),
     Case(
         "gcp.network.nodes-size", "nodes", ("10.0.0.0/30",), "/20",
-        lambda: gcp_network.subnet("10.0.0.0/30", "10.64.0.0/14", "10.1.0.0/20"),
-        lambda: gcp_network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/20"),
+        lambda: network.subnet("10.0.0.0/30", "10.64.0.0/14", "10.1.0.0/20"),
+        lambda: network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/20"),
     ),
     Case(
         "gcp.network.pods-size", "pods", ("10.64.0.0/25", "/24"), "larger range",
-        lambda: gcp_network.subnet("10.0.0.0/29", "10.64.0.0/25", "10.1.0.0/20"),
-        lambda: gcp_network.subnet("10.0.0.0/29", "10.64.0.0/25", "10.1.0.0/20", pods_per_node=64),
+        lambda: network.subnet("10.0.0.0/29", "10.64.0.0/25", "10.1.0.0/20"),
+        lambda: network.subnet("10.0.0.0/29", "10.64.0.0/25", "10.1.0.0/20", pods_per_node=64),
     ),
     Case(
         "gcp.network.services-size", "services", ("10.1.0.0/29",), "/20",
-        lambda: gcp_network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/29"),
-        lambda: gcp_network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/28"),
+        lambda: network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/29"),
+        lambda: network.subnet("10.0.0.0/29", "10.64.0.0/14", "10.1.0.0/28"),
     ),
     Case(
         "gcp.network.public", "pods", ("8.0.0.0/14", "public"), "default SNAT",
-        lambda: gcp_network.ranges({"pods": "8.0.0.0/14"}), lambda: gcp_network.ranges({"pods": "240.0.0.0/14"}),
+        lambda: network.ranges({"pods": "8.0.0.0/14"}), lambda: network.ranges({"pods": "240.0.0.0/14"}),
     ),
     Case(
         "gcp.network.pods-few", "pods", ("holds 1024 nodes of 110 pods", "holds 4092"), "larger range",
-        lambda: gcp_network.subnet("10.0.0.0/20", "10.64.0.0/14", "10.1.0.0/20"),
-        lambda: gcp_network.subnet("10.0.0.0/20", "10.64.0.0/12", "10.1.0.0/20"),
+        lambda: network.subnet("10.0.0.0/20", "10.64.0.0/14", "10.1.0.0/20"),
+        lambda: network.subnet("10.0.0.0/20", "10.64.0.0/12", "10.1.0.0/20"),
     ),
     Case(
         "gcp.network.nodes-few", "pools", ("13 nodes", "10.0.0.0/28", "12"), "lower max_nodes",
-        lambda: gcp_network.growth({"a": (10, 110), "b": (3, 110)}, "10.0.0.0/28", "10.64.0.0/14"),
-        lambda: gcp_network.growth({"a": (10, 110), "b": (2, 110)}, "10.0.0.0/28", "10.64.0.0/14"),
+        lambda: network.growth({"a": (10, 110), "b": (3, 110)}, "10.0.0.0/28", "10.64.0.0/14"),
+        lambda: network.growth({"a": (10, 110), "b": (2, 110)}, "10.0.0.0/28", "10.64.0.0/14"),
     ),
     Case(
         "gcp.network.pods-per-node", "max_pods_per_node", ("is 7",), "110",
-        lambda: gcp_network.pods_per_node(7), lambda: gcp_network.pods_per_node(8),
+        lambda: network.pods_per_node(7), lambda: network.pods_per_node(8),
     ),
     Case(
         "gcp.network.region", "region", ('"us-central1-a"',), "us-central1",
-        lambda: gcp_network.region("us-central1-a", "region"), lambda: gcp_network.region("us-central1", "region"),
+        lambda: network.region("us-central1-a", "region"), lambda: network.region("us-central1", "region"),
     ),
     Case(
         "gcp.network.nat-ports", "min_ports_per_node", ("is 100",), "64",
-        lambda: gcp_network.nat_ports(100, 4096), lambda: gcp_network.nat_ports(128, 4096),
+        lambda: network.nat_ports(100, 4096), lambda: network.nat_ports(128, 4096),
     ),
     Case(
         "gcp.network.path", "subnetwork", ("regions/us-east1",), "regions/us-central1/subnetworks/",
-        lambda: gcp_network.subnet_path("projects/p/regions/us-east1/subnetworks/s", "us-central1"),
-        lambda: gcp_network.subnet_path("projects/p/regions/us-central1/subnetworks/s", "us-central1"),
+        lambda: network.subnet_path("projects/p/regions/us-east1/subnetworks/s", "us-central1"),
+        lambda: network.subnet_path("projects/p/regions/us-central1/subnetworks/s", "us-central1"),
     ),
 ]  # fmt: skip
 
 LABELS = [
     Case(
         "gcp.label.spelling", "labels", ('"Team: ML Platform"', '"team: ml-platform"'), "expect it so",
-        lambda: gcp_labels.labels({"Team": "ML Platform"}), lambda: gcp_labels.labels({"team": "ml-platform"}),
+        lambda: labels.labels({"Team": "ML Platform"}), lambda: labels.labels({"team": "ml-platform"}),
     ),
     Case(
         "gcp.label.clash", "labels", ('"cost:centre" and "cost-centre"',), "rename",
-        lambda: gcp_labels.labels({"cost-centre": "1", "cost:centre": "2"}),
-        lambda: gcp_labels.labels({"cost-centre": "1", "cost_centre": "2"}),
+        lambda: labels.labels({"cost-centre": "1", "cost:centre": "2"}),
+        lambda: labels.labels({"cost-centre": "1", "cost_centre": "2"}),
     ),
     Case(
         "gcp.label.key", "labels", ('no key for "vision"',), "write one",
-        lambda: gcp_labels.labels({"": "vision"}), lambda: gcp_labels.labels({"team": ""}),
+        lambda: labels.labels({"": "vision"}), lambda: labels.labels({"team": ""}),
     ),
     Case(
         "gcp.label.count", "labels", ("are 62", "64"), "leave some out",
-        lambda: gcp_labels.labels({f"k{i}": "" for i in range(62)}, own=3),
-        lambda: gcp_labels.labels({f"k{i}": "" for i in range(61)}, own=3),
+        lambda: labels.labels({f"k{i}": "" for i in range(62)}, own=3),
+        lambda: labels.labels({f"k{i}": "" for i in range(61)}, own=3),
     ),
 ]  # fmt: skip
 
 ACCOUNTS = [
     Case(
         "gcp.bucket.name", "read_buckets[1]", ('is "*"', "no bucket's name"), "the name alone",
-        lambda: gcp_accounts.access(["data", "*"], []),
-        lambda: gcp_accounts.access(["data_1", "a.company.com"], ["x" * 63]),
+        lambda: accounts.access(["data", "*"], []),
+        lambda: accounts.access(["data_1", "a.company.com"], ["x" * 63]),
     ),
     Case(
         "gcp.account.basic-role", "roles[1]", ("roles/editor", "whole project"), "roles/storage.objectViewer",
-        lambda: gcp_accounts.roles(["roles/storage.objectViewer", "roles/editor"]),
-        lambda: gcp_accounts.roles(["roles/artifactregistry.reader"]),
+        lambda: accounts.roles(["roles/storage.objectViewer", "roles/editor"]),
+        lambda: accounts.roles(["roles/artifactregistry.reader"]),
     ),
     Case(
         "gcp.account.role", "roles[0]", ('"storage.objectViewer"',), "in full",
-        lambda: gcp_accounts.roles(["storage.objectViewer"]),
-        lambda: gcp_accounts.roles(["organizations/1234/roles/trainer"]),
+        lambda: accounts.roles(["storage.objectViewer"]),
+        lambda: accounts.roles(["organizations/1234/roles/trainer"]),
     ),
     Case(
         "gcp.account.trusted-stores", "roles[0]", ("roles/storage.objectAdmin", "others trust"), "write_buckets",
-        lambda: gcp_accounts.roles(["roles/storage.objectAdmin"]),
-        lambda: gcp_accounts.roles(["roles/storage.objectViewer", "roles/bigquery.dataViewer"]),
+        lambda: accounts.roles(["roles/storage.objectAdmin"]),
+        lambda: accounts.roles(["roles/storage.objectViewer", "roles/bigquery.dataViewer"]),
     ),
     Case(
         "gcp.account.administers", "roles[0]", ("roles/iam.serviceAccountTokenCreator",), "one account",
-        lambda: gcp_accounts.roles(["roles/iam.serviceAccountTokenCreator"]),
-        lambda: gcp_accounts.roles(["roles/logging.logWriter"]),
+        lambda: accounts.roles(["roles/iam.serviceAccountTokenCreator"]),
+        lambda: accounts.roles(["roles/logging.logWriter"]),
     ),
     Case(
         "gcp.account.default", "email", ("1234-compute@developer.gserviceaccount.com",), "kind: create",
-        lambda: gcp_accounts.nodes_email("1234-compute@developer.gserviceaccount.com"),
-        lambda: gcp_accounts.nodes_email("nodes@ml-dev-1234.iam.gserviceaccount.com"),
+        lambda: accounts.nodes_email("1234-compute@developer.gserviceaccount.com"),
+        lambda: accounts.nodes_email("nodes@ml-dev-1234.iam.gserviceaccount.com"),
     ),
     Case(
         "gcp.account.email", "email", ('"nodes"',), ".iam.gserviceaccount.com",
-        lambda: gcp_accounts.nodes_email("nodes"),
-        lambda: gcp_accounts.nodes_email("nodes@ml-dev-1234.iam.gserviceaccount.com"),
+        lambda: accounts.nodes_email("nodes"),
+        lambda: accounts.nodes_email("nodes@ml-dev-1234.iam.gserviceaccount.com"),
     ),
     Case(
         "gcp.account.repository", "repositories[0]", ("us-docker.pkg.dev",), "projects/p/locations/us/",
-        lambda: gcp_accounts.repositories(["us-docker.pkg.dev/p/images"]),
-        lambda: gcp_accounts.repositories(["projects/ml-dev-1234/locations/us/repositories/images"]),
+        lambda: accounts.repositories(["us-docker.pkg.dev/p/images"]),
+        lambda: accounts.repositories(["projects/ml-dev-1234/locations/us/repositories/images"]),
     ),
     Case(
         "gcp.account.key-length", "workloads.x", ("has 23 characters", "22"), "shorten",
-        lambda: gcp_accounts.key("a" * 23, "workloads.x"), lambda: gcp_accounts.key("a" * 22, "workloads.x"),
+        lambda: accounts.key("a" * 23, "workloads.x"), lambda: accounts.key("a" * 22, "workloads.x"),
     ),
     Case(
         "gcp.project.id", "project", ('"ML Dev"',), "gcloud projects list",
-        lambda: gcp_accounts.project("ML Dev"), lambda: gcp_accounts.project("ml-dev-1234"),
+        lambda: accounts.project("ML Dev"), lambda: accounts.project("ml-dev-1234"),
     ),
     Case(
         "gcp.account.shared-name", "b.service_account", ("training/trainer", "a is already"), "join the two",
-        lambda: gcp_accounts.identities({"a": ("training", "trainer"), "b": ("training", "trainer")}),
-        lambda: gcp_accounts.identities({"a": ("training", "trainer"), "b": ("research", "trainer")}),
+        lambda: accounts.identities({"a": ("training", "trainer"), "b": ("training", "trainer")}),
+        lambda: accounts.identities({"a": ("training", "trainer"), "b": ("research", "trainer")}),
     ),
 ]  # fmt: skip
 
 PLACE = [
     Case(
         "gcp.cluster.location", "location", ('"us-central"',), "us-central1",
-        lambda: gke_clusters.location("us-central", []), lambda: gke_clusters.location("us-central1-ai1a", []),
+        lambda: clusters.location("us-central", []), lambda: clusters.location("us-central1-ai1a", []),
     ),
     Case(
         "gcp.cluster.region", "location", ("us-east1-b", "us-central1"), "write us-central1",
-        lambda: gke_clusters.in_region("us-east1-b", "us-central1"),
-        lambda: gke_clusters.in_region("us-central1-b", "us-central1"),
+        lambda: clusters.in_region("us-east1-b", "us-central1"),
+        lambda: clusters.in_region("us-central1-b", "us-central1"),
     ),
     Case(
         "gcp.cluster.region-unknown", "location", ("us-centrall1",), "make sure",
-        lambda: gke_clusters.location("us-centrall1", []), lambda: gke_clusters.location("us-central1", []),
+        lambda: clusters.location("us-centrall1", []), lambda: clusters.location("us-central1", []),
     ),
     Case(
         "gcp.cluster.zonal", "location", ("us-central1-a",), "write us-central1 ",
-        lambda: gke_clusters.location("us-central1-a", []), lambda: gke_clusters.location("us-central1", []),
+        lambda: clusters.location("us-central1-a", []), lambda: clusters.location("us-central1", []),
     ),
     Case(
         "gcp.cluster.node-locations", "node_locations[1]", ("us-east1-b", "us-central1"), "us-central1-b",
-        lambda: gke_clusters.location("us-central1", ["us-central1-a", "us-east1-b"]),
-        lambda: gke_clusters.location("us-central1", ["us-central1-a", "us-central1-f"]),
+        lambda: clusters.location("us-central1", ["us-central1-a", "us-east1-b"]),
+        lambda: clusters.location("us-central1", ["us-central1-a", "us-central1-f"]),
     ),
     Case(
         "gcp.cluster.pool-zones", "zones[0]", ("us-east1-b",), "us-central1-a",
-        lambda: gke_clusters.pool_zones(["us-east1-b"], "us-central1"),
-        lambda: gke_clusters.pool_zones(["us-central1-b"], "us-central1"),
+        lambda: clusters.pool_zones(["us-east1-b"], "us-central1"),
+        lambda: clusters.pool_zones(["us-central1-b"], "us-central1"),
     ),
     Case(
         "gcp.cluster.pool-zones-unsaid", "zones", ("missing",), "node_locations",
-        lambda: gke_clusters.pool_zones([], "us-central1"),
-        lambda: gke_clusters.pool_zones(["us-central1-b"], "us-central1"),
+        lambda: clusters.pool_zones([], "us-central1"),
+        lambda: clusters.pool_zones(["us-central1-b"], "us-central1"),
     ),
     Case(
         "gcp.cluster.no-system-pool", "pools", ("no node",), "kind: cpu",
-        lambda: gke_clusters.system_pool(0), lambda: gke_clusters.system_pool(1),
+        lambda: clusters.system_pool(0), lambda: clusters.system_pool(1),
     ),
     Case(
         "gcp.cluster.no-controller", "releases[0].install", ("has no kueue",), "sha256",
-        lambda: gke_clusters.controllers([("kueue", False, None)]),
-        lambda: gke_clusters.controllers([("kueue", True, None), ("jobset", False, "the platform team")]),
+        lambda: clusters.controllers([("kueue", False, None)]),
+        lambda: clusters.controllers([("kueue", True, None), ("jobset", False, "the platform team")]),
     ),
     Case(
         "gcp.cluster.name-length", "key", ("has 33 characters",), "shorten",
-        lambda: gke_clusters.key("a" * 33), lambda: gke_clusters.key("a" * 32),
+        lambda: clusters.key("a" * 33), lambda: clusters.key("a" * 32),
     ),
     Case(
         "gcp.cluster.channel-rapid", "channel", ("RAPID",), "REGULAR",
-        lambda: gke_clusters.version("RAPID", None), lambda: gke_clusters.version("REGULAR", None),
+        lambda: clusters.version("RAPID", None), lambda: clusters.version("REGULAR", None),
     ),
     Case(
         "gcp.cluster.version", "version", ('"v1.33"',), "1.33",
-        lambda: gke_clusters.version("STABLE", "v1.33"), lambda: gke_clusters.version("STABLE", "1.33.5-gke.1201000"),
+        lambda: clusters.version("STABLE", "v1.33"), lambda: clusters.version("STABLE", "1.33.5-gke.1201000"),
     ),
     Case(
         "gcp.cluster.metrics-version", "metrics[1]", ("JOBSET", "1.31"), "raise version",
-        lambda: gke_clusters.version("STABLE", "1.31", ["DCGM", "JOBSET"]),
-        lambda: gke_clusters.version("STABLE", "1.32", ["DCGM", "JOBSET"]),
+        lambda: clusters.version("STABLE", "1.31", ["DCGM", "JOBSET"]),
+        lambda: clusters.version("STABLE", "1.32", ["DCGM", "JOBSET"]),
     ),
 ]  # fmt: skip
 
 ACCESS = [
     Case(
         "gcp.cluster.control-plane-range", "control_plane_cidr", ("172.16.0.0/27",), "/28",
-        lambda: gke_access.control_plane("172.16.0.0/27"), lambda: gke_access.control_plane("172.16.0.0/28"),
+        lambda: access.control_plane("172.16.0.0/27"), lambda: access.control_plane("172.16.0.0/28"),
     ),
     Case(
         "gcp.cluster.private-endpoint", "private_endpoint", ("private_nodes is false",), "nodes private",
-        lambda: gke_access.access(**{**PRIVATE, "private_nodes": False}), lambda: gke_access.access(**PRIVATE),
+        lambda: access.access(**{**PRIVATE, "private_nodes": False}), lambda: access.access(**PRIVATE),
     ),
     Case(
         "gcp.cluster.authorized-range", "authorized_networks.vpn", ('"10.9.0.1/24"',), "IPv4 range",
-        lambda: gke_access.access(**{**HERE, "authorized": {"vpn": "10.9.0.1/24"}}), lambda: gke_access.access(**HERE),
+        lambda: access.access(**{**HERE, "authorized": {"vpn": "10.9.0.1/24"}}), lambda: access.access(**HERE),
     ),
     Case(
         "gcp.cluster.authorized-internal", "authorized_networks.office", ("198.51.101.0/24", "public"), "internal",
-        lambda: gke_access.access(**{**PRIVATE, "authorized": {"office": "198.51.101.0/24"}}),
-        lambda: gke_access.access(**{**HERE, "authorized": {"office": "198.51.101.0/24"}}),
+        lambda: access.access(**{**PRIVATE, "authorized": {"office": "198.51.101.0/24"}}),
+        lambda: access.access(**{**HERE, "authorized": {"office": "198.51.101.0/24"}}),
     ),
     Case(
         "gcp.cluster.authorized-none", "authorized_networks", ("none",), "dns_endpoint",
-        lambda: gke_access.access(**{**PRIVATE, "authorized": None}),
-        lambda: gke_access.access(**{**PRIVATE, "authorized": None, "dns_endpoint": True}),
+        lambda: access.access(**{**PRIVATE, "authorized": None}),
+        lambda: access.access(**{**PRIVATE, "authorized": None, "dns_endpoint": True}),
     ),
     Case(
         "gcp.cluster.authorized-count", "authorized_networks", ("51",), "join",
-        lambda: gke_access.access(**{**HERE, "authorized": {f"n{i}": f"10.0.{i}.0/24" for i in range(51)}}),
-        lambda: gke_access.access(**{**HERE, "authorized": {f"n{i}": f"10.0.{i}.0/24" for i in range(50)}}),
+        lambda: access.access(**{**HERE, "authorized": {f"n{i}": f"10.0.{i}.0/24" for i in range(51)}}),
+        lambda: access.access(**{**HERE, "authorized": {f"n{i}": f"10.0.{i}.0/24" for i in range(50)}}),
     ),
     Case(
         "gcp.cluster.open", "authorized_networks.all", ("0.0.0.0/0",), "people and CI",
-        lambda: gke_access.access(**{**HERE, "authorized": {"all": "0.0.0.0/0"}}), lambda: gke_access.access(**HERE),
+        lambda: access.access(**{**HERE, "authorized": {"all": "0.0.0.0/0"}}), lambda: access.access(**HERE),
     ),
     Case(
         "gcp.cluster.port", "webhook_ports[0]", ("is 0",), "9443",
-        lambda: gke_access.ports([0]), lambda: gke_access.ports([9443]),
+        lambda: access.ports([0]), lambda: access.ports([9443]),
     ),
     Case(
         "gcp.cluster.endpoint", "endpoint", ('"https://203.0.113.7"',), "describe",
-        lambda: gke_access.reached("https://203.0.113.7", CA), lambda: gke_access.reached("127.0.0.1:6443", CA),
+        lambda: access.reached("https://203.0.113.7", CA), lambda: access.reached("127.0.0.1:6443", CA),
     ),
     Case(
         "gcp.cluster.certificate", "ca_certificate", ("PEM",), "clusterCaCertificate",
-        lambda: gke_access.reached("203.0.113.7", "-----BEGIN"), lambda: gke_access.reached("203.0.113.7", CA),
+        lambda: access.reached("203.0.113.7", "-----BEGIN"), lambda: access.reached("203.0.113.7", CA),
     ),
     Case(
         "gcp.cluster.snat", "default_snat", ("8.0.0.0/14",), "write false",
-        lambda: gke_access.snat(default_snat=True, private_nodes=True, pods="8.0.0.0/14"),
-        lambda: gke_access.snat(default_snat=False, private_nodes=True, pods="8.0.0.0/14"),
+        lambda: access.snat(default_snat=True, private_nodes=True, pods="8.0.0.0/14"),
+        lambda: access.snat(default_snat=False, private_nodes=True, pods="8.0.0.0/14"),
     ),
 ]  # fmt: skip
 
 MAINTENANCE = [
     Case(
         "gcp.maintenance.window", "hours", ("is 3",), "4 or more",
-        lambda: gke_maintenance.window(["SA"], 3), lambda: gke_maintenance.window(["SA"], 4),
+        lambda: maintenance.window(["SA"], 3), lambda: maintenance.window(["SA"], 4),
     ),
     Case(
         "gcp.maintenance.window-scarce", "hours", ("is 4 on 2 days a week", "32 hours"), "write 6 hours",
-        lambda: gke_maintenance.window(["SA", "SU"], 4), lambda: gke_maintenance.window(["SA", "SU"], 6),
+        lambda: maintenance.window(["SA", "SU"], 4), lambda: maintenance.window(["SA", "SU"], 6),
     ),
     Case(
         "gcp.maintenance.exclusion", "exclusions.a.end", ("not after start",), "later",
-        lambda: gke_maintenance.exclusion("NO_MINOR_UPGRADES", MARCH, JANUARY, "exclusions.a"),
-        lambda: gke_maintenance.exclusion("NO_MINOR_UPGRADES", JANUARY, None, "exclusions.a"),
+        lambda: maintenance.exclusion("NO_MINOR_UPGRADES", MARCH, JANUARY, "exclusions.a"),
+        lambda: maintenance.exclusion("NO_MINOR_UPGRADES", JANUARY, None, "exclusions.a"),
     ),
     Case(
         "gcp.maintenance.exclusion-long", "exclusions.a.end", ("181 days", "90"), "NO_MINOR_OR_NODE_UPGRADES",
-        lambda: gke_maintenance.exclusion("NO_UPGRADES", JANUARY, JULY, "exclusions.a"),
-        lambda: gke_maintenance.exclusion("NO_UPGRADES", JANUARY, MARCH, "exclusions.a"),
+        lambda: maintenance.exclusion("NO_UPGRADES", JANUARY, JULY, "exclusions.a"),
+        lambda: maintenance.exclusion("NO_UPGRADES", JANUARY, MARCH, "exclusions.a"),
     ),
     Case(
         "gcp.maintenance.exclusion-count", "exclusions", ("4 of NO_UPGRADES",), "narrow",
-        lambda: gke_maintenance.exclusions(["NO_UPGRADES"] * 4),
-        lambda: gke_maintenance.exclusions(["NO_UPGRADES"] * 3 + ["NO_MINOR_UPGRADES"] * 17),
+        lambda: maintenance.exclusions(["NO_UPGRADES"] * 4),
+        lambda: maintenance.exclusions(["NO_UPGRADES"] * 3 + ["NO_MINOR_UPGRADES"] * 17),
     ),
 ]  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Jobs on Google Batch: one breach and one near miss for each rule of what a job is."""
 
-from accel.rules import google_batch as rules
+from accel.rules.batch import jobs as rules
 
 from .case import Case
 

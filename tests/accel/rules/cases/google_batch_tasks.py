@@ -1,8 +1,8 @@
 """Jobs on Google Batch: one breach and one near miss for each rule of what tasks run, and on which VMs."""
 
 from accel.catalog import machine
-from accel.rules import google_batch_machines as vms
-from accel.rules import google_batch_runnables as runs
+from accel.rules.batch import machines as vms
+from accel.rules.batch import runnables as runs
 
 from .case import Case
 

@@ -1,6 +1,6 @@
 """CUDA of images against GPUs and drivers."""
 
-from accel.rules import image_cuda
+from accel.rules.jobs import image_cuda
 
 from .case import Case
 

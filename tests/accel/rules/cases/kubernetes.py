@@ -1,7 +1,8 @@
 """Names, drivers, queues and volumes of Kubernetes."""
 
-from accel.rules import Finding, gke_drivers_daemonset, kubernetes_names, kubernetes_storage, kueue
-from accel.rules.kueue import PoolFacts, Share
+from accel.rules import Finding
+from accel.rules.gke import drivers_daemonset, kueue, names, storage
+from accel.rules.gke.kueue import PoolFacts, Share
 
 from .case import Case
 
@@ -18,7 +19,7 @@ def _queue(*shares: Share, cohort: str | None = None, **more: str | bool) -> lis
 
 def _disk(disk_type: str, size_gib: int = 1024, **more: object) -> list[Finding]:
     given = {"many_readers": False, "existing": False, **more}
-    return kubernetes_storage.disk(disk_type=disk_type, size_gib=size_gib, **given)
+    return storage.disk(disk_type=disk_type, size_gib=size_gib, **given)
 
 
 def _queues(**shares: list[Share]) -> list[Finding]:
@@ -33,38 +34,38 @@ def _tainted(taints: int) -> list[Finding]:
 NAMES = [
     Case(
         "kubernetes.name.label", "namespace", ('"Team_A"',), "write team-a",
-        lambda: kubernetes_names.label("Team_A", "namespace"), lambda: kubernetes_names.label("a" * 63),
+        lambda: names.label("Team_A", "namespace"), lambda: names.label("a" * 63),
     ),
     Case(
         "kubernetes.name.object", "claim", ('"data."',), "write data",
-        lambda: kubernetes_names.subdomain("data.", "claim"), lambda: kubernetes_names.subdomain("data.v1"),
+        lambda: names.subdomain("data.", "claim"), lambda: names.subdomain("data.v1"),
     ),
     Case(
         "kubernetes.name.config-key", "targets.a b", ('"a b"',), "write a-b",
-        lambda: kubernetes_names.config_key("a b", "targets.a b"), lambda: kubernetes_names.config_key("A_b.c-d"),
+        lambda: names.config_key("a b", "targets.a b"), lambda: names.config_key("A_b.c-d"),
     ),
 ]  # fmt: skip
 
 DRIVERS = [
     Case(
         "gke.driver-installer.version", "version", ('"latest"', "ubuntu"), "default",
-        lambda: gke_drivers_daemonset.installer("ubuntu", "latest"),
-        lambda: gke_drivers_daemonset.installer("cos", "latest") + gke_drivers_daemonset.installer("ubuntu", "R580"),
+        lambda: drivers_daemonset.installer("ubuntu", "latest"),
+        lambda: drivers_daemonset.installer("cos", "latest") + drivers_daemonset.installer("ubuntu", "R580"),
     ),
     Case(
         "gke.driver-installer.partition", "mig_partition", ("1g.24gb", "nvidia-rtx-pro-6000"), "driver: latest",
-        lambda: gke_drivers_daemonset.partition("1g.24gb", "nvidia-rtx-pro-6000"),
-        lambda: gke_drivers_daemonset.partition("1g.23gb", "nvidia-b200"),
+        lambda: drivers_daemonset.partition("1g.24gb", "nvidia-rtx-pro-6000"),
+        lambda: drivers_daemonset.partition("1g.23gb", "nvidia-b200"),
     ),
     Case(
         "gke.driver-probe.gpu", "pools.cpu", ("no GPU",), "leave it out",
-        lambda: gke_drivers_daemonset.probe("cpu", gpus=0, queued=False, field="pools.cpu"),
-        lambda: gke_drivers_daemonset.probe("l4", gpus=1, queued=False, field="pools.l4"),
+        lambda: drivers_daemonset.probe("cpu", gpus=0, queued=False, field="pools.cpu"),
+        lambda: drivers_daemonset.probe("l4", gpus=1, queued=False, field="pools.l4"),
     ),
     Case(
         "gke.driver-probe.queued", "pools.flex", ("ProvisioningRequest",), "another pool",
-        lambda: gke_drivers_daemonset.probe("flex", gpus=8, queued=True, field="pools.flex"),
-        lambda: gke_drivers_daemonset.probe("l4", gpus=1, queued=False, field="pools.l4"),
+        lambda: drivers_daemonset.probe("flex", gpus=8, queued=True, field="pools.flex"),
+        lambda: drivers_daemonset.probe("l4", gpus=1, queued=False, field="pools.l4"),
     ),
 ]  # fmt: skip
 
@@ -140,8 +141,8 @@ VOLUMES = [
     ),
     Case(
         "gke.volume.disk-machine", "type", ("g2-standard-8", "hyperdisk-balanced"), "hyperdisk-ml",
-        lambda: kubernetes_storage.machines("hyperdisk-balanced", ["a3-highgpu-8g", "g2-standard-8"]),
-        lambda: kubernetes_storage.machines("hyperdisk-balanced", ["a3-ultragpu-8g", "no-such-machine"]),
+        lambda: storage.machines("hyperdisk-balanced", ["a3-highgpu-8g", "g2-standard-8"]),
+        lambda: storage.machines("hyperdisk-balanced", ["a3-ultragpu-8g", "no-such-machine"]),
     ),
     Case(
         "gke.volume.disk-size", "size_gib", ("is 100", "2048"), "write 2048",
@@ -158,7 +159,7 @@ VOLUMES = [
     ),
     Case(
         "gke.volume.filestore-size", "size_gib", ("is 1024", "basic-ssd", "2560"), "write 2560",
-        lambda: kubernetes_storage.filestore("basic-ssd", 1024), lambda: kubernetes_storage.filestore("zonal", 1024),
+        lambda: storage.filestore("basic-ssd", 1024), lambda: storage.filestore("zonal", 1024),
     ),
 ]  # fmt: skip
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from accel.rules import Finding
-from accel.rules.launchers import Shape, check
+from accel.rules.jobs.launchers import Shape, check
 
 from .case import Case
 

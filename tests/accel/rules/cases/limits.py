@@ -1,23 +1,24 @@
 """Sizes and spellings that AWS refuses in the middle of an update."""
 
-from accel.rules import Finding, aws_limits
+from accel.rules import Finding
+from accel.rules.aws import limits
 
 from .case import Case
 
 
 def _tags(*, owner: str = "ml", own: int = 5, **labels: str) -> list[Finding]:
-    return aws_limits.tags(labels, owner=owner, own=own)
+    return limits.tags(labels, owner=owner, own=own)
 
 
 CASES = [
     Case(
         "aws.limits.user-data", "instance.user_data", ("16,385 bytes", "16,384"), "from a bucket",
-        lambda: aws_limits.user_data(16_385), lambda: aws_limits.user_data(16_384),
+        lambda: limits.user_data(16_385), lambda: limits.user_data(16_384),
     ),
     Case(
         "aws.limits.function-environment", "budget_stop", ("4,097 bytes", "4,096"), "shorter keys",
-        lambda: aws_limits.function_environment(4097, "budget_stop"),
-        lambda: aws_limits.function_environment(4096, "budget_stop"),
+        lambda: limits.function_environment(4097, "budget_stop"),
+        lambda: limits.function_environment(4096, "budget_stop"),
     ),
     Case(
         "aws.tag.spelling", "labels", ('"team" is "vision, audio"', "','"), "letters, digits",
@@ -26,13 +27,13 @@ CASES = [
     ),
     Case(
         "aws.tag.own", "labels", ('"Accel:owner"', "begins with accel:"), "rename",
-        lambda: aws_limits.tags({"Accel:owner": "a"}, owner="ml", own=5),
-        lambda: aws_limits.tags({"accelerated": "a"}, owner="ml", own=5),
+        lambda: limits.tags({"Accel:owner": "a"}, owner="ml", own=5),
+        lambda: limits.tags({"accelerated": "a"}, owner="ml", own=5),
     ),
     Case(
         "aws.tag.reserved", "labels", ('"AWS:team"', "begins with aws:"), "rename",
-        lambda: aws_limits.tags({"AWS:team": "a"}, owner="ml", own=5),
-        lambda: aws_limits.tags({"awsteam": "a"}, owner="ml", own=5),
+        lambda: limits.tags({"AWS:team": "a"}, owner="ml", own=5),
+        lambda: limits.tags({"awsteam": "a"}, owner="ml", own=5),
     ),
     Case(
         "aws.tag.case", "labels", ('"Team" and "team"',), "rename",

@@ -1,6 +1,8 @@
 """Containers, jobs, networks and placeholders."""
 
-from accel.rules import Finding, aws_jobs, aws_network, containers, placeholders
+from accel.rules import Finding
+from accel.rules.aws import jobs, network
+from accel.rules.jobs import containers, placeholders
 
 from .case import Case
 
@@ -8,7 +10,7 @@ _LATEST = "registry.example.com/train"
 
 
 def _overrides(characters: int) -> list[Finding]:
-    return aws_jobs.request_size({"containerOverrides": {"command": ["x" * characters]}})
+    return jobs.request_size({"containerOverrides": {"command": ["x" * characters]}})
 
 
 CONTAINERS = [
@@ -55,22 +57,22 @@ CONTAINERS = [
 JOBS = [
     Case(
         "aws.job.array-size", "array_size", ("2 to 10000", "is 1"), "plain job",
-        lambda: aws_jobs.job(name="j", array_size=1), lambda: aws_jobs.job(name="j", array_size=2),
+        lambda: jobs.job(name="j", array_size=1), lambda: jobs.job(name="j", array_size=2),
     ),
     Case(
         "aws.job.dependency-count", "depends_on", ("21 jobs", "20"), "one job",
-        lambda: aws_jobs.job(name="j", depends_on=[{"jobId": str(i)} for i in range(21)]),
-        lambda: aws_jobs.job(name="j", depends_on=[{"jobId": str(i)} for i in range(20)]),
+        lambda: jobs.job(name="j", depends_on=[{"jobId": str(i)} for i in range(21)]),
+        lambda: jobs.job(name="j", depends_on=[{"jobId": str(i)} for i in range(20)]),
     ),
     Case(
         "aws.job.dependency", "depends_on[0].type", ("N_TO_N", "array jobs"), "array_size",
-        lambda: aws_jobs.job(name="j", depends_on=[{"jobId": "1", "type": "N_TO_N"}]),
-        lambda: aws_jobs.job(name="j", array_size=2, depends_on=[{"jobId": "1", "type": "N_TO_N"}]),
+        lambda: jobs.job(name="j", depends_on=[{"jobId": "1", "type": "N_TO_N"}]),
+        lambda: jobs.job(name="j", array_size=2, depends_on=[{"jobId": "1", "type": "N_TO_N"}]),
     ),
     Case(
         "aws.job.payload", "request", ("bytes", "30720"), "bucket",
-        lambda: aws_jobs.request_size({"parameters": {"p": "x" * 30720}}),
-        lambda: aws_jobs.request_size({"parameters": {"p": "x" * 30000}}),
+        lambda: jobs.request_size({"parameters": {"p": "x" * 30720}}),
+        lambda: jobs.request_size({"parameters": {"p": "x" * 30000}}),
     ),
     Case(
         "aws.job.overrides", "request.containerOverrides", ("8193 characters", "8192"), "job definition",
@@ -83,34 +85,34 @@ JOBS = [
     ),
     Case(
         "aws.job.tags", "tags", ("has 51", "50"), "drop some",
-        lambda: aws_jobs.job(name="j", tags={str(i): "" for i in range(51)}),
-        lambda: aws_jobs.job(name="j", tags={str(i): "" for i in range(50)}),
+        lambda: jobs.job(name="j", tags={str(i): "" for i in range(51)}),
+        lambda: jobs.job(name="j", tags={str(i): "" for i in range(50)}),
     ),
 ]  # fmt: skip
 
 NETWORK = [
     Case(
         "aws.network.cidr", "cidr", ('"10.0.0.1/16"',), "write 10.0.0.0/16",
-        lambda: aws_network.network("10.0.0.1/16", 2), lambda: aws_network.network("10.0.0.0/16", 2),
+        lambda: network.network("10.0.0.1/16", 2), lambda: network.network("10.0.0.0/16", 2),
     ),
     Case(
         "aws.network.cidr-size", "cidr", ('"10.0.0.0/15"', "/16 to /28"), "write 10.0.0.0/16",
-        lambda: aws_network.network("10.0.0.0/15", 2),
-        lambda: aws_network.network("10.0.0.0/26", 2, subnets_per_zone=2),
+        lambda: network.network("10.0.0.0/15", 2),
+        lambda: network.network("10.0.0.0/26", 2, subnets_per_zone=2),
     ),
     Case(
         "aws.network.cidr-public", "cidr", ('"8.8.0.0/16"', "public"), "10.0.0.0/16",
-        lambda: aws_network.network("8.8.0.0/16", 2), lambda: aws_network.network("172.31.0.0/16", 2),
+        lambda: network.network("8.8.0.0/16", 2), lambda: network.network("172.31.0.0/16", 2),
     ),
     Case(
         "aws.network.zone-count", "zones", ("one zone",), "two or three",
-        lambda: aws_network.network("10.0.0.0/16", ["us-east-1a"]),
-        lambda: aws_network.network("10.0.0.0/16", ["us-east-1a", "us-east-1b"]),
+        lambda: network.network("10.0.0.0/16", ["us-east-1a"]),
+        lambda: network.network("10.0.0.0/16", ["us-east-1a", "us-east-1b"]),
     ),
     Case(
         "aws.network.zones", "zones", ("twice", "us-east-1a"), "once",
-        lambda: aws_network.network("10.0.0.0/16", ["us-east-1a", "us-east-1a"]),
-        lambda: aws_network.network("10.0.0.0/16", 2),
+        lambda: network.network("10.0.0.0/16", ["us-east-1a", "us-east-1a"]),
+        lambda: network.network("10.0.0.0/16", 2),
     ),
 ]  # fmt: skip
 

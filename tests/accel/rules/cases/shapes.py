@@ -1,6 +1,7 @@
 """Clusters, EFA, reservations, storage and jobs of several nodes."""
 
-from accel.rules import Finding, aws_clusters, aws_nodes, aws_reservations, aws_storage
+from accel.rules import Finding
+from accel.rules.aws import clusters, nodes, reservations, storage
 
 from .case import Case
 
@@ -10,16 +11,16 @@ _GROUP = "arn:aws:resource-groups:us-east-1:210020003000:group/training"
 
 def _cluster(*instance_types: str, **changed: object) -> list[Finding]:
     right = {"kind": "EC2", "placement": "cluster", "efa": True, "instance_types": instance_types}
-    return aws_clusters.cluster(**{**right, **changed})  # type: ignore[arg-type]
+    return clusters.cluster(**{**right, **changed})  # type: ignore[arg-type]
 
 
 def _reserved(*instance_types: str, **changed: object) -> list[Finding]:
     right = {"kind": "EC2", "market": "capacity-block", "by_group": False, "instance_types": instance_types}
-    return aws_reservations.environment(**{**right, **changed})  # type: ignore[arg-type]
+    return reservations.environment(**{**right, **changed})  # type: ignore[arg-type]
 
 
-def _place(name: str, least_vcpus: int | None = 96, *, close: bool = True) -> aws_nodes.Place:
-    return aws_nodes.Place(name, "EC2", 192, least_vcpus, close)
+def _place(name: str, least_vcpus: int | None = 96, *, close: bool = True) -> nodes.Place:
+    return nodes.Place(name, "EC2", 192, least_vcpus, close)
 
 
 CASES = [
@@ -30,8 +31,8 @@ CASES = [
     ),
     Case(
         "aws.cluster.zones", "placement", ("one availability zone", "has 3"), "name one in zone",
-        lambda: aws_clusters.zones(wanted="placement", count=3),
-        lambda: aws_clusters.zones(wanted="placement", count=1) + aws_clusters.zones(wanted=None, count=3),
+        lambda: clusters.zones(wanted="placement", count=3),
+        lambda: clusters.zones(wanted="placement", count=1) + clusters.zones(wanted=None, count=3),
     ),
     Case(
         "aws.efa.unsupported", "instance_types[1]", ('"g5"', "g5.xlarge has no EFA"), "g5.8xlarge",
@@ -48,8 +49,8 @@ CASES = [
     ),
     Case(
         "aws.reservation.target", "id", ("neither id nor group_arn",), "give one of them",
-        lambda: aws_reservations.target(None, None) + aws_reservations.target("cr-12345678", _GROUP),
-        lambda: aws_reservations.target("cr-0a1b2c3d4e5f60718", None) + aws_reservations.target(None, _GROUP),
+        lambda: reservations.target(None, None) + reservations.target("cr-12345678", _GROUP),
+        lambda: reservations.target("cr-0a1b2c3d4e5f60718", None) + reservations.target(None, _GROUP),
     ),
     Case(
         "aws.reservation.spot", "capacity_reservation", ("Spot instances are not",), "capacity: on-demand",
@@ -71,41 +72,41 @@ CASES = [
     ),
     Case(
         "aws.storage.no-local-disk", "local_nvme", ("g5g.xlarge of instance_types[1]",), "such as g6",
-        lambda: aws_storage.local_nvme("/scratch", ["g6", "g5g"]),
-        lambda: aws_storage.local_nvme("/scratch", ["g6", "p5.48xlarge"]) + aws_storage.local_nvme(None, ["g5g"]),
+        lambda: storage.local_nvme("/scratch", ["g6", "g5g"]),
+        lambda: storage.local_nvme("/scratch", ["g6", "p5.48xlarge"]) + storage.local_nvme(None, ["g5g"]),
     ),
     Case(
         "aws.storage.access-point-root", "folder", ("is /data", "fsap-12345678"), "leave it out",
-        lambda: aws_storage.efs("fs-12345678", "/data", "fsap-12345678"),
-        lambda: aws_storage.efs("fs-12345678", "/data", None) + aws_storage.efs("fs-12345678", "/", "fsap-12345678"),
+        lambda: storage.efs("fs-12345678", "/data", "fsap-12345678"),
+        lambda: storage.efs("fs-12345678", "/data", None) + storage.efs("fs-12345678", "/", "fsap-12345678"),
     ),
     Case(
         "aws.storage.bucket", "mounts[0].source", ('"s3://data/train"', "of far do not mount data"), "data: read-only",
-        lambda: aws_storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY, "far": {}}),
-        lambda: aws_storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY}),
+        lambda: storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY, "far": {}}),
+        lambda: storage.bucket("mounts[0].source", "s3://data/train", True, {"near": READ_ONLY}),
     ),
     Case(
         "aws.storage.bucket-name", "buckets.s3://data", ("is no bucket's name",), "the name alone",
-        lambda: aws_storage.mounted({"s3://data": "read-only"}, "ECS_AL2023_NVIDIA"),
-        lambda: aws_storage.mounted({"my.data-1": "read-only"}, "ECS_AL2023_NVIDIA"),
+        lambda: storage.mounted({"s3://data": "read-only"}, "ECS_AL2023_NVIDIA"),
+        lambda: storage.mounted({"my.data-1": "read-only"}, "ECS_AL2023_NVIDIA"),
     ),
     Case(
         "aws.storage.bucket-image", "buckets", ("ECS_AL2_NVIDIA does not have",), "ECS_AL2023_NVIDIA",
-        lambda: aws_storage.mounted(READ_ONLY, "ECS_AL2_NVIDIA"),
-        lambda: aws_storage.mounted(READ_ONLY, "ECS_AL2023") + aws_storage.mounted({}, "ECS_AL2_NVIDIA"),
+        lambda: storage.mounted(READ_ONLY, "ECS_AL2_NVIDIA"),
+        lambda: storage.mounted(READ_ONLY, "ECS_AL2023") + storage.mounted({}, "ECS_AL2_NVIDIA"),
     ),
     Case(
         "aws.nodes.too-many", "nodes", ("is 3", "near has 192 of 288"), "max_vcpus",
-        lambda: aws_nodes.job(3, [_place("near")]),
-        lambda: aws_nodes.job(2, [_place("near")]) + aws_nodes.job(3, [_place("near", None)]),
+        lambda: nodes.job(3, [_place("near")]),
+        lambda: nodes.job(2, [_place("near")]) + nodes.job(3, [_place("near", None)]),
     ),
     Case(
         "aws.nodes.apart", "nodes", ("is 2", "far"), "placement: cluster",
-        lambda: aws_nodes.job(2, [_place("near"), _place("far", close=False)]),
-        lambda: aws_nodes.job(2, [_place("near")]) + aws_nodes.job(1, [_place("far", close=False)]),
+        lambda: nodes.job(2, [_place("near"), _place("far", close=False)]),
+        lambda: nodes.job(2, [_place("near")]) + nodes.job(1, [_place("far", close=False)]),
     ),
     Case(
         "aws.nodes.first-environment", "nodes", ("near is the only environment",), "one environment",
-        lambda: aws_nodes.job(2, [_place("near"), _place("other")]), lambda: aws_nodes.job(2, [_place("near")]),
+        lambda: nodes.job(2, [_place("near"), _place("other")]), lambda: nodes.job(2, [_place("near")]),
     ),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Fair-share queues and the jobs in them."""
 
-from accel.rules import Finding, aws_shares
+from accel.rules import Finding
+from accel.rules.aws import shares as aws_shares
 
 from .case import Case
 

@@ -1,0 +1,1 @@
+"""What AWS allows: AWS Batch and what stands around it."""

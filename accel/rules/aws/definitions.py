@@ -1,0 +1,123 @@
+"""An AWS Batch job definition of a GPU container."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.rules.aws import fit, names, retries
+from accel.rules.jobs import containers, placeholders
+
+_REQUIREMENT = f"{API}API_ResourceRequirement.html"
+
+GPUS = Rule("aws.definition.gpus", "reject", "A job reserves a whole number of GPUs, 0 or more", _REQUIREMENT)
+FARGATE = Rule("aws.definition.fargate", "reject", "Fargate has no GPUs", _REQUIREMENT)
+VCPUS = Rule(
+    "aws.definition.vcpus",
+    "reject",
+    "A job on EC2 reserves a whole number of vCPUs, at least 1",
+    _REQUIREMENT,
+)
+MEMORY = Rule("aws.definition.memory", "reject", "A job reserves at least 4 MiB of memory", _REQUIREMENT)
+SHM_SMALL = Rule(
+    "aws.definition.shm-small",
+    "warn",
+    "PyTorch data loaders die of bus errors in a small /dev/shm; Docker gives 64 MiB unless told",
+    f"{API}API_LinuxParameters.html",
+)
+SHM_OVER_MEMORY = Rule(
+    "aws.definition.shm-over-memory",
+    "reject",
+    "Shared memory is part of the job's memory",
+    "https://docs.kernel.org/admin-guide/cgroup-v2.html",
+)
+MULTI_NODE_SPOT = Rule(
+    "aws.definition.multi-node-on-spot",
+    "reject",
+    "Multi-node jobs do not run on Spot instances",
+    f"{GUIDE}mnp-ce.html",
+)
+
+RULES = (GPUS, FARGATE, VCPUS, MEMORY, SHM_SMALL, SHM_OVER_MEMORY, MULTI_NODE_SPOT)
+
+MIN_MEMORY_MIB = 4
+MIN_SHM_MIB = 2048
+"""Shared memory below which a GPU job is warned of, and the default of one."""
+_DOCKER_SHM_MIB = 64
+
+
+def definition(
+    *,
+    vcpus: int,
+    memory_mib: int,
+    gpus: float = 0,
+    shm_mib: int | None = None,
+    name: str | None = None,
+    image: str | None = None,
+    env: Mapping[str, object] | None = None,
+    attempts: int | None = None,
+    evaluate_on_exit: Sequence[Mapping[str, str]] = (),
+    timeout_s: int | None = None,
+    platform: str = "EC2",
+    nodes: int = 1,
+    kinds: Sequence[str] = (),
+    instance_types: Sequence[str] = (),
+    arns: Mapping[str, str | None] | None = None,
+    allowed_accounts: Collection[str] = (),
+) -> list[Finding]:
+    """Everything that is known about a definition before any call. `kinds` and `instance_types` are those of
+    the environments that its queue tries, where a queue is known; `arns` are those of roles and secrets, by field."""
+    found = names.definition(name) if name is not None else []
+    sizes = size(vcpus=vcpus, memory_mib=memory_mib, gpus=gpus, shm_mib=shm_mib, platform=platform)
+    found += sizes
+    if image is not None:
+        found += containers.image(image) + placeholders.account("image", image, allowed=allowed_accounts)
+        found += placeholders.value("image", image)
+    found += placeholders.arns(arns or {}, allowed=allowed_accounts)
+    found += containers.aws_environment(env or {}, math.ceil(gpus))
+    found += retries.retries(attempts, evaluate_on_exit) + retries.timeout(timeout_s)
+    found += multi_node(nodes, kinds)
+    if not any(finding.severity == "reject" for finding in sizes):
+        found += fit.fit(vcpus, memory_mib, int(gpus), instance_types)
+    return found
+
+
+def size(
+    *, vcpus: float, memory_mib: int, gpus: float = 0, shm_mib: int | None = None, platform: str = "EC2"
+) -> list[Finding]:
+    """What a job reserves of an instance. `shm_mib` None: Docker's 64 MiB."""
+    found: list[Finding] = []
+    if not _whole(gpus) or gpus < 0:
+        message = f"must be a whole number of at least 0, is {gpus}"
+        found.append(GPUS.finding("gpus", message, "write 1 for one GPU; Batch shares none"))
+    if platform != "EC2":
+        message = f'is "{platform}"' + (", which has no GPUs" if platform.startswith("FARGATE") else "")
+        found.append(FARGATE.finding("platform", message, "use EC2"))
+    if not _whole(vcpus) or vcpus < 1:
+        found.append(VCPUS.finding("vcpus", f"must be a whole number of at least 1, is {vcpus}", "write 1 or more"))
+    if memory_mib < MIN_MEMORY_MIB:
+        message = f"must be at least {MIN_MEMORY_MIB} MiB, is {memory_mib}"
+        found.append(MEMORY.finding("memory_mib", message, "write the memory in MiB, such as 30000"))
+    return found + _shared_memory(memory_mib, gpus, shm_mib)
+
+
+def _shared_memory(memory_mib: int, gpus: float, shm_mib: int | None) -> list[Finding]:
+    if shm_mib is not None and shm_mib > memory_mib:
+        message = f"is {shm_mib} MiB, above memory_mib {memory_mib}, of which it is a part"
+        return [SHM_OVER_MEMORY.finding("shm_mib", message, f"write at most {memory_mib}, or ask for more memory")]
+    if gpus > 0 and (shm_mib is None or shm_mib < MIN_SHM_MIB):
+        has = f"is not given, so Docker's {_DOCKER_SHM_MIB} MiB" if shm_mib is None else f"is {shm_mib} MiB"
+        message = f"{has}, which data loaders with workers overrun (bus error)"
+        return [SHM_SMALL.finding("shm_mib", message, f"write at least {MIN_SHM_MIB}")]
+    return []
+
+
+def multi_node(nodes: int, kinds: Sequence[str]) -> list[Finding]:
+    """A job of several nodes against the kinds of the environments that its queue tries."""
+    if nodes < 2 or "SPOT" not in kinds:
+        return []
+    message = f"is {nodes}, and the queue tries a SPOT environment, on which no multi-node job runs"
+    return [MULTI_NODE_SPOT.finding("nodes", message, "use a queue of EC2 environments only")]
+
+
+def _whole(number: float) -> bool:
+    return not isinstance(number, bool) and float(number).is_integer()

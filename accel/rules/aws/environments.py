@@ -1,0 +1,266 @@
+"""A managed AWS Batch compute environment of GPU instances."""
+
+from collections.abc import Collection, Sequence
+
+from accel.catalog import Machine, nearest
+from accel.catalog.memory import ecs_gpus
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule, did_you_mean
+from accel.rules.aws import images, names, roles, types
+from accel.rules.jobs import placeholders
+
+_PAGE = f"{API}API_ComputeResource.html"
+
+# aws_batch_compute_environment: `instance_type` is a set, and no timeouts are declared, so that Pulumi's customTimeouts
+# are ignored there; the 20 minutes are the default of Terraform's SDK.
+_PROVIDER = (
+    "https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"
+)
+
+KIND = Rule("aws.environment.kind", "reject", "A GPU environment is EC2 or SPOT; Fargate has no GPUs", _PAGE)
+CREATED_DISABLED = Rule(
+    "aws.environment.created-disabled",
+    "warn",
+    "A compute environment must be created ENABLED",
+    f"{API}API_CreateComputeEnvironment.html",
+)
+BOUNDS = Rule("aws.capacity.bounds", "reject", "0 <= min_vcpus <= max_vcpus, and max_vcpus is at least 1", _PAGE)
+MIN_BILLS = Rule(
+    "aws.capacity.min-bills",
+    "warn",
+    "Instances for min_vcpus run and bill without jobs, even while the environment is DISABLED",
+    f"{API}API_CreateComputeEnvironment.html",
+)
+MAX_TOO_SMALL = Rule(
+    "aws.capacity.max-too-small", "reject", "max_vcpus has room for the smallest usable instance", _PAGE
+)
+STRATEGY_UNKNOWN = Rule("aws.strategy.unknown", "reject", "The allocation strategy is one that Batch has", _PAGE)
+SPOT_ON_EC2 = Rule("aws.strategy.spot-on-ec2", "reject", "Spot strategies are for SPOT environments only", _PAGE)
+ORDERED_ON_SPOT = Rule(
+    "aws.strategy.ordered-on-spot",
+    "reject",
+    "BEST_FIT_PROGRESSIVE_ORDERED is for EC2 environments only",
+    _PAGE,
+)
+PROGRESSIVE_ON_SPOT = Rule(
+    "aws.strategy.progressive-on-spot",
+    "warn",
+    "On SPOT, BEST_FIT_PROGRESSIVE looks at price, not at how soon capacity is reclaimed",
+    f"{GUIDE}allocation-strategies.html",
+)
+CAPACITY_OPTIMIZED = Rule(
+    "aws.strategy.capacity-optimized",
+    "warn",
+    "SPOT_PRICE_CAPACITY_OPTIMIZED is recommended over SPOT_CAPACITY_OPTIMIZED",
+    f"{GUIDE}allocation-strategies.html",
+)
+BEST_FIT = Rule(
+    "aws.strategy.best-fit",
+    "warn",
+    "A BEST_FIT environment cannot be updated in place and waits for one instance type only",
+    f"{GUIDE}infrastructure-updates.html",
+)
+ORDER_LOST = Rule(
+    "aws.strategy.order-lost",
+    "reject",
+    "A strategy that goes by the order of instance_types needs one type: the provider sends them as a set",
+    _PROVIDER,
+)
+UPDATE_WAIT = Rule(
+    "aws.environment.update-wait",
+    "warn",
+    "The provider waits 20 minutes for an update of an environment, and no option of the resource changes that",
+    _PROVIDER,
+)
+BID_ON_EC2 = Rule("aws.spot.bid-on-ec2", "reject", "bid_percentage is for SPOT environments only", _PAGE)
+BID_RANGE = Rule("aws.spot.bid-range", "reject", "bid_percentage is 1 to 100 per cent of the on-demand price", _PAGE)
+BID_SET = Rule(
+    "aws.spot.bid-set",
+    "warn",
+    "AWS recommends to leave bid_percentage empty: a low bid only waits longer",
+    _PAGE,
+)
+
+RULES = (
+    KIND, CREATED_DISABLED, BOUNDS, MIN_BILLS, MAX_TOO_SMALL, STRATEGY_UNKNOWN, SPOT_ON_EC2, ORDERED_ON_SPOT,
+    PROGRESSIVE_ON_SPOT, CAPACITY_OPTIMIZED, BEST_FIT, ORDER_LOST, UPDATE_WAIT, BID_ON_EC2, BID_RANGE, BID_SET,
+)  # fmt: skip
+
+KINDS = ("EC2", "SPOT")
+EC2_STRATEGIES = ("BEST_FIT_PROGRESSIVE", "BEST_FIT_PROGRESSIVE_ORDERED", "BEST_FIT")
+SPOT_STRATEGIES = (
+    "SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED",
+)  # fmt: skip
+ORDERED_STRATEGIES = ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
+PROVIDER_WAIT_MIN = 20
+LAUNCH_MIN = 5
+"""Of an update, beside what its jobs take: our own allowance, of which no page says anything."""
+UPDATE_MIN = PROVIDER_WAIT_MIN - LAUNCH_MIN
+RECOMMENDED = {"EC2": "BEST_FIT_PROGRESSIVE", "SPOT": "SPOT_PRICE_CAPACITY_OPTIMIZED"}
+
+
+def environment(
+    *,
+    kind: str,
+    instance_types: Sequence[str],
+    max_vcpus: int,
+    min_vcpus: int = 0,
+    allocation_strategy: str | None = None,
+    name: str | None = None,
+    state: str = "ENABLED",
+    image_type: str = "ECS_AL2023_NVIDIA",
+    image_id_override: str | None = None,
+    subnet_ids: Sequence[str] = (),
+    security_group_ids: Sequence[str] = (),
+    instance_profile: str | None = None,
+    service_role: str | None = None,
+    spot_fleet_role: str | None = None,
+    bid_percentage: int | None = None,
+    update_timeout_min: int | None = None,
+    imported: bool = False,
+    allowed_accounts: Collection[str] = (),
+) -> list[Finding]:
+    """Everything that is known about an environment before any call. Pass only values that are known; an id
+    or ARN that another resource will give is left out. `imported`: the environment exists already."""
+    strategy_now = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE") if allocation_strategy is None else allocation_strategy
+    found = names.environment(name) if name is not None else []
+    found += environment_kind(kind) + strategy(kind, strategy_now) + order(strategy_now, instance_types, kind)
+    found += update_wait(update_timeout_min)
+    found += capacity(min_vcpus, max_vcpus, instance_types, usable_old=bool(image_id_override))
+    found += created_state(state, imported=imported)
+    found += types.instance_types(instance_types)
+    found += images.image(image_type, instance_types, image_id_override=image_id_override, imported=imported)
+    found += roles.roles(
+        kind=kind,
+        allocation_strategy=strategy_now,
+        instance_profile=instance_profile,
+        service_role=service_role,
+        spot_fleet_role=spot_fleet_role,
+    )
+    found += bid(kind, bid_percentage)
+    found += placeholders.resource_ids("subnet_ids", subnet_ids, "subnet")
+    found += placeholders.resource_ids("security_group_ids", security_group_ids, "sg")
+    if image_id_override:
+        found += placeholders.resource_id("image_id_override", image_id_override, "ami")
+    arns = {
+        "instance_profile": instance_profile,
+        "service_role": service_role,
+        "spot_fleet_role": spot_fleet_role,
+    }
+    for field, arn in arns.items():
+        found += placeholders.account(field, arn, allowed=allowed_accounts) if arn else []
+    return found
+
+
+def environment_kind(kind: str) -> list[Finding]:
+    """EC2 or SPOT."""
+    if kind in KINDS:
+        return []
+    message = f'is "{kind}"' + (", which has no GPUs" if kind.startswith("FARGATE") else "")
+    return [KIND.finding("kind", message, did_you_mean(nearest(kind, KINDS, 1), KINDS))]
+
+
+def created_state(state: str, *, imported: bool = False) -> list[Finding]:
+    """ENABLED or DISABLED, which is right for an environment that exists."""
+    if state != "DISABLED" or imported:
+        return []
+    message = "is DISABLED, which AWS refuses for an environment that does not exist yet"
+    return [CREATED_DISABLED.finding("state", message, "create it ENABLED, disable it afterwards")]
+
+
+def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
+    """The allocation strategy against the kind."""
+    field, has = "allocation_strategy", f"is {allocation_strategy}"
+    recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
+    if allocation_strategy not in EC2_STRATEGIES + SPOT_STRATEGIES:
+        strategies = EC2_STRATEGIES + (SPOT_STRATEGIES if kind == "SPOT" else ())
+        near = nearest(allocation_strategy, strategies, 1)
+        return [STRATEGY_UNKNOWN.finding(field, f'is "{allocation_strategy}"', did_you_mean(near, strategies))]
+    if allocation_strategy in SPOT_STRATEGIES and kind == "EC2":
+        message = f"{has}, which is for SPOT environments only; this one is EC2"
+        return [SPOT_ON_EC2.finding(field, message, f"use {recommended}, or kind SPOT")]
+    if allocation_strategy == "BEST_FIT_PROGRESSIVE_ORDERED" and kind == "SPOT":
+        message = f"{has}, which is for EC2 environments only; this one is SPOT"
+        return [ORDERED_ON_SPOT.finding(field, message, f"use {recommended}")]
+    if allocation_strategy == "BEST_FIT_PROGRESSIVE" and kind == "SPOT":
+        message = f"{has}, which does not look at how soon Spot capacity is reclaimed"
+        return [PROGRESSIVE_ON_SPOT.finding(field, message, f"use {recommended}")]
+    if allocation_strategy == "SPOT_CAPACITY_OPTIMIZED":
+        return [CAPACITY_OPTIMIZED.finding(field, f"{has}, which looks at no price", f"use {recommended}")]
+    if allocation_strategy == "BEST_FIT":
+        message = f"{has}: such an environment cannot be updated in place, and waits while its one type is sold out"
+        return [BEST_FIT.finding(field, message, f"use {recommended}")]
+    return []
+
+
+def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) -> list[Finding]:
+    """A strategy that goes by the order of the types, which does not reach AWS."""
+    if allocation_strategy not in ORDERED_STRATEGIES or len(set(instance_types)) < 2:
+        return []
+    message = f"is {allocation_strategy}, and the order of instance_types does not reach AWS: they are sent as a set"
+    recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
+    fix = f"use {recommended}, or an environment for each type: a queue tries them in order"
+    return [ORDER_LOST.finding("allocation_strategy", message, fix)]
+
+
+def update_wait(update_timeout_min: int | None) -> list[Finding]:
+    """How long jobs may hold an update up, against how long the provider waits for it. None: it waits for none."""
+    if update_timeout_min is None or update_timeout_min <= UPDATE_MIN:
+        return []
+    message = (
+        f"is {update_timeout_min}; the provider waits {PROVIDER_WAIT_MIN} minutes for an update, so `pulumi up` fails "
+        "where jobs hold it up longer, while AWS goes on with it"
+    )
+    fix = f"write {UPDATE_MIN} or less, or run `pulumi up` again once the environment is VALID"
+    return [UPDATE_WAIT.finding("update_timeout_min", message, fix)]
+
+
+def capacity(
+    min_vcpus: int, max_vcpus: int, instance_types: Sequence[str], *, usable_old: bool = False
+) -> list[Finding]:
+    """The vCPU bounds against each other and against the instances. `usable_old`: p3 and g3 have an image."""
+    found: list[Finding] = []
+    if max_vcpus < 1:
+        found.append(BOUNDS.finding("max_vcpus", f"must be at least 1, is {max_vcpus}", "write at least 1"))
+    if min_vcpus < 0:
+        found.append(BOUNDS.finding("min_vcpus", f"must be at least 0, is {min_vcpus}", "write 0"))
+    if min_vcpus > max_vcpus >= 1:
+        message = f"is {min_vcpus}, above max_vcpus {max_vcpus}"
+        found.append(BOUNDS.finding("min_vcpus", message, f"write at most {max_vcpus}"))
+    if min_vcpus > 0:
+        message = f"is {min_vcpus}: it runs and bills without jobs, even while the environment is DISABLED"
+        found.append(MIN_BILLS.finding("min_vcpus", message, "write 0 to scale to nothing"))
+    usable = _usable(instance_types, usable_old)
+    if not usable or max_vcpus < 1:
+        return found
+    smallest = min(usable, key=lambda machine: machine.vcpus)
+    if max_vcpus < smallest.vcpus:
+        message = f"is {max_vcpus}; the smallest usable instance, {smallest.name}, has {smallest.vcpus} vCPUs"
+        fix = f"write {smallest.vcpus} for one of them, {2 * smallest.vcpus} for two"
+        found.append(MAX_TOO_SMALL.finding("max_vcpus", message, fix))
+    return found
+
+
+def instances_within(max_vcpus: int, instance_types: Sequence[str]) -> dict[str, int]:
+    """How many instances of each usable type fit in `max_vcpus`: {"p4d.24xlarge": 2, "p5.48xlarge": 1} of
+    256. AWS may go above the maximum by one instance."""
+    return {machine.name: max_vcpus // machine.vcpus for machine in _usable(instance_types, usable_old=True)}
+
+
+def _usable(instance_types: Sequence[str], usable_old: bool) -> list[Machine]:
+    machines = [machine for _, machine in types.known(instance_types) if ecs_gpus(machine)]
+    return [machine for machine in machines if usable_old or machine.family not in types.NEEDS_OWN_AMI]
+
+
+def bid(kind: str, bid_percentage: int | None) -> list[Finding]:
+    """The most to pay for Spot, in per cent of the on-demand price."""
+    field = "bid_percentage"
+    if bid_percentage is None:
+        return []
+    if kind == "EC2":
+        return [
+            BID_ON_EC2.finding(field, f"is {bid_percentage} in an EC2 environment", "leave it out, or use kind SPOT")
+        ]
+    if not 1 <= bid_percentage <= 100:
+        return [BID_RANGE.finding(field, f"must be 1 to 100, is {bid_percentage}", "leave it out: the default is 100")]
+    message = f"is {bid_percentage}; a job waits while Spot costs more than {bid_percentage} % of on-demand"
+    return [BID_SET.finding(field, message, "leave it out: you pay the market price, never above on-demand")]

@@ -1,0 +1,120 @@
+"""The machine image (AMI) that instances of a compute environment start from."""
+
+from collections.abc import Collection, Sequence
+
+from accel.catalog import nearest
+from accel.catalog.memory import ecs_gpus
+from accel.diagnostics.findings import API, Finding, Rule, did_you_mean
+from accel.rules.aws.types import NEEDS_OWN_AMI, family, known
+
+_PAGE = f"{API}API_Ec2Configuration.html"
+_MIGRATE = "https://docs.aws.amazon.com/batch/latest/userguide/ecs-migration-2023.html"
+
+AL2_NVIDIA = Rule(
+    "aws.image.al2-nvidia",
+    "translate",
+    "Since 2026-06-30 Batch creates no environment on ECS_AL2_NVIDIA; ECS_AL2023_NVIDIA takes its place",
+    _MIGRATE,
+)
+AL2 = Rule(
+    "aws.image.al2",
+    "translate",
+    "Since 2026-06-30 Batch creates no environment on ECS_AL2; ECS_AL2023 takes its place",
+    _MIGRATE,
+)
+AL1 = Rule("aws.image.al1", "reject", "Amazon Linux 1 is gone", _PAGE)
+UNKNOWN = Rule("aws.image.unknown", "reject", "The image type is one that Batch on ECS knows", _PAGE)
+OLD_GPU = Rule("aws.image.old-gpu", "reject", "ECS_AL2023_NVIDIA does not support p3 and g3 instances", _PAGE)
+GRAVITON = Rule(
+    "aws.image.graviton", "reject", "ECS_AL2023_NVIDIA does not run on Graviton instances such as g5g", _PAGE
+)
+NO_DRIVER = Rule(
+    "aws.image.no-driver",
+    "reject",
+    "An image without the NVIDIA driver on GPU instances hides the GPUs from jobs",
+    _PAGE,
+)
+UNLOCKED = Rule(
+    "aws.image.unlocked",
+    "warn",
+    "Where images.lock.yaml exists, it pins every image that an environment uses: a new one may bring another driver",
+    "https://github.com/aws/amazon-ecs-ami/issues/151",
+)
+
+RULES = (AL2_NVIDIA, AL2, AL1, UNKNOWN, OLD_GPU, GRAVITON, NO_DRIVER, UNLOCKED)
+
+IMAGE_TYPES = ("ECS_AL2023_NVIDIA", "ECS_AL2023")
+"""What a new environment can have; the default of a GPU environment first."""
+
+_SUCCESSOR = {"ECS_AL2_NVIDIA": (AL2_NVIDIA, "ECS_AL2023_NVIDIA"), "ECS_AL2": (AL2, "ECS_AL2023")}
+
+
+def image(
+    image_type: str,
+    instance_types: Sequence[str] = (),
+    *,
+    image_id_override: str | None = None,
+    imported: bool = False,
+    field: str = "image_type",
+    types_field: str = "instance_types",
+) -> list[Finding]:
+    """The image type against the instance types. With an image of one's own (`image_id_override`) nothing is
+    said. `imported`: the environment exists already, so that an old type may stay."""
+    if image_id_override:
+        return []
+    if image_type == "ECS_AL1":
+        return [AL1.finding(field, "is ECS_AL1, which AWS has ended", "use ECS_AL2023_NVIDIA")]
+    if image_type not in IMAGE_TYPES and image_type not in _SUCCESSOR:
+        near = nearest(image_type, IMAGE_TYPES, 1)
+        return [UNKNOWN.finding(field, f'is "{image_type}"', did_you_mean(near, IMAGE_TYPES))]
+    found: list[Finding] = []
+    written = image_type
+    if image_type in _SUCCESSOR and not imported:
+        rule, image_type_now = _SUCCESSOR[image_type]
+        message = f"is {image_type}, on which Batch creates no environment since 2026-06-30"
+        found.append(rule.finding(field, message, f"use {image_type_now}", image_type_now))
+        image_type = image_type_now
+    if image_type in ("ECS_AL2", "ECS_AL2023"):
+        found += _no_driver(written, instance_types, field)
+    if image_type == "ECS_AL2023_NVIDIA":
+        found += _unsupported(instance_types, types_field)
+    return found
+
+
+def locked(
+    image_type: str,
+    region: str,
+    pinned: Collection[tuple[str, str]] | None,
+    *,
+    image_id_override: str | None = None,
+    field: str = "image_type",
+) -> list[Finding]:
+    """Whether the lock file pins what an environment uses. `pinned`: its image types and regions, None without a
+    file, when nothing is said."""
+    if pinned is None or image_id_override or (image_type, region) in pinned:
+        return []
+    message = f"is {image_type}, which images.lock.yaml does not pin in {region}: Batch picks the image"
+    return [UNLOCKED.finding(field, message, "pin it: stacks images upgrade --yes")]
+
+
+def _no_driver(image_type: str, instance_types: Sequence[str], field: str) -> list[Finding]:
+    gpu = list(dict.fromkeys(instance_types[i] for i, machine in known(instance_types) if ecs_gpus(machine)))
+    if not gpu:
+        return []
+    message = f"is {image_type}, which has no NVIDIA driver, and {gpu[0]} has GPUs"
+    return [NO_DRIVER.finding(field, message, "use ECS_AL2023_NVIDIA")]
+
+
+def _unsupported(instance_types: Sequence[str], field: str) -> list[Finding]:
+    found: list[Finding] = []
+    for i, name in enumerate(instance_types):
+        if family(name) in NEEDS_OWN_AMI:
+            message = f'is "{name}", which ECS_AL2023_NVIDIA does not support'
+            fix = "use g5, g6 or p4d, or give an image of your own in image_id_override"
+            found.append(OLD_GPU.finding(f"{field}[{i}]", message, fix))
+    arm = {i: machine for i, machine in known(instance_types) if machine.cpu_arch == "arm64" and ecs_gpus(machine)}
+    for i in arm:
+        message = f'is "{instance_types[i]}", a Graviton instance, for which Batch has no NVIDIA image'
+        fix = "use g5 or g6, or give an arm64 image of your own in image_id_override"
+        found.append(GRAVITON.finding(f"{field}[{i}]", message, fix))
+    return found

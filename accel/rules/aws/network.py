@@ -1,0 +1,91 @@
+"""The VPC that a stack creates."""
+
+import re
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+
+from accel.catalog.aws_partitions import partition_of
+from accel.diagnostics.findings import Finding, Rule
+from accel.rules.jobs import containers
+
+_VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html"
+
+CIDR = Rule("aws.network.cidr", "reject", "A VPC has an IPv4 range whose address is the first of the range", _VPC)
+CIDR_SIZE = Rule("aws.network.cidr-size", "reject", "A VPC's range is /16 to /28, and so is each subnet's", _VPC)
+CIDR_PUBLIC = Rule(
+    "aws.network.cidr-public", "warn", "A range outside RFC 1918 hides the public addresses it covers", _VPC
+)
+ZONE_COUNT = Rule(
+    "aws.network.zone-count",
+    "warn",
+    "GPU capacity runs out by zone: one zone means one place to find it",
+    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html",
+)
+ZONES = Rule(
+    "aws.network.zones",
+    "reject",
+    "A network has at least one zone, and no zone twice",
+    "https://docs.aws.amazon.com/vpc/latest/userguide/configure-subnets.html",
+)
+
+CLOSED_IMAGE = Rule(
+    "aws.network.closed-image",
+    "reject",
+    "Without a way to the internet images come from ECR of the region: its endpoints serve no other registry",
+    "https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html",
+)
+
+RULES = (CIDR, CIDR_SIZE, CIDR_PUBLIC, ZONE_COUNT, ZONES, CLOSED_IMAGE)
+
+_PREFIXES = range(16, 29)
+_PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
+
+
+def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1) -> list[Finding]:
+    """The range of a VPC that is cut into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or
+    how many."""
+    count = zones if isinstance(zones, int) else len(zones)
+    found = _zones(zones, count)
+    try:
+        block = IPv4Network(cidr)
+    except ValueError:
+        return [*found, CIDR.finding("cidr", f'is "{cidr}"', _first_of(cidr))]
+    if block.prefixlen not in _PREFIXES:
+        message = f'is "{cidr}"; a VPC is /{_PREFIXES[0]} to /{_PREFIXES[-1]}'
+        return [*found, CIDR_SIZE.finding("cidr", message, f"write {block.network_address}/16")]
+    subnets = count * subnets_per_zone
+    if block.prefixlen + max(subnets - 1, 0).bit_length() > _PREFIXES[-1]:
+        message = f'is "{cidr}", too small for {subnets} subnets of at least /{_PREFIXES[-1]}'
+        found.append(CIDR_SIZE.finding("cidr", message, f"write {block.network_address}/16"))
+    if not any(block.subnet_of(private) for private in _PRIVATE):
+        message = f'is "{cidr}", which holds public addresses'
+        found.append(CIDR_PUBLIC.finding("cidr", message, "use a private range, such as 10.0.0.0/16"))
+    return found
+
+
+def closed_image(image: str, region: str, field: str = "image") -> list[Finding]:
+    """An image of jobs whose instances reach endpoints of AWS alone."""
+    own = rf"\d{{12}}\.dkr[.-]ecr(-fips)?\.{re.escape(region)}\.[a-z.]+/.+"
+    if image.startswith(containers.LOCAL) or re.fullmatch(own, image):
+        return []
+    message = f'is "{image}", and the network has endpoints alone, by which instances pull from ECR of {region} only'
+    fix = f"copy it to <account>.dkr.ecr.{region}.{partition_of(region).suffix}/..., or give the network egress nat"
+    return [CLOSED_IMAGE.finding(field, message, fix)]
+
+
+def _first_of(cidr: str) -> str:
+    try:
+        return f"write {IPv4Network(cidr, strict=False)}"
+    except ValueError:
+        return "write an IPv4 range, such as 10.0.0.0/16"
+
+
+def _zones(zones: Sequence[str] | int, count: int) -> list[Finding]:
+    if count < 1:
+        return [ZONES.finding("zones", f"must be at least 1, is {count}", "use two or three zones")]
+    if not isinstance(zones, int) and len(set(zones)) < count:
+        return [ZONES.finding("zones", f"names a zone twice: {', '.join(zones)}", "name each zone once")]
+    if count == 1:
+        message = "is one zone, and GPU capacity runs out by zone"
+        return [ZONE_COUNT.finding("zones", message, "use two or three zones")]
+    return []

@@ -1,0 +1,63 @@
+"""A job of several nodes, each a container on an instance of its own, against the environments of a queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.diagnostics.findings import GUIDE, Finding, Rule
+from accel.rules.aws import definitions
+
+TOO_MANY = Rule(
+    "aws.nodes.too-many",
+    "reject",
+    "All nodes of a job run at once, each on an instance of its own, within max_vcpus of one environment",
+    f"{GUIDE}multi-node-parallel-jobs.views.report",
+)
+APART = Rule(
+    "aws.nodes.apart",
+    "warn",
+    "Nodes without a cluster placement group may be far from one another",
+    f"{GUIDE}mnp-ce.html",
+)
+FIRST_ONLY = Rule(
+    "aws.nodes.first-environment",
+    "warn",
+    "Where the first environment lacks capacity, a multi-node job waits for it and does not go on to the next",
+    f"{GUIDE}job_stuck_in_runnable_capacity.html",
+)
+
+RULES = (TOO_MANY, APART, FIRST_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An environment that a queue tries. `least_vcpus`: of the smallest instance there that holds a node, None where
+    not known. `close`: its instances are one cluster."""
+
+    name: str
+    kind: str
+    max_vcpus: int
+    least_vcpus: int | None
+    close: bool
+
+
+def job(nodes: int, places: Sequence[Place]) -> list[Finding]:
+    """A job of `nodes` nodes on a queue."""
+    if nodes < 2:
+        return []
+    found = definitions.multi_node(nodes, [place.kind for place in places])
+    if found:
+        return found
+    need = {place.name: nodes * place.least_vcpus for place in places if place.least_vcpus}
+    room = [place for place in places if place.name not in need or need[place.name] <= place.max_vcpus]
+    if not room:
+        shown = ", ".join(f"{place.name} has {place.max_vcpus} of {need[place.name]}" for place in places)
+        message = f"is {nodes}, an instance each, and no environment has the vCPUs for all at once: {shown}"
+        return [TOO_MANY.finding("nodes", message, "ask for fewer, or raise max_vcpus of an environment")]
+    apart = [place.name for place in room if not place.close]
+    if apart:
+        message = f"is {nodes}, and {', '.join(apart)} places instances anywhere in its zones"
+        found.append(APART.finding("nodes", message, "give the environment placement: cluster"))
+    if len(places) > 1:
+        message = f"is {nodes}, and {places[0].name} is the only environment that is tried when it lacks capacity"
+        found.append(FIRST_ONLY.finding("nodes", message, "use a queue of one environment"))
+    return found

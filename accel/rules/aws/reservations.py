@@ -1,0 +1,82 @@
+"""On-Demand Capacity Reservations and Capacity Blocks that an environment's instances are launched into."""
+
+from collections.abc import Sequence
+
+from accel.diagnostics.findings import Finding, Rule
+from accel.rules.aws import types
+from accel.rules.jobs import placeholders
+
+_EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
+
+TARGET = Rule(
+    "aws.reservation.target",
+    "reject",
+    "A reservation is named by its id, or a group of them by its ARN, one of the two",
+    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html",
+)
+SPOT = Rule(
+    "aws.reservation.spot",
+    "reject",
+    "Spot instances are not launched into a capacity reservation",
+    f"{_EC2}ec2-capacity-reservations.html",
+)
+ONE_TYPE = Rule(
+    "aws.reservation.one-type",
+    "reject",
+    "A reservation, and so a Capacity Block, is of one instance type",
+    f"{_EC2}ec2-capacity-reservations.html",
+)
+BLOCK_TYPE = Rule(
+    "aws.reservation.block-type",
+    "reject",
+    "Capacity Blocks are sold for some instance types only",
+    f"{_EC2}ec2-capacity-blocks.html",
+)
+BLOCK_PLACEMENT = Rule(
+    "aws.reservation.block-placement",
+    "warn",
+    "Instances of a Capacity Block are placed close together already",
+    f"{_EC2}ec2-capacity-blocks.html",
+)
+
+RULES = (TARGET, SPOT, ONE_TYPE, BLOCK_TYPE, BLOCK_PLACEMENT)
+
+BLOCK = "capacity-block"
+_ARN = "arn:aws:resource-groups:<region>:<account>:group/<name>"
+
+
+def target(id: str | None, group_arn: str | None) -> list[Finding]:
+    """The id of a reservation or Capacity Block, or the ARN of a group of them."""
+    if (id is None) == (group_arn is None):
+        has = "neither id nor group_arn is given" if id is None else "is given beside group_arn"
+        return [TARGET.finding("id", has, "give one of them")]
+    if id is not None:
+        return placeholders.resource_id("id", id, "cr")
+    if ":resource-groups:" in (group_arn or "") and ":group/" in (group_arn or ""):
+        return placeholders.account("group_arn", group_arn or "")
+    return [TARGET.finding("group_arn", f'is "{group_arn}", which is no ARN of a resource group', f"write {_ARN}")]
+
+
+def environment(
+    *, kind: str, market: str, by_group: bool, instance_types: Sequence[str], placement: str | None = None
+) -> list[Finding]:
+    """A reservation against the environment that uses it. `market`: on-demand or capacity-block."""
+    field = "capacity_reservation"
+    if kind == "SPOT":
+        message = "is given, and Spot instances are not launched into one"
+        return [SPOT.finding(field, message, "use capacity: on-demand, or leave it out")]
+    found: list[Finding] = []
+    machines = [machine for _, machine in types.known(instance_types)]
+    if len(machines) > 1 and not by_group:
+        shown = ", ".join(machine.name for machine in machines[:4])
+        message = f"is of one instance type, and instance_types means {len(machines)} ({shown})"
+        found.append(ONE_TYPE.finding(field, message, "name the one size that is reserved"))
+    if market == BLOCK:
+        without = [machine.name for machine in machines if not machine.capacity_block]
+        if without:
+            message = f"is a Capacity Block, and none is sold of {without[0]}"
+            found.append(BLOCK_TYPE.finding(f"{field}.market", message, "write market: on-demand, or use p5.48xlarge"))
+        if placement:
+            message = "is given for a Capacity Block, whose instances are placed close together already"
+            found.append(BLOCK_PLACEMENT.finding("placement", message, "leave it out"))
+    return found

@@ -1,0 +1,131 @@
+"""Attempts, what is retried, and the timeout, of a job definition or of one job."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.rules.jobs import exit_codes
+
+_STRATEGY = f"{API}API_RetryStrategy.html"
+_EVALUATE = f"{API}API_EvaluateOnExit.html"
+
+ATTEMPTS = Rule("aws.retry.attempts", "reject", "A job has 1 to 10 attempts", _STRATEGY)
+RULE_COUNT = Rule("aws.retry.rule-count", "reject", "At most 5 retry rules, tried in order", _STRATEGY)
+NEEDS_ATTEMPTS = Rule("aws.retry.needs-attempts", "reject", "Retry rules need a number of attempts", _STRATEGY)
+CONDITION = Rule(
+    "aws.retry.condition",
+    "reject",
+    "A retry rule has RETRY or EXIT, and at least one condition as a pattern",
+    _EVALUATE,
+)
+NO_CATCH_ALL = Rule(
+    "aws.retry.no-catch-all",
+    "warn",
+    'What no retry rule matches is retried, so the last rule is on_reason "*" with EXIT',
+    f"{GUIDE}job_retries.html",
+)
+ONE_COUNT = Rule(
+    "aws.retry.one-count",
+    "warn",
+    "AWS Batch has one count of attempts, so what a job may lose and what may fail add up",
+    _STRATEGY,
+)
+TIMEOUT = Rule("aws.retry.timeout", "reject", "A timeout is at least 60 seconds", f"{API}API_JobTimeout.html")
+
+RULES = (ATTEMPTS, RULE_COUNT, NEEDS_ATTEMPTS, CONDITION, NO_CATCH_ALL, ONE_COUNT, TIMEOUT)
+
+MAX_ATTEMPTS = 10
+MAX_RETRY_RULES = 5
+MIN_TIMEOUT_S = 60
+INFRASTRUCTURE: tuple[Mapping[str, str], ...] = (
+    # Reclaimed Spot instances and lost hosts say "Host EC2 (instance i-...) terminated.".
+    {"action": "RETRY", "on_status_reason": "Host EC2*"},
+    # Also of an image that could not be pulled: https://github.com/nextflow-io/nextflow/issues/5099
+    {"action": "RETRY", "on_status_reason": "Task failed to start"},
+    {"action": "RETRY", "on_reason": "AGENT"},
+    # A command that was told of the reclaim has ended by itself before its host is gone.
+    {"action": "RETRY", "on_exit_code": str(exit_codes.STOPPED)},
+    {"action": "EXIT", "on_reason": "*"},
+)
+"""What the cloud took away is tried again; whatever the command did is final. All five rules that a strategy may have.
+Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
+
+CONDITIONS = ("on_status_reason", "on_reason", "on_exit_code")
+_PATTERN = re.compile(r"[A-Za-z0-9.:\s]*\*?")
+_EXIT_PATTERN = re.compile(r"[0-9]*\*?")
+_PATTERN_MAX = 512
+
+
+def retries(
+    attempts: int | None,
+    evaluate_on_exit: Sequence[Mapping[str, str]] = (),
+    *,
+    attempts_field: str = "attempts",
+    field: str = "evaluate_on_exit",
+) -> list[Finding]:
+    """The number of attempts (None: not given) and the retry rules, each a mapping of `action` (RETRY, EXIT)
+    and of on_status_reason, on_reason, on_exit_code."""
+    found: list[Finding] = []
+    if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
+        fix = f"write {1 if attempts < 1 else MAX_ATTEMPTS}"
+        message = f"must be 1 to {MAX_ATTEMPTS}, is {attempts}"
+        found.append(ATTEMPTS.finding(attempts_field, message, fix))
+    if not evaluate_on_exit:
+        return found
+    if attempts is None:
+        message = "is missing, and retry rules need it"
+        found.append(NEEDS_ATTEMPTS.finding(attempts_field, message, "write the number of attempts, such as 3"))
+    if len(evaluate_on_exit) > MAX_RETRY_RULES:
+        message = f"has {len(evaluate_on_exit)} rules, of which AWS takes {MAX_RETRY_RULES}"
+        found.append(RULE_COUNT.finding(field, message, "join patterns with a trailing *, or drop rules"))
+    for i, rule in enumerate(evaluate_on_exit):
+        found += _rule(f"{field}[{i}]", rule)
+    last = {key: text for key, text in evaluate_on_exit[-1].items() if text}
+    if last.get("on_reason") != "*" or last.get("action", "").upper() != "EXIT" or len(last) != 2:
+        message = "has no last rule for the rest, and what no rule matches is retried"
+        fix = 'end with {on_reason: "*", action: EXIT}'
+        found.append(NO_CATCH_ALL.finding(field, message, fix))
+    return found
+
+
+def counts(failures: int | None, lost: int | None) -> list[Finding]:
+    """Attempts after the first: those after a failure of the job's own, and those for what the cloud took away."""
+    most = MAX_ATTEMPTS - 1
+    own, taken = failures or 0, lost or 0
+    if own + taken > most:
+        field, value = ("retries", own) if lost is None else ("lost_retries", taken)
+        beside = f" with {own} retries" if lost is not None and own else ""
+        message = f"must be 0 to {max(0, most - (own if beside else 0))}{beside}, is {value}"
+        return [ATTEMPTS.finding(field, message, f"AWS Batch makes at most {MAX_ATTEMPTS} attempts")]
+    if own and taken:
+        message = f"{taken} and {own} retries are one count to AWS Batch: at most {own + taken} more of either"
+        fix = "retries: 0 keeps failures of the command from being tried again"
+        return [ONE_COUNT.finding("lost_retries", message, fix)]
+    return []
+
+
+def _rule(field: str, rule: Mapping[str, str]) -> list[Finding]:
+    found: list[Finding] = []
+    action = rule.get("action", "")
+    if action.upper() not in ("RETRY", "EXIT"):
+        found.append(CONDITION.finding(f"{field}.action", f'is "{action}"', "use RETRY or EXIT"))
+    given = {key: rule[key] for key in CONDITIONS if rule.get(key)}
+    if not given:
+        fix = f"give one of {', '.join(CONDITIONS)}"
+        found.append(CONDITION.finding(field, "has no condition", fix))
+    for key, pattern in given.items():
+        allowed = _EXIT_PATTERN if key == "on_exit_code" else _PATTERN
+        if len(pattern) > _PATTERN_MAX or not allowed.fullmatch(pattern):
+            takes = "digits" if key == "on_exit_code" else "letters, digits, period, colon and space"
+            message = f'is "{pattern[:80]}"; AWS takes {_PATTERN_MAX} of {takes}, and * at the end'
+            found.append(CONDITION.finding(f"{field}.{key}", message, "cut it before the first other sign, with a *"))
+    return found
+
+
+def timeout(timeout_s: int | None, field: str = "timeout_s") -> list[Finding]:
+    """Seconds of one attempt; None: no timeout."""
+    if timeout_s is None or timeout_s >= MIN_TIMEOUT_S:
+        return []
+    message = f"must be at least {MIN_TIMEOUT_S} seconds, is {timeout_s}"
+    return [TIMEOUT.finding(field, message, f"write {MIN_TIMEOUT_S}")]

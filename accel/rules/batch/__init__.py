@@ -1,0 +1,1 @@
+"""What Google Batch allows."""

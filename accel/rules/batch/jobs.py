@@ -1,0 +1,192 @@
+"""A job on Google Batch: how many tasks, how long, and which of their failures are tried again."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from accel.diagnostics.findings import Finding, Rule
+from accel.rules.jobs import exit_codes as exits
+
+BATCH = "https://docs.cloud.google.com/batch/"
+JOB = f"{BATCH}docs/reference/rest/v1/projects.locations.jobs"
+QUOTAS = f"{BATCH}quotas#job_limits"
+RETRY = f"{BATCH}docs/automate-task-retries"
+EXIT_CODES_PAGE = f"{BATCH}docs/troubleshooting#reserved-exit-codes"
+SAMPLES = "https://github.com/GoogleCloudPlatform/batch-samples/tree/main/"
+
+TASKS = Rule("google-batch.tasks", "reject", "A job has at most 100,000 tasks", QUOTAS)
+PARALLELISM = Rule("google-batch.parallelism", "reject", "At most 5,000 tasks of a job run at once", QUOTAS)
+VMS = Rule("google-batch.vms", "warn", "A job has at most 2,000 VMs at once in one zone, 4,000 in several", QUOTAS)
+IN_ORDER = Rule("google-batch.in-order", "reject", "Tasks that begin in order run one at a time", JOB)
+HOSTS = Rule("google-batch.hosts", "reject", "A list of hosts has at most 1,000 VMs", JOB)
+ALONE = Rule(
+    "google-batch.node-alone", "warn", "Batch tries tasks again one by one, not the nodes of a job together", RETRY
+)
+RUN_TIME = Rule("google-batch.run-time", "reject", "Batch ends a job after 14 days, a flex-start one after 7", QUOTAS)
+RETRIES = Rule("google-batch.retries", "reject", "A task is tried again at most ten times", RETRY)
+ADDED = Rule(
+    "google-batch.retries-added",
+    "warn",
+    "Batch has one count for a task's failures and for the VMs that it lost",
+    RETRY,
+)
+POLICY = Rule(
+    "google-batch.exit-codes", "reject", "A job has one lifecycle policy: which failures it retries, or does not", RETRY
+)
+TIMEOUT = Rule(
+    "google-batch.retry-after-timeout",
+    "reject",
+    "A task that ran out of its time (50005) is not tried again: it would run out of it again",
+    EXIT_CODES_PAGE,
+)
+ENV = Rule(
+    "google-batch.env", "reject", "Variables that begin with BATCH_ are set by Batch, those of a node by the platform",
+    f"{BATCH}docs/create-run-basic-job#use-predefined-environment-variables",
+)  # fmt: skip
+SIZE = Rule("google-batch.size", "reject", "The definition of a job has at most 1 MB", QUOTAS)
+GROUPS = Rule("google-batch.one-group", "reject", "A job has one task group, and one entry of instances", JOB)
+PRIORITY = Rule("google-batch.priority", "reject", "The priority of a job is 0 to 99", JOB)
+PREEMPTIBLE = Rule(
+    "google-batch.preemptible", "translate", "PREEMPTIBLE is the older name of SPOT, which ends no VM after a day", JOB
+)
+
+RULES = (
+    TASKS, PARALLELISM, VMS, IN_ORDER, HOSTS, ALONE, RUN_TIME, RETRIES, ADDED, POLICY, TIMEOUT, ENV, SIZE, GROUPS,
+    PRIORITY, PREEMPTIBLE,
+)  # fmt: skip
+
+MOST_TASKS, MOST_PARALLEL, MOST_HOSTS, MOST_RETRIES, MOST_BYTES = 100_000, 5_000, 1_000, 10, 1_000_000
+MOST_VMS = {"one": 2_000, "several": 4_000}
+LONGEST_S, FLEX_LONGEST_S = 14 * 86_400, 7 * 86_400
+LOST_VM = (50001, 50002, 50003, 50004, 50006)
+"""Exit codes of a task whose VM was preempted, fell silent, rebooted, could not be stopped, or was made anew."""
+LOST = (*exits.LOST, *LOST_VM)
+"""With those of commands that say so themselves."""
+OUT_OF_TIME = 50005
+_OURS = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
+
+
+def tasks(count: int, parallelism: int | None, *, in_order: bool = False) -> list[Finding]:
+    """How many tasks, and how many of them at once (None: as many as Batch runs)."""
+    found: list[Finding] = []
+    if count > MOST_TASKS:
+        fix = f"write at most {MOST_TASKS}, or submit several jobs"
+        found.append(TASKS.finding("tasks", f"is {count}, and a job has at most {MOST_TASKS}", fix))
+    if parallelism is not None and parallelism > MOST_PARALLEL:
+        message = f"is {parallelism}, and Batch runs at most {MOST_PARALLEL} tasks of a job at once"
+        found.append(PARALLELISM.finding("parallelism", message, f"write at most {MOST_PARALLEL}, or leave it out"))
+    if in_order and parallelism not in (None, 1):
+        message = f"is {parallelism}, and tasks that begin in order run one at a time"
+        found.append(IN_ORDER.finding("parallelism", message, "write 1, or leave in_order out"))
+    return found
+
+
+def vms(at_once: int, per_vm: int, zones: int) -> list[Finding]:
+    """The VMs that `at_once` tasks need, in so many zones (0: those of a region)."""
+    most = MOST_VMS["one" if zones == 1 else "several"]
+    needed = -(-at_once // per_vm)
+    if needed <= most:
+        return []
+    message = (
+        f"needs {needed} VMs at once, of which a job has {most} in {'one zone' if zones == 1 else 'several zones'}"
+    )
+    return [VMS.finding("parallelism", message, "expect fewer at once, or let more tasks share a VM (tasks_per_vm)")]
+
+
+def hosts(count: int, field: str = "nodes") -> list[Finding]:
+    """The VMs of a job whose tasks get a list of them."""
+    if count <= MOST_HOSTS:
+        return []
+    message = f"is {count}, and Batch lists at most {MOST_HOSTS} hosts"
+    return [HOSTS.finding(field, message, f"write at most {MOST_HOSTS}")]
+
+
+def run_time(seconds: int | None, *, flex_start: bool = False, field: str = "timeout_s") -> list[Finding]:
+    """The longest that a task may run."""
+    most = FLEX_LONGEST_S if flex_start else LONGEST_S
+    if seconds is None or seconds <= most:
+        return []
+    what = "a flex-start job" if flex_start else "a job"
+    message = f"is {seconds} s, and Batch ends {what} after {most // 86_400} days ({most} s)"
+    return [RUN_TIME.finding(field, message, f"write at most {most}, and save checkpoints")]
+
+
+def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Finding]:
+    """Attempts after the first: for the command's own failures, and for VMs that were lost."""
+    total = (failures or 0) + (lost or 0)
+    found: list[Finding] = []
+    if total > MOST_RETRIES:
+        field = "retries" if failures else "lost_retries"
+        message = f"is {failures or lost}, and Batch tries a task again at most {MOST_RETRIES} times"
+        if failures and lost:
+            message = f"is {failures} beside lost_retries {lost}, and Batch has one count, of at most {MOST_RETRIES}"
+        found.append(RETRIES.finding(field, message, f"write at most {MOST_RETRIES} in all"))
+    elif failures and lost:
+        message = f"is {lost} beside retries {failures}; Batch has one count, so that {total} serve both kinds"
+        found.append(ADDED.finding("lost_retries", message, "expect that either kind uses them all"))
+    if nodes > 1 and total:
+        message = f"is {nodes}, and Batch tries a node that failed or was lost again alone"
+        fix = "its command must be able to join the others again (torchrun with --max-restarts)"
+        found.append(ALONE.finding("nodes", message, fix))
+    return found
+
+
+def exit_codes(
+    retried: Collection[int], failed: Collection[int], attempts: int | None, field: str = "exit_codes"
+) -> list[Finding]:
+    """Exit codes that are tried again, and those that are not, of which Batch takes one list. `attempts`: how often;
+    None where nobody says."""
+    found: list[Finding] = []
+    if both := sorted(set(retried) & set(failed)):
+        message = f"have {', '.join(map(str, both))} under retry and under fail"
+        found.append(POLICY.finding(field, message, "keep one of the two"))
+    if OUT_OF_TIME in retried:
+        message = f"have {OUT_OF_TIME} under retry, with which a task ends that ran out of its time"
+        found.append(TIMEOUT.finding(field, message, "write a longer timeout_s, and save checkpoints"))
+    if (retried or failed) and not attempts:
+        message = f"say which failures are tried again, and retries is {'missing' if attempts is None else attempts}"
+        found.append(POLICY.finding(field, message, "write retries: 1 to 10 beside them"))
+    return found
+
+
+def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
+    """Names of variables that are Batch's, or of a node."""
+    return [
+        ENV.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
+        for name in variables
+        if name.startswith("BATCH_") or name in _OURS
+    ]
+
+
+def size(length: int) -> list[Finding]:
+    """The bytes of a job's definition."""
+    if length <= MOST_BYTES:
+        return []
+    message = f"has {length} bytes, of which Batch takes {MOST_BYTES} (1 MB)"
+    return [SIZE.finding("request", message, "put scripts and long values into the image, or into a mounted bucket")]
+
+
+def one(count: int, field: str = "taskGroups") -> list[Finding]:
+    """The entries of a list of which Batch takes one: `taskGroups`, `allocationPolicy.instances`."""
+    if count == 1:
+        return []
+    return [GROUPS.finding(field, f"has {count} entries, and Batch takes one", "split it into several jobs")]
+
+
+def priority(value: int) -> list[Finding]:
+    """A job's priority over others."""
+    if 0 <= value <= 99:
+        return []
+    return [PRIORITY.finding("priority", f"is {value}, and Batch knows 0 to 99", "write 0 to 99")]
+
+
+def provisioning(model: str) -> list[Finding]:
+    """A provisioning model, in Batch's spelling."""
+    if model != "PREEMPTIBLE":
+        return []
+    return [PREEMPTIBLE.finding("provisioningModel", "is PREEMPTIBLE, an older name", "write SPOT", "SPOT")]
+
+
+def lifecycle(retried: Sequence[int], failed: Sequence[int]) -> dict[str, object]:
+    """Batch's one policy for them: what is not named gets the opposite. RETRY_TASK wins where both are named, since
+    everything else then fails. Source: https://docs.cloud.google.com/batch/docs/automate-task-retries"""
+    action, codes = ("RETRY_TASK", retried) if retried else ("FAIL_TASK", failed)
+    return {"action": action, "actionCondition": {"exitCodes": sorted(set(codes))}}

@@ -1,0 +1,229 @@
+"""The VMs of a job on Google Batch: what fits on one, its GPUs and drivers, its disks, and where it may be."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from accel.catalog.disks import HYPERDISK, disk_support
+from accel.catalog.gke_machines import boot_disks
+from accel.catalog.machines import Machine
+from accel.catalog.places import known_zones, regions
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.rules.batch.jobs import BATCH, JOB
+
+_GPUS = f"{BATCH}docs/create-run-job-gpus"
+_RESERVATIONS = f"{BATCH}docs/create-run-job-reservation"
+
+FIT = Rule(
+    "google-batch.fit",
+    "reject",
+    "What the tasks of one VM ask for is on its machine; others would never be placed",
+    JOB,
+)
+HEADROOM = Rule(
+    "google-batch.headroom", "warn", "The system, the driver and Batch's agent need some of a VM's memory too", JOB
+)
+SHARED_GPUS = Rule(
+    "google-batch.shared-gpus",
+    "warn",
+    "Batch gives each container all the GPUs of its VM; tasks that share one divide them among themselves",
+    JOB,
+)
+IDLE_GPUS = Rule("google-batch.idle-gpus", "warn", "GPUs of a VM that no task asks for are paid for", _GPUS)
+DRIVERS = Rule(
+    "google-batch.drivers", "reject", "A VM with GPUs needs their driver: Batch installs it, or an image has it", _GPUS
+)
+DRIVERS_ALONE = Rule("google-batch.drivers-alone", "reject", "A driver is installed where there are GPUs", _GPUS)
+ACCELERATOR_DRIVERS = Rule(
+    "google-batch.accelerator-drivers",
+    "translate",
+    "installGpuDrivers of an accelerator is deprecated for that of the instances entry",
+    JOB,
+)
+ZONE = Rule("google-batch.zone", "reject", "A job names zones that exist", f"{COMPUTE}regions-zones")
+REGION = Rule("google-batch.region", "reject", "The VMs of a job are in the region of the job", JOB)
+LOCATION = Rule("google-batch.location", "reject", "A location is regions/<region> or zones/<zone>", JOB)
+RESERVATION = Rule(
+    "google-batch.reservation", "reject", "A reservation is of one zone, for VMs that are not Spot and not compact",
+    _RESERVATIONS,
+)  # fmt: skip
+TEMPLATE = Rule(
+    "google-batch.template", "reject", "VMs that are made of an instance template are as the template says", JOB
+)
+DISK = Rule(
+    "google-batch.disk", "reject", "Each disk has a name of its own, and is of a type that its machine takes", JOB
+)
+
+RULES = (
+    FIT, HEADROOM, SHARED_GPUS, IDLE_GPUS, DRIVERS, DRIVERS_ALONE, ACCELERATOR_DRIVERS, ZONE, REGION, LOCATION,
+    RESERVATION, TEMPLATE, DISK,
+)  # fmt: skip
+
+HEADROOM_PARTS = 16
+"""A choice of ours: one part in so many of a VM's memory is left to what is not the job."""
+RESERVATION_NAME = re.compile(r"projects/([^/]+)/zones/([^/]+)/reservations/([^/]+)")
+_ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-([a-z])")
+_LOCATION = re.compile(r"(regions|zones)/([a-z0-9-]+)")
+_ENOUGH_ZONES = 3
+"""A region has at least three, so that where three are known another one-letter name is none of them. Source:
+https://docs.cloud.google.com/compute/docs/regions-zones"""
+
+
+def fit(
+    machine: str, vcpus: float, memory_mib: int, cpu_milli: int, task_mib: int, per_vm: int, larger: Sequence[Machine]
+) -> list[Finding]:
+    """What `per_vm` tasks ask for against the machine that they share; `larger` are machines that would hold them."""
+    others = [f"{each.name} ({each.vcpus} vCPUs, {each.memory_mib} MiB)" for each in larger[:3]]
+    use = f", or use {' or '.join(others)}" if others else ""
+    each = f" for each of {per_vm} tasks" if per_vm > 1 else ""
+    found: list[Finding] = []
+    if cpu_milli * per_vm > vcpus * 1000:
+        message = f"is {cpu_milli / 1000:g}{each}, and {machine} has {vcpus:g} vCPUs"
+        fix = f"write at most {int(vcpus // per_vm) or 1}{use}"
+        found.append(FIT.finding("cpus", message, fix))
+    total = task_mib * per_vm
+    if total > memory_mib:
+        message = f"is {task_mib} MiB{each}, and {machine} has {memory_mib} MiB"
+        fix = f"write at most {memory_mib // per_vm}{use}"
+        found.append(FIT.finding("memory_mib", message, fix))
+    elif total > share(memory_mib, 1):
+        message = f"is {task_mib} MiB{each}, which leaves {memory_mib - total} MiB of {machine} to all else"
+        fix = f"write at most {share(memory_mib, per_vm)}"
+        found.append(HEADROOM.finding("memory_mib", message, fix))
+    return found
+
+
+def share(memory_mib: int, per_vm: int) -> int:
+    """A task's part of a VM's memory, less what is left to all else."""
+    return memory_mib * (HEADROOM_PARTS - 1) // HEADROOM_PARTS // per_vm
+
+
+def gpus(machine: str, on_vm: int, of_task: int, per_vm: int) -> list[Finding]:
+    """GPUs of a VM against those that its tasks ask for."""
+    if of_task * per_vm > on_vm:
+        message = f"is {per_vm} tasks of {of_task} GPUs, and {machine} has {on_vm}"
+        return [FIT.finding("tasks_per_vm", message, f"write at most {max(on_vm // max(of_task, 1), 1)}")]
+    found: list[Finding] = []
+    if of_task and of_task * per_vm < on_vm:
+        message = (
+            f"is {of_task} for {per_vm} task{'s' * (per_vm > 1)} on {machine}, which has {on_vm}; the rest are idle"
+        )
+        fix = f"use a machine of {of_task * per_vm} GPUs, or let the tasks of a VM take them (tasks_per_vm)"
+        found.append(IDLE_GPUS.finding("accelerator_count", message, fix))
+    if per_vm > 1 and on_vm:
+        message = f"is {per_vm}, and each of the tasks sees all {on_vm} GPUs of its VM"
+        fix = "let each take its own, for example by a lock on a file of a folder that they share"
+        found.append(SHARED_GPUS.finding("tasks_per_vm", message, fix))
+    return found
+
+
+def drivers(install: bool | None, gpu_count: int, own_image: bool, field: str = "install_drivers") -> list[Finding]:
+    """Whether Batch installs the GPUs' driver (None: where there are GPUs), beside an image of one's own."""
+    if install is False and gpu_count and not own_image:
+        message = "is false, and no boot image that has a driver is named"
+        return [DRIVERS.finding(field, message, "write true, or name a boot_image with the driver")]
+    if install and not gpu_count:
+        return [
+            DRIVERS_ALONE.finding(field, "is true, and the job has no GPUs", "ask for an accelerator, or leave it out")
+        ]
+    return []
+
+
+def accelerator_drivers(value: bool | None, field: str = "accelerators[0].installGpuDrivers") -> list[Finding]:
+    """The deprecated flag of an accelerator; the replacement is for the entry of instances."""
+    if value is None:
+        return []
+    message = f"is {str(value).lower()}, in a deprecated place"
+    return [ACCELERATOR_DRIVERS.finding(field, message, "it is taken for instances[0].installGpuDrivers", value)]
+
+
+def zones(names: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
+    """Zones of a job, which are in its region and exist."""
+    found: list[Finding] = []
+    of = {zone: match[1] for zone in names if (match := _ZONE.fullmatch(zone))}
+    if len(set(of.values())) > 1:
+        message = f"are of {' and '.join(sorted(set(of.values())))}, and a job is in one region"
+        return [REGION.finding(field, message, f"keep those of {region}, and submit another job for the others")]
+    for i, zone in enumerate(names):
+        near = " or ".join(known_zones("gcp", region)) or f"a zone of {region}"
+        if zone.startswith("zones/"):
+            plain = zone.removeprefix("zones/")
+            found.append(
+                ZONE.finding(f"{field}[{i}]", f"is {zone}, and a zone is named without zones/", f"use {plain}")
+            )
+        elif not zone.startswith(f"{region}-"):
+            message = f"is {zone}, and the job is in {region}"
+            found.append(REGION.finding(f"{field}[{i}]", message, f"use {near}"))
+        elif zone in of and zone not in known_zones("gcp", region) and _all_known(region):
+            found.append(ZONE.finding(f"{field}[{i}]", f"is {zone}, which does not exist", f"use {near}"))
+    return found
+
+
+def _all_known(region: str) -> bool:
+    return len(known_zones("gcp", region)) >= _ENOUGH_ZONES
+
+
+def locations(names: Sequence[str], region: str, field: str = "allowedLocations") -> tuple[list[str], list[Finding]]:
+    """The zones that `allowedLocations` names, none for the whole region; and what is wrong with them."""
+    found: list[Finding] = []
+    inside: list[str] = []
+    for i, name in enumerate(names):
+        parts = _LOCATION.fullmatch(name)
+        if parts is None:
+            message = f'is "{name}", which is no location'
+            found.append(LOCATION.finding(f"{field}[{i}]", message, f"write regions/{region} or zones/{region}-b"))
+        elif parts[1] == "zones":
+            inside.append(parts[2])
+        elif parts[2] != region:
+            what = f"is {name}, and the job is in {region}"
+            fix = f"write regions/{region}, or submit the job in {parts[2]}"
+            known = parts[2] in regions("gcp")
+            found.append(REGION.finding(f"{field}[{i}]", what, fix if known else f"write regions/{region}"))
+    return inside, found + zones(inside, region, field)
+
+
+def reservation(
+    name: str | None, zones: Sequence[str], capacity: str, *, compact: bool, field: str = "reservation"
+) -> list[Finding]:
+    """A reservation by its whole name, the zones that the job names, and how its VMs are had."""
+    if name is None:
+        return []
+    parts = RESERVATION_NAME.fullmatch(name)
+    faults = (
+        (parts is None, f'is "{name}"', "write projects/<project>/zones/<zone>/reservations/<reservation>"),
+        (capacity != "on-demand", f"is {name}, and the job is {capacity}", "leave one of the two out"),
+        (compact, f"is {name}, and compact is true, beside which Batch takes no reservation", "leave compact out"),
+        (
+            bool(parts and zones and parts[2] not in zones),
+            f"is of {parts[2] if parts else ''}, and the job may be in {', '.join(zones)}",
+            "name its zone",
+        ),
+    )
+    return [RESERVATION.finding(field, message, fix) for wrong, message, fix in faults if wrong]
+
+
+def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
+    """What is asked of VMs (by field; None and false: not asked) beside an instance template that makes them."""
+    return [
+        TEMPLATE.finding(
+            field,
+            f"is for a VM of the job's own, and one without a machine gets those of {name.rpartition('/')[2]}",
+            "name a machine_type or an accelerator.type, or leave it out",
+        )
+        for field, value in beside.items()
+        if value
+    ]
+
+
+def disks(names: Sequence[str], types: Sequence[str], machine: str, reserved: Collection[str] = ()) -> list[Finding]:
+    """Disks of each VM of the job by name and type, on a machine."""
+    support, boot = disk_support(machine), boot_disks(machine)
+    none = bool(boot) and not any(kind.startswith("pd-") for kind in boot)
+    found: list[Finding] = []
+    for i, (name, kind) in enumerate(zip(names, types, strict=True)):
+        if name in names[:i] or name in reserved:
+            found.append(DISK.finding(f"disks[{i}].name", f"is {name} a second time", "give each a name of its own"))
+        if (none and kind.startswith("pd-")) or (support and kind in HYPERDISK and not support.attaches(kind)):
+            takes = support.hyperdisk_types[:2] if support and none else ("pd-balanced", "pd-ssd")
+            message = f"is {kind}, which {machine} does not take"
+            found.append(DISK.finding(f"disks[{i}].type", message, f"use {' or '.join(takes)}"))
+    return found

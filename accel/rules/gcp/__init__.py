@@ -1,0 +1,1 @@
+"""What Google Cloud allows: Compute Engine, networks, accounts, TPUs."""

@@ -1,0 +1,187 @@
+"""Service accounts and the roles that they are given."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from accel.catalog import gcp_roles
+from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.rules.jobs import placeholders
+
+_BASIC = "https://docs.cloud.google.com/iam/docs/roles-overview#basic"
+_NODES = f"{GKE}how-to/hardening-your-cluster#use_least_privilege_sa"
+
+BASIC_ROLE = Rule("gcp.account.basic-role", "reject", "Owner, editor and viewer hold thousands of permissions", _BASIC)
+ROLE = Rule(
+    "gcp.account.role",
+    "reject",
+    "A role is roles/<name>, or projects/<project>/roles/<name> or organizations/<number>/roles/<name>",
+    "https://docs.cloud.google.com/iam/docs/roles-overview",
+)
+ADMINISTERS = Rule(
+    "gcp.account.administers",
+    "warn",
+    "A role that hands out roles, or acts as other accounts, is as good as owner",
+    "https://docs.cloud.google.com/iam/docs/best-practices-service-accounts",
+)
+TRUSTED = Rule(
+    "gcp.account.trusted-stores",
+    "warn",
+    "A role that writes to every bucket or database lets jobs change the targets, records and claims of all",
+    "https://docs.cloud.google.com/storage/docs/access-control/iam-roles",
+)
+DEFAULT_ACCOUNT = Rule(
+    "gcp.account.default", "reject", "Nodes do not run as the project's default service accounts", _NODES
+)
+EMAIL = Rule(
+    "gcp.account.email",
+    "reject",
+    "A service account is named by its e-mail address",
+    "https://docs.cloud.google.com/iam/docs/service-account-overview",
+)
+REPOSITORY = Rule(
+    "gcp.account.repository",
+    "reject",
+    "A repository is projects/<project>/locations/<location>/repositories/<name>",
+    "https://docs.cloud.google.com/artifact-registry/docs/repositories",
+)
+KEY_LENGTH = Rule(
+    "gcp.account.key-length",
+    "reject",
+    "A service account's id has at most 30 characters, of which 8 are made up",
+    "https://docs.cloud.google.com/iam/docs/service-accounts-create",
+)
+PROJECT = Rule(
+    "gcp.project.id",
+    "reject",
+    "A project's id has 6 to 30 lower case letters, digits and -, the first a letter",
+    "https://docs.cloud.google.com/resource-manager/docs/creating-managing-projects",
+)
+SHARED_NAME = Rule(
+    "gcp.account.shared-name",
+    "reject",
+    "A Kubernetes service account becomes one Google service account",
+    f"{GKE}how-to/workload-identity",
+)
+
+BUCKET = Rule(
+    "gcp.bucket.name",
+    "reject",
+    "A bucket has 3 to 63 lower-case letters, digits, - and _, 222 with dots, a letter or digit at both ends",
+    "https://docs.cloud.google.com/storage/docs/buckets#naming",
+)
+
+RULES = (
+    *(BASIC_ROLE, ROLE, ADMINISTERS, TRUSTED, DEFAULT_ACCOUNT, EMAIL, REPOSITORY, KEY_LENGTH, PROJECT),
+    *(SHARED_NAME, BUCKET),
+)
+
+KEY_MOST = 22
+"""Characters of an account's key, so that - and 7 random ones make no more than 30."""
+
+_ROLE = re.compile(r"(roles|(projects|organizations)/[a-z0-9.:-]+/roles)/[A-Za-z0-9._]+")
+_ADMINISTERS = (
+    "roles/iam.serviceAccountTokenCreator",
+    "roles/iam.serviceAccountUser",
+    "roles/iam.serviceAccountKeyAdmin",
+    "roles/iam.serviceAccountAdmin",
+    "roles/iam.securityAdmin",
+    "roles/resourcemanager.projectIamAdmin",
+)
+_WRITES = {
+    *("storage.objects.create", "storage.objects.delete", "storage.objects.update", "storage.buckets.setIamPolicy"),
+    *("datastore.entities.create", "datastore.entities.update", "datastore.entities.delete"),
+}
+_DEFAULT = re.compile(r"\d+-compute@developer\.gserviceaccount\.com|.*@(.*\.)?appspot\.gserviceaccount\.com|default")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9_.-]+[a-z0-9]")
+_EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
+_REPOSITORY = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/repositories/[a-z0-9-]+")
+
+
+def project(name: str, field: str = "project") -> list[Finding]:
+    """The id of a project, not its name and not its number. `company.com:` may stand in front of it."""
+    if found := placeholders.value(field, name):
+        return found
+    if re.fullmatch(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", name):
+        return []
+    return [PROJECT.finding(field, f'is "{name}"', "write its id (gcloud projects list)")]
+
+
+def buckets(names: Mapping[str, str]) -> list[Finding]:
+    """Names of buckets by the fields that have them."""
+    fix = "write the name alone, without gs:// and folders, of each bucket that is meant"
+    return [
+        BUCKET.finding(field, f'is "{name}", which is no bucket\'s name', fix)
+        for field, name in names.items()
+        if not _BUCKET.fullmatch(name) or len(name) > (222 if "." in name else 63)
+    ]
+
+
+def access(read: Sequence[str], write: Sequence[str]) -> list[Finding]:
+    """Buckets that an account may read, and those that it may write."""
+    listed = (("read_buckets", read), ("write_buckets", write))
+    return buckets({f"{field}[{i}]": name for field, names in listed for i, name in enumerate(names)})
+
+
+def identities(given: Mapping[str, tuple[str, str]]) -> list[Finding]:
+    """The namespace and the Kubernetes service account that become each Google service account, by its key."""
+    found: list[Finding] = []
+    first: dict[tuple[str, str], str] = {}
+    for name, identity in given.items():
+        if identity in first:
+            message = f"is {'/'.join(identity)}, which {first[identity]} is already"
+            found.append(SHARED_NAME.finding(f"{name}.service_account", message, "join the two, or name another"))
+        first.setdefault(identity, name)
+    return found
+
+
+def roles(given: Sequence[str], field: str = "roles") -> list[Finding]:
+    """Roles that an account is given in the whole project."""
+    return [finding for i, name in enumerate(given) for finding in _role(f"{field}[{i}]", name)]
+
+
+def _role(field: str, name: str) -> list[Finding]:
+    if name in ("roles/owner", "roles/editor", "roles/viewer", "owner", "editor", "viewer"):
+        message = f"is {name}, of the whole project"
+        return [BASIC_ROLE.finding(field, message, "name what it needs, such as roles/storage.objectViewer")]
+    if not _ROLE.fullmatch(name):
+        return [ROLE.finding(field, f'is "{name}"', "write it in full, such as roles/storage.objectViewer")]
+    if name in _ADMINISTERS:
+        message = f"is {name}, with which it may become any account of the project"
+        return [ADMINISTERS.finding(field, message, "give it on the one account that it is for")]
+    if name in _writers():
+        message = f"is {name}, with which jobs write what others trust"
+        return [TRUSTED.finding(field, message, "name buckets in write_buckets, or give it on one database")]
+    return []
+
+
+@cache
+def _writers() -> frozenset[str]:
+    known = (role.name for role in gcp_roles.roles() if role.permissions & _WRITES)
+    return frozenset(["roles/storage.objectCreator", *known])
+
+
+def nodes_email(email: str, field: str = "email") -> list[Finding]:
+    """An account that is there already, for nodes to run as."""
+    if _DEFAULT.fullmatch(email):
+        message = f"is {email}, a default account that whole projects share"
+        return [DEFAULT_ACCOUNT.finding(field, message, "let the stack make one (kind: create), or name your own")]
+    if not _EMAIL.fullmatch(email):
+        return [EMAIL.finding(field, f'is "{email}"', "write <id>@<project>.iam.gserviceaccount.com")]
+    return []
+
+
+def repositories(given: Sequence[str], field: str = "repositories") -> list[Finding]:
+    """Repositories of Artifact Registry that images come from."""
+    return [
+        REPOSITORY.finding(f"{field}[{i}]", f'is "{name}"', "write projects/p/locations/us/repositories/images")
+        for i, name in enumerate(given)
+        if not _REPOSITORY.fullmatch(name)
+    ]
+
+
+def key(name: str, field: str) -> list[Finding]:
+    """The author's key of an account, which its id begins with."""
+    if len(name) <= KEY_MOST:
+        return []
+    return [KEY_LENGTH.finding(field, f"has {len(name)} characters, of which {KEY_MOST} are taken", "shorten it")]

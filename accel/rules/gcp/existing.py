@@ -1,0 +1,207 @@
+"""What an environment names and does not make on Google Cloud: subnets, clusters and accounts that exist."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.rules.gke.clusters import reaches
+
+MISSING = Rule(
+    "gcp.existing.missing",
+    "reject",
+    "What an environment names without making it exists, in the project that it names",
+    "https://docs.cloud.google.com/resource-manager/docs/core_errors",
+)
+SUBNET_NETWORK = Rule(
+    "gcp.existing.subnet-network",
+    "reject",
+    "A subnet is one of the network that is named beside it",
+    "https://docs.cloud.google.com/vpc/docs/subnets",
+)
+SUBNET_RANGES = Rule(
+    "gcp.existing.subnet-ranges",
+    "reject",
+    "A subnet for a VPC-native cluster has the secondary ranges for pods and services",
+    f"{GKE}concepts/alias-ips",
+)
+NO_WAY_OUT = Rule(
+    "gcp.existing.egress",
+    "reject",
+    "Machines without public addresses reach Google's APIs by Private Google Access or Cloud NAT",
+    "https://docs.cloud.google.com/vpc/docs/private-google-access",
+)
+GOOGLE_ONLY = Rule(
+    "gcp.existing.egress-google-only",
+    "warn",
+    "Without Cloud NAT machines without public addresses reach Google's APIs and registries alone",
+    "https://docs.cloud.google.com/nat/docs/overview",
+)
+CLUSTER_STATE = Rule(
+    "gcp.existing.cluster-state",
+    "reject",
+    "A cluster is RUNNING before pools and workloads are put into it",
+    f"{GKE}reference/rest/v1/projects.locations.clusters",
+)
+CLUSTER_ENDPOINT = Rule(
+    "gcp.existing.cluster-endpoint",
+    "reject",
+    "Endpoint and certificate of a cluster are those that GKE has of it",
+    f"{GKE}reference/rest/v1/projects.locations.clusters",
+)
+CLUSTER_VERSION = Rule(
+    "gcp.existing.cluster-version",
+    "reject",
+    "A cluster has the version that its pools and jobs need",
+    f"{GKE}concepts/dws",
+)
+CLUSTER_ADDON = Rule(
+    "gcp.existing.cluster-addon",
+    "reject",
+    "A cluster has switched on what its volumes and accounts need",
+    f"{GKE}how-to/cloud-storage-fuse-csi-driver-setup",
+)
+CLUSTER_API = Rule(
+    "gcp.existing.cluster-api",
+    "reject",
+    "Controllers that a stack does not install are in the cluster already",
+    "https://kueue.sigs.k8s.io/docs/installation/",
+)
+ACCOUNT_ROLES = Rule(
+    "gcp.existing.node-account",
+    "warn",
+    "The service account of nodes may write logs and metrics",
+    f"{GKE}how-to/hardening-your-cluster#use_least_privilege_sa",
+)
+
+RULES = (
+    MISSING, SUBNET_NETWORK, SUBNET_RANGES, NO_WAY_OUT, GOOGLE_ONLY, CLUSTER_STATE, CLUSTER_ENDPOINT, CLUSTER_VERSION,
+    CLUSTER_ADDON, CLUSTER_API, ACCOUNT_ROLES,
+)  # fmt: skip
+
+NODE_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
+NODE_ROLES_WHOLE = frozenset(
+    {"roles/container.defaultNodeServiceAccount", "roles/container.nodeServiceAccount", "roles/editor", "roles/owner"}
+)
+"""Roles that hold all of NODE_ROLES. Source: the page of ACCOUNT_ROLES."""
+
+JOBS_NEED = "1.29"
+"""Indexed Jobs retry each index by itself (backoffLimitPerIndex, switched on by default since then). Source:
+https://kubernetes.io/blog/2025/05/13/kubernetes-v1-33-jobs-backoff-limit-per-index-goes-ga and KEP-3850"""
+FLEX_NEEDS = {"gpu": "1.32.2-gke.1652000", "tpu": "1.33.0-gke.1712000"}
+"""Flex-start pools by their accelerator. Source: the page of CLUSTER_VERSION."""
+
+_WHERE = "check the name, the project, and whose credentials these are"
+
+
+@dataclass(frozen=True, slots=True)
+class SubnetFacts:
+    """A subnet as Compute Engine describes it. `ranges` are the names of its secondary ranges, `nat` tells whether
+    Cloud NAT serves it; None where the routers may not be read."""
+
+    network: str
+    ranges: frozenset[str]
+    google_access: bool
+    nat: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """A cluster as GKE describes it. `addons` are the names of those switched on, `apis` the groups of its API server;
+    None where the API server may not be asked."""
+
+    status: str
+    endpoint: str
+    ca_certificate: str
+    version: str
+    workload_pool: str
+    addons: frozenset[str]
+    apis: frozenset[str] | None
+
+
+def exists(field: str, name: str, there: bool) -> list[Finding]:
+    """Something that is named."""
+    return [] if there else [MISSING.finding(field, f'is "{name}", which is not there', _WHERE)]
+
+
+def subnet(field: str, facts: SubnetFacts, network: str, ranges: Mapping[str, str], *, private: bool) -> list[Finding]:
+    """A subnet of `network`. `ranges`: the field of each secondary range, by name; `private`: machines there have no
+    public addresses."""
+    found: list[Finding] = []
+    if facts.network != network:
+        message = f"is a subnet of {facts.network}, not of {network}"
+        found.append(SUBNET_NETWORK.finding(f"{field}.subnetwork", message, "name one of the network"))
+    for name, at in ranges.items():
+        if name not in facts.ranges:
+            has = ", ".join(sorted(facts.ranges)) or "none"
+            message = f'is "{name}", and the subnet has no such range: {has}'
+            found.append(SUBNET_RANGES.finding(f"{field}.{at}", message, "name one that it has, or add it"))
+    if private and facts.nat is False:
+        if not facts.google_access:
+            message = "has neither Private Google Access nor Cloud NAT, and its machines have no public addresses"
+            found.append(NO_WAY_OUT.finding(f"{field}.subnetwork", message, "switch one of them on"))
+        else:
+            message = "has no Cloud NAT, so machines there pull images from Google's registries alone"
+            fix = "add Cloud NAT, or keep every image and package in Artifact Registry"
+            found.append(GOOGLE_ONLY.finding(f"{field}.subnetwork", message, fix))
+    return found
+
+
+def cluster(
+    facts: ClusterFacts,
+    *,
+    endpoint: str,
+    ca_certificate: str,
+    addons: Mapping[str, str],
+    flex: Collection[str],
+    workload_pool: bool,
+) -> list[Finding]:
+    """A cluster that is named with its endpoint and certificate. `addons`: what needs each, by the add-on's name;
+    `flex`: kinds of accelerators of flex-start pools; `workload_pool`: pods become Google service accounts."""
+    found: list[Finding] = []
+    if facts.status not in ("RUNNING", "RECONCILING"):
+        found.append(CLUSTER_STATE.finding("name", f"names a cluster that is {facts.status}", "wait, or repair it"))
+    given = endpoint.removeprefix("https://")
+    if facts.endpoint not in (given, given.removesuffix(":443")):
+        message = f"is {endpoint}, and GKE says {facts.endpoint}"
+        found.append(CLUSTER_ENDPOINT.finding("endpoint", message, f"write {facts.endpoint}"))
+    elif facts.ca_certificate and ca_certificate.strip() != facts.ca_certificate:
+        message = "is not the certificate that GKE has of the cluster"
+        fix = "take masterAuth.clusterCaCertificate of gcloud container clusters describe"
+        found.append(CLUSTER_ENDPOINT.finding("ca_certificate", message, fix))
+    needs = {"jobs": JOBS_NEED, **{f"flex-start pools of {kind}s": FLEX_NEEDS[kind] for kind in flex}}
+    for what, least in needs.items():
+        if not reaches(facts.version, least):
+            message = f"names a cluster of version {facts.version}, and {what} need {least}"
+            found.append(CLUSTER_VERSION.finding("name", message, "upgrade the control plane"))
+    if workload_pool and not facts.workload_pool:
+        message = "names a cluster without workload identity, and accounts.workloads need it"
+        fix = "gcloud container clusters update NAME --workload-pool=PROJECT.svc.id.goog"
+        found.append(CLUSTER_ADDON.finding("name", message, fix))
+    for name, user in addons.items():
+        if name not in facts.addons:
+            message = f"names a cluster without {name}, which {user} needs"
+            fix = f"gcloud container clusters update NAME --update-addons={name}=ENABLED"
+            found.append(CLUSTER_ADDON.finding("name", message, fix))
+    return found
+
+
+def controllers(facts: ClusterFacts, wanted: Mapping[str, str]) -> list[Finding]:
+    """Controllers that are not installed by the stack: the field that says so, by the group of each one's API."""
+    if facts.apis is None:
+        return []
+    return [
+        CLUSTER_API.finding(
+            field, f"is false, and the cluster has no API {group}", "install it, or write install: true"
+        )
+        for group, field in wanted.items()
+        if group not in facts.apis
+    ]
+
+
+def node_account(field: str, email: str, roles: Sequence[str]) -> list[Finding]:
+    """The account of nodes, with the roles that the project gives it."""
+    missing = [role for role in NODE_ROLES if role not in roles]
+    if not missing or NODE_ROLES_WHOLE.intersection(roles):
+        return []
+    message = f"is {email}, which has not {' and '.join(missing)} in the project"
+    return [ACCOUNT_ROLES.finding(field, message, "grant roles/container.defaultNodeServiceAccount")]

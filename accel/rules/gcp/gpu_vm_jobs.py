@@ -1,0 +1,118 @@
+"""A job on GPU VMs that are made for it: which machine, which zones, how it is had, and what its name space is."""
+
+from collections.abc import Mapping, Sequence
+
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.rules.gcp.vms import FLEX_LONGEST_S
+
+_FLEX = f"{COMPUTE}instances/about-flex-start-vms"
+
+FIT = Rule("gce.job.fit", "reject", "Some machine of the target has what a job asks for", f"{COMPUTE}gpus")
+ZONES = Rule(
+    "gce.job.zones",
+    "warn",
+    "A job asks in zones that are known to have its machine",
+    f"{COMPUTE}gpus/gpu-regions-zones",
+)
+FLEX = Rule(
+    "gce.job.flex-start",
+    "reject",
+    "Flex-start is of single machines with GPUs built in, not Spot, and lasts for seven days at most",
+    _FLEX,
+)
+NOTICE = Rule(
+    "gce.job.notice", "reject", "Spot VMs alone are told before they are stopped", f"{COMPUTE}instances/create-use-spot"
+)
+MAX_RUN = Rule(
+    "gce.job.max-run", "reject", "A job's timeout comes before the end of its machines",
+    f"{COMPUTE}instances/limit-vm-runtime",
+)  # fmt: skip
+ENV_RESERVED = Rule(
+    "gce.job.env",
+    "reject",
+    "A node is told its number, and where the others are, in variables of the platform",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html",
+)
+RULES = (FIT, ZONES, FLEX, NOTICE, MAX_RUN, ENV_RESERVED)
+
+RESERVED_VARIABLES = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
+_NO_FLEX = ("n1-", "a4x-", "g4-")
+"""Series with GPUs that flex-start is not for."""
+
+
+def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: int) -> list[Finding]:
+    """What a job asks for, by field, against the largest machine that it may have."""
+    most = {"cpus": (vcpus, "vCPUs"), "memory_mib": (memory_mib, "MiB")}
+    return [
+        FIT.finding(
+            field,
+            f"is {value}, and the largest machine for it, {machine}, has {most[field][0]} {most[field][1]}",
+            "ask for less, or for more GPUs",
+        )
+        for field, value in asked.items()
+        if value and value > most[field][0]
+    ]
+
+
+def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str]]) -> tuple[list[str], list[Finding]]:
+    """Those of the zones that are known to have the machine, and what is said of the others. Where none is known to,
+    all of them: the catalogue may be behind. `places` are zones by region; a region without any is known as a whole."""
+    known = [zone for zone in wanted if offers(places, zone)]
+    others = [zone for zone in wanted if zone not in known]
+    if not places or not others:
+        return list(wanted), []
+    if not known:
+        message = f"are {', '.join(others)}, where {machine} is not known to be"
+        return list(wanted), [ZONES.finding("zones", message, "make sure that it is, or ask for another machine")]
+    message = f"have {', '.join(others)}, where {machine} is not known to be"
+    return known, [ZONES.finding("zones", message, f"it is asked for in {', '.join(known)} alone")]
+
+
+def offers(places: Mapping[str, Sequence[str]], zone: str) -> bool:
+    """Whether the zone is among the places."""
+    region = zone.rpartition("-")[0]
+    return region in places and (not places[region] or zone in places[region])
+
+
+def flex_start(machine: str, gpus: int, nodes: int, spot: bool, max_run_s: int | None) -> list[Finding]:
+    """A job that asks for flex-start."""
+    faults = (
+        (spot, "beside spot: true", "leave one of the two out"),
+        (nodes > 1, f"beside nodes: {nodes}", "use one node, or a target of kind gke with queued provisioning"),
+        (not gpus or machine.startswith(_NO_FLEX), f"for {machine}", "use a machine of A2, A3, A4 or G2"),
+        (
+            (max_run_s or 0) > FLEX_LONGEST_S,
+            f"for {max_run_s} s",
+            f"write a timeout_s and a gce.max_run of at most {FLEX_LONGEST_S}, the one below the other",
+        ),
+    )
+    return [FLEX.finding("provisioning", f"is flex-start, {what}", fix) for wrong, what, fix in faults if wrong]
+
+
+def notice(notice_s: int | None, spot: bool) -> list[Finding]:
+    """The notice of a machine that is not Spot."""
+    if notice_s is None or spot:
+        return []
+    return [NOTICE.finding("notice_s", f"is {notice_s}, and the job is not Spot", "leave it out, or write spot: true")]
+
+
+def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list[Finding]:
+    """The life of the machines against the job's own time on them; they boot and end in `margin_s`."""
+    if max_run_s is None:
+        return []
+    if max_run_s <= margin_s:
+        fix = f"write more than {margin_s}"
+        return [MAX_RUN.finding("max_run", f"is {max_run_s}, in which machines boot and end", fix)]
+    if timeout_s is None or timeout_s + margin_s <= max_run_s:
+        return []
+    message = f"is {max_run_s}, and timeout_s is {timeout_s}, beside which machines need {margin_s} to boot and to end"
+    return [MAX_RUN.finding("max_run", message, f"write at least {timeout_s + margin_s}, or leave it out")]
+
+
+def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
+    """Variables that the nodes of a job are told by the platform."""
+    return [
+        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "leave it out")
+        for name in RESERVED_VARIABLES
+        if name in variables
+    ]

@@ -1,0 +1,207 @@
+"""Machine types of Google Cloud with GPUs: what is built in, and what an N1 machine takes."""
+
+from accel.catalog import Machine, UnknownName, machines
+from accel.catalog import machine as machine_named
+from accel.catalog.attached import N1, Attached, attached, n1
+from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.rules import newer_types
+from accel.rules.gcp.gpus import known
+
+_N1_GPUS = f"{COMPUTE}gpus#n1-gpus"
+
+UNKNOWN = Rule(
+    "gcp.machine.unknown",
+    "reject",
+    "A machine type of an accelerator series, or of N1, has to be in the catalogue, shipped or refreshed",
+    f"{COMPUTE}accelerator-optimized-machines",
+)
+NEWER = Rule(
+    "gcp.machine.newer",
+    "warn",
+    "A target may name a type of a new family; jobs on it wait for a catalogue that has it",
+    f"{COMPUTE}machine-resource#naming_convention",
+)
+NOT_ATTACHABLE = Rule(
+    "gcp.machine.not-attachable",
+    "reject",
+    "GPUs are built into a machine type, or attached to N1: T4, P4, P100 and V100 only",
+    f"{COMPUTE}gpus/about-gpus",
+)
+MISMATCH = Rule(
+    "gcp.machine.accelerator-mismatch",
+    "reject",
+    "A machine with built-in GPUs has one kind of them; naming it again is redundant and has to agree",
+    f"{COMPUTE}accelerator-optimized-machines",
+)
+BUNDLED_COUNT = Rule(
+    "gcp.machine.accelerator-count",
+    "reject",
+    "A machine with built-in GPUs has a fixed number of them",
+    f"{COMPUTE}accelerator-optimized-machines",
+)
+N1_COUNT = Rule(
+    "gcp.machine.n1-count",
+    "reject",
+    "N1 takes one, two or four GPUs, eight of V100",
+    _N1_GPUS,
+)
+N1_LIMIT = Rule(
+    "gcp.machine.n1-limit",
+    "reject",
+    "The number of GPUs limits the vCPUs and the memory of the N1 machine",
+    _N1_GPUS,
+)
+P100_ZONE = Rule(
+    "gcp.machine.p100-zone",
+    "warn",
+    "Four P100 allow 64 vCPUs and 208 GB, not 96 and 624, in three zones",
+    _N1_GPUS,
+)
+
+RULES = (UNKNOWN, NEWER, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, P100_ZONE)
+
+_SERIES = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "n1-", "ct3", "ct4", "ct5", "ct6", "tpu7x-")
+_P100_ZONES = ("us-east1-c", "europe-west1-d", "europe-west1-b")
+
+
+_LIMITS = (
+    ("vcpus_max", "at most {:g} vCPUs", "smaller"),
+    ("memory_gib_max", "at most {:g} GB", "smaller"),
+    ("vcpus_min", "at least {:g} vCPUs", "larger"),
+    ("memory_gib_min", "at least {:g} GB", "larger"),
+)
+"""A column of an attachment, how to say it, and the machine that keeps to it."""
+
+
+def machine(
+    machine_type: str, accelerator: str | None = None, count: int | None = None, zone: str | None = None
+) -> list[Finding]:
+    """A machine type with the GPUs that are named beside it (None: none are). A zone narrows what four P100 allow.
+
+    Fields are `machine_type`, `accelerator` and `accelerator_count`. An accelerator that is not known is not spoken
+    of: gcp_gpus.accelerator_name() does.
+    """
+    if size := n1(machine_type):
+        return _on_n1(size, accelerator, count, zone)
+    try:
+        found = machine_named("gcp", machine_type)
+    except UnknownName as unknown:
+        if newer_types.gcp(machine_type):
+            message = f'is "{machine_type}", {newer_types.doubt("gcp")}'
+            return [UNKNOWN.finding("machine_type", message, newer_types.fix("gcp", unknown.nearest))]
+        if machine_type.startswith(_SERIES):
+            near = " or ".join(unknown.nearest) or "one of the catalogue, such as g2-standard-8 or a2-highgpu-1g"
+            return [
+                UNKNOWN.finding(
+                    "machine_type",
+                    f'is "{machine_type}", which is no known type',
+                    f"use {near}; {newer_types.REFRESHED}",
+                )
+            ]
+        return _not_attachable(machine_type, accelerator)
+    if not found.accelerator:
+        return _not_attachable(machine_type, accelerator)
+    return _bundled(found, accelerator, count)
+
+
+def named(machine_type: str) -> list[Finding]:
+    """A machine type that a target only names: nothing but jobs has to know what it holds."""
+    found = machine(machine_type)
+    if not newer_types.gcp(machine_type):
+        return found
+    return [NEWER.finding(each.field, each.message, each.fix) for each in found]
+
+
+def attachable(machine_type: str, accelerator: str) -> list[Finding]:
+    """GPUs beside an N1 machine, whatever their number."""
+    kind = known(accelerator)
+    return [] if kind is None or kind.name in attached() else _not_attachable(machine_type, accelerator)
+
+
+def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list[Finding]:
+    built_in = f"{found.accelerator_count:g} {found.accelerator}"
+    if accelerator is not None:
+        kind = known(accelerator)
+        if kind is not None and kind.name != found.accelerator:
+            message = f"is {accelerator}, and {found.name} has {built_in} built in"
+            fix = f"leave it out, or use {_with(kind.name)}"
+            return [MISMATCH.finding("accelerator", message, fix)]
+    if count is None or count == found.accelerator_count or not found.whole_accelerators:
+        return []
+    message = f"is {count}, and {found.name} has {built_in}"
+    same = [each for each in machines("gcp", family=found.family) if each.accelerator == found.accelerator]
+    other = [each.name for each in same if each.accelerator_count == count]
+    fix = f"write {found.accelerator_count:g}" + (f", or use {' or '.join(other)}" if other else "")
+    return [BUNDLED_COUNT.finding("accelerator_count", message, fix)]
+
+
+def _with(accelerator: str) -> str:
+    """The machines that have an accelerator, or take it."""
+    if accelerator in attached():
+        return "an N1 machine such as n1-standard-8"
+    found = [each.name for each in machines("gcp") if each.accelerator == accelerator]
+    return " or ".join(found[:4]) or "AWS"
+
+
+def _not_attachable(machine_type: str, accelerator: str | None) -> list[Finding]:
+    kind = known(accelerator) if accelerator is not None else None
+    if kind is None:
+        return []
+    message = f'is "{machine_type}", which takes no {kind.name}'
+    return [NOT_ATTACHABLE.finding("machine_type", message, f"use {_with(kind.name)}")]
+
+
+def _on_n1(size: N1, accelerator: str | None, count: int | None, zone: str | None) -> list[Finding]:
+    kind = known(accelerator) if accelerator is not None else None
+    if kind is None:
+        return []
+    if kind.name not in attached():
+        return _not_attachable(size.name, accelerator)
+    numbers = attached()[kind.name]
+    asked = 1 if count is None else count
+    if asked not in numbers:
+        allowed = ", ".join(str(each) for each in numbers)
+        message = f"is {asked}, and N1 takes {allowed} of {kind.name}"
+        return [N1_COUNT.finding("accelerator_count", message, f"use one of {allowed}, or more than one machine")]
+    return _limits(size, numbers, asked) + _p100(size, kind.name, asked, zone)
+
+
+def _limits(size: N1, numbers: dict[int, Attached], count: int) -> list[Finding]:
+    found: list[Finding] = []
+    taken = numbers[count]
+    for column, words, other in _LIMITS:
+        if _within(size, taken, column):
+            continue
+        message = (
+            f'is "{size.name}" ({size.vcpus} vCPUs, {size.memory_gib:g} GB), and {count} {taken.accelerator} allow '
+            + words.format(_allowed(taken, column))
+        )
+        enough = " or ".join(str(each) for each, one in numbers.items() if _within(size, one, column))
+        fix = f"use {enough} {taken.accelerator}, or a {other} machine" if enough else f"use a {other} machine"
+        found.append(N1_LIMIT.finding("machine_type", message, fix))
+    return found
+
+
+def _allowed(taken: Attached, column: str) -> float:
+    return {
+        "vcpus_min": taken.vcpus_min,
+        "vcpus_max": taken.vcpus_max,
+        "memory_gib_min": taken.memory_gib_min,
+        "memory_gib_max": taken.memory_gib_max,
+    }[column]
+
+
+def _within(size: N1, taken: Attached, column: str) -> bool:
+    of, _, end = column.rpartition("_")
+    is_ = size.vcpus if of == "vcpus" else size.memory_gib
+    limit = _allowed(taken, column)
+    return is_ <= limit if end == "max" else is_ >= limit
+
+
+def _p100(size: N1, accelerator: str, count: int, zone: str | None) -> list[Finding]:
+    if (accelerator, count) != ("nvidia-tesla-p100", 4) or zone not in _P100_ZONES:
+        return []
+    if size.vcpus <= 64 and size.memory_gib <= 208:
+        return []
+    message = f'is "{size.name}" ({size.vcpus} vCPUs, {size.memory_gib:g} GB), and 4 P100 allow 64 and 208 GB in {zone}'
+    return [P100_ZONE.finding("machine_type", message, "use n1-standard-32 or n1-highmem-32, or another zone")]

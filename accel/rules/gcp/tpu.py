@@ -1,0 +1,201 @@
+"""TPU slices: their names, shapes, hosts and where they can be asked for."""
+
+from accel.catalog import UnknownName
+from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
+from accel.diagnostics.findings import GKE, TPU, VERTEX_TRAINING, Finding, Rule
+from accel.rules.gcp.gpus import known as accelerator_known
+
+TYPE_MISSING = Rule(
+    "gcp.tpu.type-missing",
+    "reject",
+    "A TPU names its type: the provider would make a v2-8",
+    "https://www.pulumi.com/registry/packages/gcp/api-docs/tpu/v2vm/",
+)
+TYPE_UNKNOWN = Rule(
+    "gcp.tpu.type-unknown",
+    "reject",
+    "A TPU's type begins with a generation: v2, v3, v4, v5litepod, v5p or v6e, on GKE tpu7x",
+    f"{TPU}system-architecture-tpu-vm",
+)
+NAME = Rule(
+    "gcp.tpu.name",
+    "translate",
+    "The Cloud TPU API calls v5e v5litepod; Google's product names are no types",
+    f"{TPU}v5e",
+)
+SIZE = Rule(
+    "gcp.tpu.size",
+    "reject",
+    "A slice has one of the sizes and shapes of its generation; v2 to v4 and v5p count cores, v5e and v6e chips",
+    f"{TPU}system-architecture-tpu-vm",
+)
+SHAPE_UNSURE = Rule(
+    "gcp.tpu.shape-unsure",
+    "warn",
+    "The shapes of v2 slices that are known were not compared with a page of Google's",
+    f"{TPU}v2",
+)
+NOT_PUBLISHED = Rule(
+    "gcp.tpu.not-published",
+    "warn",
+    "Google's tables do not go up to that size",
+    f"{TPU}v4",
+)
+GKE_ONLY = Rule(
+    "gcp.tpu.gke-only",
+    "reject",
+    "The Cloud TPU API does not have TPU7x and later generations",
+    f"{TPU}runtimes",
+)
+NODE = Rule(
+    "gcp.tpu.node-architecture",
+    "reject",
+    "The TPU Node architecture is gone; only TPU VMs are left",
+    f"{TPU}system-architecture-tpu-vm",
+)
+SPOT_RESERVED = Rule(
+    "gcp.tpu.spot-and-reserved",
+    "reject",
+    "A TPU is Spot or out of a reservation, not both",
+    f"{TPU}queued-resources",
+)
+WORKER = Rule(
+    "gcp.tpu.worker",
+    "reject",
+    "Workers of a slice are numbered from 0, one a host",
+    "https://docs.cloud.google.com/sdk/gcloud/reference/compute/tpus/tpu-vm/ssh",
+)
+POOL_TYPE = Rule(
+    "gcp.tpu.pool-type",
+    "reject",
+    "A node pool's topology is made of whole hosts of its machine type",
+    f"{GKE}concepts/tpus",
+)
+POOL_NODES = Rule(
+    "gcp.tpu.pool-nodes",
+    "reject",
+    "A node pool of a slice of several hosts has one node for each host",
+    f"{GKE}concepts/tpus",
+)
+VERTEX = Rule(
+    "gcp.tpu.vertex",
+    "reject",
+    "Vertex AI trains on TPU v2, v3, v5e, v6e and 7x",
+    f"{VERTEX_TRAINING}configure-compute#tpus",
+)
+VERTEX_MACHINE = Rule(
+    "gcp.tpu.vertex-machine",
+    "reject",
+    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e, v6e and 7x have machine types of their own",
+    f"{VERTEX_TRAINING}configure-compute#tpus",
+)
+
+RULES = (
+    TYPE_MISSING, TYPE_UNKNOWN, NAME, SIZE, SHAPE_UNSURE, NOT_PUBLISHED, GKE_ONLY, NODE, SPOT_RESERVED, WORKER,
+    POOL_TYPE, POOL_NODES, VERTEX, VERTEX_MACHINE,
+)  # fmt: skip
+
+_VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e", "tpu7x")
+
+
+def known(name: str | None, topology: str | None = None) -> Slice | None:
+    """The slice; None for one that accelerator_type() reports."""
+    try:
+        return tpu(name, topology) if name else None
+    except (UnknownName, NoSuchSlice):
+        return None
+
+
+def accelerator_type(
+    name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
+) -> list[Finding]:
+    """The type of a TPU, with its topology if one is given (`api="gke"`: for a node pool, not the Cloud TPU API)."""
+    if not name:
+        return [TYPE_MISSING.finding(field, "is missing", "name one, such as v5litepod-8 or v6e-8")]
+    try:
+        found = tpu(name, topology)
+    except UnknownName as unknown:
+        near = " or ".join(unknown.nearest) or "a type such as v5litepod-8 or v6e-8"
+        return [TYPE_UNKNOWN.finding(field, f'is "{name}", which is no TPU type', f"use {near}")]
+    except NoSuchSlice as none:
+        at = field if none.what == name else "topology"
+        rule = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
+        return [rule.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
+    if found.api == "gke-only" and api == "tpu":
+        message = f'is "{name}", which the Cloud TPU API does not have'
+        fix = f"make a GKE node pool of {found.machine_type} with topology {found.topology}"
+        return [GKE_ONLY.finding(field, message, fix)]
+    return _name(found, field) + _published(found, field)
+
+
+def _name(found: Slice, field: str) -> list[Finding]:
+    own = found.name if "-" in found.written.removeprefix("tpu-") else found.generation.prefix
+    if found.written == own or found.api == "gke-only":
+        return []
+    message = f'is "{found.written}", which the Cloud TPU API calls {own}'
+    return [NAME.finding(field, message, f"write {own}", own)]
+
+
+def _published(found: Slice, field: str) -> list[Finding]:
+    if found.published:
+        return []
+    most = found.generation.published_chips * found.generation.per_chip
+    message = f'is "{found.written}", above {found.generation.prefix}-{most}, the largest in the published table'
+    return [NOT_PUBLISHED.finding(field, message, "ask Google whether it can be had, or use several slices")]
+
+
+def architecture(name: str, field: str = "architecture") -> list[Finding]:
+    """`vm`, or what is left of `node`."""
+    if name.lower().replace("_", "-") not in ("node", "tpu-node"):
+        return []
+    message = f'is "{name}", an architecture that Google has removed'
+    return [NODE.finding(field, message, "leave it out: a TPU VM runs the program on the TPU's own host")]
+
+
+def provisioning(*, spot: bool = False, reserved: bool = False, field: str = "reserved") -> list[Finding]:
+    """How a TPU is had."""
+    if not (spot and reserved):
+        return []
+    return [SPOT_RESERVED.finding(field, "is true beside spot", "keep one of the two")]
+
+
+def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
+    """The number of a worker of a slice."""
+    found = known(name)
+    if found is None or 0 <= index < found.hosts or (found.generation.recalled and found.multi_host):
+        return []
+    only = "0" if found.hosts == 1 else f"0 to {found.hosts - 1}"
+    message = f"is {index}, and {found.name} has {found.hosts} {'host' if found.hosts == 1 else 'hosts'}"
+    return [WORKER.finding(field, message, f"use {only}, or all")]
+
+
+def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Finding]:
+    """A GKE node pool of TPU hosts; `nodes` is its largest size. One-host slices scale by the node."""
+    try:
+        found = tpu_pool(machine_type, topology)
+    except UnknownName as unknown:
+        near = " or ".join(unknown.nearest) or "one such as ct5lp-hightpu-4t or ct6e-standard-4t"
+        return [POOL_TYPE.finding("machine_type", f'is "{machine_type}", which is no TPU host', f"use {near}")]
+    except NoSuchSlice as none:
+        return [POOL_TYPE.finding("topology", f'is "{topology}", which {none.why}', f"use {' or '.join(none.choices)}")]
+    if nodes is None or not found.multi_host or nodes == found.hosts:
+        return []
+    message = f"is {nodes}, and topology {found.topology} on {machine_type} is {found.hosts} nodes"
+    return [POOL_NODES.finding("max_nodes", message, f"write {found.hosts}")]
+
+
+def vertex(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
+    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a host of a newer one with a
+    topology."""
+    if accelerator is not None and (kind := accelerator_known(accelerator)) is not None and kind.is_tpu:
+        if kind.name not in _VERTEX_GENERATIONS:
+            message = f"is {accelerator}, on which Vertex AI does not train"
+            fix = "use ct5lp-hightpu-4t with topology 2x2, or a TPU VM such as v4-8"
+            return [VERTEX.finding("accelerator", message, fix)]
+        if machine_type == "cloud-tpu" and kind.name not in _VERTEX_GENERATIONS[:2]:
+            message = f'is "cloud-tpu", which goes with TPU_V2 and TPU_V3, not with {accelerator}'
+            fix = "use ct5lp-hightpu-4t or ct6e-standard-4t with a topology"
+            return [VERTEX_MACHINE.finding("machine_type", message, fix)]
+    if machine_type.startswith(("ct", "tpu7x-")) and topology is not None:
+        return pool(machine_type, topology)
+    return []

@@ -1,0 +1,121 @@
+"""A job on TPU VMs that are made for it: what a queued resource and its machines take."""
+
+from collections.abc import Mapping, Sequence
+
+from accel.catalog.machines import machine
+from accel.catalog.nearest import UnknownName
+from accel.catalog.tpu import Slice
+from accel.diagnostics.findings import TPU, Finding, Rule
+from accel.rules.gke.jobs import made_of
+
+ZONES = Rule("gcp.tpu.job-zones", "warn", "A job asks in zones that are known to have its type", f"{TPU}regions-zones")
+HOSTS = Rule(
+    "gcp.tpu.job-hosts",
+    "reject",
+    "A slice is taken whole: the command runs on each of its hosts, with all chips of the host",
+    f"{TPU}system-architecture-tpu-vm",
+)
+HOST_SIZE = Rule(
+    "gcp.tpu.job-host-size",
+    "reject",
+    "A host of a slice has the vCPUs and the memory that Google gives it",
+    f"{TPU}system-architecture-tpu-vm",
+)
+DISK = Rule(
+    "gcp.tpu.job-disk", "reject", "The boot disk of a TPU VM has one size", f"{TPU}storage-options#tpu-vm-boot-disk"
+)
+ENV_RESERVED = Rule(
+    "gcp.tpu.job-env",
+    "reject",
+    "A host is told its number and its slice in variables of the platform",
+    "https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py",
+)
+SIZE = Rule(
+    "gcp.tpu.job-size",
+    "reject",
+    "A value of a machine's metadata has at most 256 KiB, and one holds the job",
+    "https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/setMetadata",
+)
+RULES = (ZONES, HOSTS, HOST_SIZE, DISK, ENV_RESERVED, SIZE)
+
+RESERVED_VARIABLES = ("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES",
+                      "MEGASCALE_SLICE_ID")  # fmt: skip
+MAX_VALUE_BYTES = 256 * 1024
+_OURS_BYTES = 4 * 1024
+"""Left to what is added when a machine is made: its name, its attempt, where it leaves its result."""
+
+
+def zones(wanted: Sequence[str], found: Slice, field: str = "zones") -> tuple[list[str], list[Finding]]:
+    """Those of the zones that are known to have the slice. Where none is known to, all of them, and a warning: the
+    catalogue may be behind."""
+    regions = found.places
+    known = [zone for zone in wanted if _has(regions, zone)]
+    if known or not regions:
+        return known or list(wanted), []
+    message = f"are {', '.join(wanted)}, where {found.name} is not known to be"
+    return list(wanted), [ZONES.finding(field, message, "make sure that it is, or ask for another type")]
+
+
+def _has(regions: Mapping[str, Sequence[str]], zone: str) -> bool:
+    region = zone.rpartition("-")[0]
+    return region in regions and (not regions[region] or zone in regions[region])
+
+
+def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
+    """`nodes` and `accelerator.count` of a job. Both may be left out (1), and are all hosts, and the chips of a host or
+    of a slice."""
+    total = slices * found.hosts
+    whole = f"{found.written} is {made_of(found.hosts, found.chips_per_host)}"
+    if slices > 1:
+        whole = f"{slices} slices of {found.written} are {made_of(total, found.chips_per_host)}"
+    fix = f"leave it out, or write nodes: {total} and count: {found.chips_per_host}"
+    said: list[Finding] = []
+    if nodes not in (1, total):
+        said.append(HOSTS.finding("nodes", f"is {nodes}, and {whole}", fix))
+    if count not in (1, found.chips_per_host, found.chips):
+        said.append(HOSTS.finding("accelerator.count", f"is {count}, and {whole}", fix))
+    return said
+
+
+def host_size(found: Slice, cpus: int | None, memory_mib: int | None) -> list[Finding]:
+    """What a job asks of each host, against the host."""
+    asked = [("cpus", cpus, "vCPUs"), ("memory_mib", memory_mib, "MiB")]
+    try:
+        host = machine("gcp", found.machine_type or "")
+    except UnknownName:
+        return [
+            HOST_SIZE.finding(name, f"is {value}, and what a host of {found.name} has is not known", "leave it out")
+            for name, value, _ in asked
+            if value is not None
+        ]
+    return [
+        HOST_SIZE.finding(name, f"is {value}, and a host of {found.name} has {most} {unit}", "ask for less")
+        for (name, value, unit), most in zip(asked, (host.vcpus, host.memory_mib), strict=True)
+        if value is not None and value > most
+    ]
+
+
+def disk(disk_gib: int | None) -> list[Finding]:
+    """The size of the disk that a job asks for."""
+    if disk_gib is None:
+        return []
+    message = f"is {disk_gib}, and a TPU VM's boot disk is 100 GiB and cannot be resized"
+    return [DISK.finding("disk_gib", message, "leave it out, and mount a bucket")]
+
+
+def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
+    """Variables that a host is told by the platform."""
+    return [
+        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
+        for name in RESERVED_VARIABLES
+        if name in variables
+    ]
+
+
+def size(length: int) -> list[Finding]:
+    """The bytes of a job as its machines are told it."""
+    most = MAX_VALUE_BYTES - _OURS_BYTES
+    if length <= most:
+        return []
+    message = f"has {length} bytes, of which a machine's metadata keeps {most}"
+    return [SIZE.finding("request", message, "put long arguments and values into a file")]

@@ -1,0 +1,100 @@
+"""TPU software versions (`runtime_version`) against the slice that they are to run on."""
+
+import re
+
+from accel.catalog.tpu import Slice
+from accel.catalog.tpu_generations import GENERATIONS
+from accel.diagnostics.findings import TPU, Finding, Rule
+from accel.rules.gcp.tpu import known
+
+_PAGE = f"{TPU}runtimes"
+
+OLD = Rule(
+    "gcp.tpu.runtime-old",
+    "translate",
+    "TPU software versions for one PyTorch or JAX are replaced by the base version of the generation",
+    _PAGE,
+)
+GENERATION = Rule(
+    "gcp.tpu.runtime-generation",
+    "reject",
+    "A TPU software version that is named for a generation runs on that one only",
+    _PAGE,
+)
+BASE = Rule(
+    "gcp.tpu.runtime-base",
+    "warn",
+    "tpu-ubuntu2204-base is for v4 and older; newer generations have versions of their own",
+    _PAGE,
+)
+POD = Rule(
+    "gcp.tpu.runtime-pod",
+    "reject",
+    "TensorFlow's TPU software versions end in -pod on a slice of several hosts, and only there",
+    _PAGE,
+)
+TENSORFLOW = Rule(
+    "gcp.tpu.runtime-tensorflow",
+    "reject",
+    "From v5e on TensorFlow is 2.15.0 or later with -pjrt; from 2.15.0 on the device API is named",
+    _PAGE,
+)
+UNKNOWN = Rule(
+    "gcp.tpu.runtime-unknown",
+    "warn",
+    "A TPU software version that is not in Google's table may not exist any more",
+    _PAGE,
+)
+
+RULES = (OLD, GENERATION, BASE, POD, TENSORFLOW, UNKNOWN)
+
+OLD_RUNTIMES = ("tpu-vm-pt-", "tpu-vm-v4-pt-", "tpu-vm-base", "tpu-vm-v4-base")
+"""How versions begin that Google's table no longer has: PyTorch's (tpu-vm-pt-2.1) and JAX's (tpu-vm-base)."""
+
+_TENSORFLOW = re.compile(r"tpu-vm-tf-(\d{1,3})\.(\d{1,3})\.(\d{1,3})(-pod)?(-pjrt|-se|-v4)?", re.ASCII)
+_NEW = ("tpu-v5litepod", "tpu-v5p", "tpu-v6e")
+
+
+def runtime(name: str, accelerator_type: str, field: str = "runtime_version") -> list[Finding]:
+    """A TPU software version on a slice. Nothing is said of a slice that is not known or that the Cloud TPU API does
+    not have."""
+    of = known(accelerator_type)
+    own = of.generation.runtime if of else None
+    if of is None or own is None or name == own.name:
+        return []
+    if found := _TENSORFLOW.fullmatch(name):
+        return _tensorflow(found, of, field)
+    if name.startswith(OLD_RUNTIMES):
+        message = f'is "{name}", which is superseded'
+        return [OLD.finding(field, message, f"use {own.name} and install the framework", own.name)]
+    return _other(name, own.name, of, field)
+
+
+def _other(name: str, own: str, of: Slice, field: str) -> list[Finding]:
+    for generation in GENERATIONS:
+        if generation.runtime is None or generation.runtime.name != name:
+            continue
+        if generation.accelerator in _NEW:
+            message = f'is "{name}", which is that of {generation.product}, not of {of.name}'
+            return [GENERATION.finding(field, message, f"use {own}")]
+        return [BASE.finding(field, f'is "{name}", which is for v4 and older, not for {of.name}', f"use {own}")]
+    message = f'is "{name}", which is not in the table of software versions'
+    return [UNKNOWN.finding(field, message, f"use {own}, or make sure that it exists")]
+
+
+def _tensorflow(found: re.Match[str], of: Slice, field: str) -> list[Finding]:
+    new = of.generation.accelerator in _NEW
+    version = (int(found[1]), int(found[2]), int(found[3]))
+    number = ".".join(found.group(1, 2, 3))
+    pod, device = "-pod" if of.multi_host else "", found[5] or ""
+    if new and version < (2, 15, 0):
+        message = f'is "{found[0]}", and {of.name} needs TensorFlow 2.15.0 or later'
+        return [TENSORFLOW.finding(field, message, f"use tpu-vm-tf-2.16.1{pod}-pjrt")]
+    if version >= (2, 15, 0) and (device not in ("-pjrt", "-se") or (new and device != "-pjrt")):
+        message = f'is "{found[0]}", which does not end in {"-pjrt" if new else "-pjrt or -se"}'
+        return [TENSORFLOW.finding(field, message, f"use tpu-vm-tf-{number}{pod}-pjrt")]
+    if (found[4] or "") == pod:
+        return []
+    hosts = f"{of.hosts} hosts" if of.multi_host else "one host"
+    message = f'is "{found[0]}", and {of.name} has {hosts}'
+    return [POD.finding(field, message, f"use tpu-vm-tf-{number}{pod}{device}")]

@@ -1,0 +1,1 @@
+"""What GKE, Kubernetes and Kueue allow."""

@@ -1,0 +1,235 @@
+"""Nodes of a GKE pool: machine type, disks, placement, upgrades and the number to begin with."""
+
+import math
+from collections.abc import Collection
+
+from accel.catalog import UnknownName
+from accel.catalog.gke_machines import (
+    boot_disks,
+    compact_placement,
+    local_ssd_counts,
+    local_ssds_included,
+    node_machine,
+    series,
+)
+from accel.catalog.places import where, zones
+from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.rules import newer_types
+from accel.rules.gcp import zones as gcp_zones
+
+_COMPACT = f"{GKE}how-to/compact-placement"
+_LOCAL_SSD = "https://docs.cloud.google.com/compute/docs/disks/local-ssd#choose_number_local_ssds"
+_UPGRADES = f"{GKE}concepts/node-pool-upgrade-strategies"
+
+MACHINE = Rule(
+    "gke.pool.machine",
+    "reject",
+    "A node's machine type is known, so that what pods can have of it is",
+    "https://docs.cloud.google.com/compute/docs/general-purpose-machines",
+)
+KIND = Rule(
+    "gke.pool.kind", "reject", "CPU, GPU and TPU machines are pools of their own kind", f"{GKE}concepts/node-pools"
+)
+INITIAL = Rule(
+    "gke.pool.initial-zones",
+    "reject",
+    "A pool begins with initial_nodes in each zone, all of them together within its limits",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools",
+)
+DISK_SIZE = Rule(
+    "gke.pool.disk-size",
+    "reject",
+    "A boot disk has 15 GiB at least",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig",
+)
+DISK_TYPE = Rule(
+    "gke.pool.disk-type",
+    "reject",
+    "A machine series takes certain types of boot disk",
+    "https://docs.cloud.google.com/compute/docs/disks",
+)
+SSD_COUNT = Rule("gke.pool.local-ssds", "reject", "A machine type takes certain numbers of local SSDs", _LOCAL_SSD)
+SSD_NONE = Rule("gke.pool.local-ssds-none", "reject", "Some machine types take no local SSD", _LOCAL_SSD)
+PRELOADED = Rule(
+    "gke.pool.preloaded",
+    "reject",
+    "Images are read off a secondary boot disk by image streaming",
+    f"{GKE}how-to/data-container-image-preloading",
+)
+COMPACT_SERIES = Rule("gke.compact.series", "reject", "Some machine series cannot be placed compactly", _COMPACT)
+COMPACT_ZONE = Rule("gke.compact.zone", "reject", "A compact placement is in one zone", _COMPACT)
+COMPACT_MOST = Rule("gke.compact.nodes", "reject", "A compact placement holds 1,500 nodes at most", _COMPACT)
+COMPACT_UPGRADE = Rule(
+    "gke.compact.blue-green",
+    "reject",
+    "Nodes placed compactly are not upgraded blue-green",
+    "https://github.com/GoogleCloudPlatform/cluster-toolkit/blob/01a7a3ed5019e338698853212f16b5d9e2d02d78/modules/"
+    "compute/gke-node-pool/main.tf",
+)
+COMPACT_QUEUED = Rule(
+    "gke.compact.queued", "reject", "Nodes of queued provisioning are not placed by a policy", COMPACT_UPGRADE.source
+)
+SURGE = Rule("gke.upgrade.surge", "reject", "A surge upgrade replaces 1 to 20 nodes at once", _UPGRADES)
+BATCH = Rule(
+    "gke.upgrade.batch", "reject", "A blue-green upgrade drains a number of nodes or a share of them", _UPGRADES
+)
+NO_UPGRADE = Rule(
+    "gke.pool.auto-upgrade",
+    "warn",
+    "A cluster in a release channel takes no pool without upgrades or repair",
+    "https://github.com/kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference/issues/47",
+)
+UNUSED = Rule(
+    "gke.pool.unused",
+    "warn",
+    "Jobs reach a pool with accelerators by a queue or a target that has it",
+    f"{GKE}concepts/node-pools",
+)
+
+RULES = (
+    MACHINE, KIND, INITIAL, DISK_SIZE, DISK_TYPE, SSD_COUNT, SSD_NONE, PRELOADED, COMPACT_SERIES, COMPACT_ZONE,
+    COMPACT_MOST, COMPACT_UPGRADE, COMPACT_QUEUED, SURGE, BATCH, NO_UPGRADE, UNUSED,
+)  # fmt: skip
+
+DISK_LEAST_GIB = 15
+_DISKS = ("pd-balanced", "hyperdisk-balanced")
+COMPACT_NODES_MOST = 1500
+SURGE_MOST = 20
+
+
+def machine(machine_type: str, kind: str, attached: bool = False) -> list[Finding]:
+    """The machine type of a pool of that kind: `cpu`, `gpu` or `tpu`. `attached`: GPUs are put on an N1 machine."""
+    try:
+        found = node_machine(machine_type)
+    except UnknownName as unknown:
+        if newer_types.gcp(machine_type):
+            message = f'is "{machine_type}", {newer_types.doubt("gcp")}'
+            return [MACHINE.finding("machine_type", message, newer_types.fix("gcp", unknown.nearest))]
+        fix = f"use {' or '.join(unknown.nearest) or 'one such as e2-standard-4, g2-standard-8 or a2-highgpu-1g'}"
+        fix = f"{fix}; {newer_types.REFRESHED}"
+        return [MACHINE.finding("machine_type", f'is "{machine_type}", which is no known type', fix)]
+    has = {"accelerator": "gpu", "tpu-host": "tpu"}.get(found.kind, "gpu" if attached else "cpu")
+    if has == kind:
+        return []
+    what = {"cpu": "has no GPU", "gpu": "has GPUs", "tpu": "is a TPU host"}[has]
+    fix = "name accelerator and accelerator_count" if found.family == "n1" else f"use a pool of kind {has}"
+    return [KIND.finding("machine_type", f"is {machine_type}, which {what}, in a pool of kind {kind}", fix)]
+
+
+def zone_offers(name: str, places: list[str] | None, field: str = "zones") -> list[Finding]:
+    """Zones against those that are known to offer a machine type, or GPUs attached (`n1+nvidia-tesla-t4x2`)."""
+    try:
+        offered = where("gcp", name)
+    except UnknownName:
+        return []
+    found: list[Finding] = []
+    for index, place in enumerate(places or ()):
+        region = place.rpartition("-")[0]
+        known = zones("gcp", region, name) if region in offered else tuple(z for each in offered.values() for z in each)
+        found += gcp_zones.zone(place, name.removeprefix("n1+"), known, f"{field}[{index}]")
+    return found
+
+
+def initial(initial_nodes: int, max_nodes: int, zone_count: int, *, min_nodes: int = 0) -> list[Finding]:
+    """What a pool in several zones begins with; `min_nodes` and `max_nodes` of all zones together."""
+    together = initial_nodes * zone_count
+    if zone_count < 2 or not initial_nodes or min_nodes <= together <= max_nodes:
+        return []
+    message = f"is {initial_nodes} in each of {zone_count} zones, {together} together"
+    if together > max_nodes:
+        return [INITIAL.finding("initial_nodes", message, f"write {max_nodes // zone_count}, or raise max_nodes")]
+    message += f", and min_nodes is {min_nodes}"
+    fix = f"write {math.ceil(min_nodes / zone_count)}, or lower min_nodes"
+    return [INITIAL.finding("initial_nodes", message, fix)]
+
+
+def unused(pool: str, used: Collection[str], field: str = "pools") -> list[Finding]:
+    """A pool with accelerators, against those that the queues and targets of its cluster have."""
+    if pool in used:
+        return []
+    message = "is in no queue and no target, so no job runs on its accelerators"
+    return [UNUSED.finding(field, message, "name it in pools of a queue or a target, or leave it out")]
+
+
+def disk(size_gib: int, kind: str | None, machine_type: str, field: str = "disk") -> list[Finding]:
+    """A boot disk; of a machine whose disks are not known only the size is spoken of."""
+    found: list[Finding] = []
+    if size_gib < DISK_LEAST_GIB:
+        message = f"must be at least {DISK_LEAST_GIB}, is {size_gib}"
+        found.append(DISK_SIZE.finding(f"{field}.size_gib", message, "write 100"))
+    known = boot_disks(machine_type)
+    if kind and known and kind not in known:
+        message = f"is {kind}, and {machine_type} takes {', '.join(known)}"
+        found.append(DISK_TYPE.finding(f"{field}.type", message, f"leave it out, or write {known[0]}"))
+    return found
+
+
+def disk_type(machine_type: str) -> str | None:
+    """The boot disk of a pool that names none; None leaves it to GKE, whose pd-standard not every machine takes."""
+    known = boot_disks(machine_type)
+    return next((each for each in _DISKS if each in known), None)
+
+
+def preloaded(image_streaming: bool, field: str = "preloaded_images") -> list[Finding]:
+    """Secondary boot disks with container images."""
+    if image_streaming:
+        return []
+    return [PRELOADED.finding(field, "are given, and image_streaming is false", "write image_streaming: true")]
+
+
+def local_ssds(count: int, machine_type: str, field: str = "local_ssds.count") -> list[Finding]:
+    """So many local SSDs on a machine type; one that is not known is not spoken of."""
+    known, name = local_ssd_counts(machine_type), series(machine_type)
+    if (not known and name in ("e2", "n4", "t2a", "t2d")) or machine_type.startswith(("ct", "tpu7x")):
+        message = f"is {count}, and {machine_type} takes none"
+        return [SSD_NONE.finding(field, message, "leave local_ssds out, or use another series")]
+    if not known or count in known:
+        return []
+    allowed = ", ".join(map(str, known))
+    included = local_ssds_included(machine_type)
+    fix = f"write {included}, which it has anyway" if included else f"use one of {allowed}"
+    return [SSD_COUNT.finding(field, f"is {count}, and {machine_type} takes {allowed}", fix)]
+
+
+def compact(
+    machine_type: str, max_nodes: int, zone_count: int | None, *, upgrade: str | None = None, queued: bool = False
+) -> list[Finding]:
+    """Nodes close together; `zone_count` None: not known. `upgrade` is `surge`, `blue-green` or None."""
+    field, found = "compact_placement", list[Finding]()
+    able = compact_placement()
+    if able.get(series(machine_type)) is False:
+        others = ", ".join(name for name, takes in able.items() if takes)
+        message = f"is true, and {machine_type} cannot be placed so"
+        found.append(COMPACT_SERIES.finding(field, message, f"use a machine of {others}"))
+    if zone_count is not None and zone_count != 1:
+        found.append(COMPACT_ZONE.finding("zones", f"are {zone_count}, with compact_placement", "name one zone"))
+    if max_nodes > COMPACT_NODES_MOST:
+        message = f"is {max_nodes}, and a compact placement holds {COMPACT_NODES_MOST}"
+        found.append(COMPACT_MOST.finding("max_nodes", message, f"write {COMPACT_NODES_MOST}, or make several pools"))
+    if upgrade == "blue-green":
+        found.append(COMPACT_UPGRADE.finding("upgrade", "is blue-green, with compact_placement", "use surge"))
+    if queued:
+        found.append(COMPACT_QUEUED.finding(field, "is true, with queued_provisioning", "keep one of the two"))
+    return found
+
+
+def surge(max_surge: int, max_unavailable: int, field: str = "max_surge") -> list[Finding]:
+    """How many nodes an upgrade adds, and how many it takes away, at once."""
+    if max_surge >= 0 and max_unavailable >= 0 and 1 <= max_surge + max_unavailable <= SURGE_MOST:
+        return []
+    message = f"must be 1 to {SURGE_MOST} together with max_unavailable, is {max_surge} and {max_unavailable}"
+    return [SURGE.finding(field, message, "write max_surge: 0 and max_unavailable: 1 for scarce GPUs")]
+
+
+def blue_green(batch_nodes: int | None, batch_percent: float | None, field: str = "batch_nodes") -> list[Finding]:
+    """How much of the old nodes is drained at once; neither: GKE's own."""
+    if batch_nodes is None or batch_percent is None:
+        return []
+    return [BATCH.finding(field, "is given beside batch_percent", "keep one of the two")]
+
+
+def management(auto_upgrade: bool, auto_repair: bool | None) -> list[Finding]:
+    """What GKE does to nodes by itself."""
+    fields = (("auto_upgrade", auto_upgrade), ("auto_repair", auto_repair))
+    message, fix = "is false, which GKE refuses in a release channel", "leave it out, and exclude upgrades by a window"
+    return [NO_UPGRADE.finding(field, message, fix) for field, on in fields if on is False]

@@ -1,0 +1,123 @@
+"""CUDA of an image against the GPUs that it shall run on, and the driver of their machines."""
+
+import re
+from collections.abc import Iterable
+
+from accel.catalog import cuda as catalogue
+from accel.catalog.accelerators import Accelerator
+from accel.catalog.cuda import Version, dotted, shown
+from accel.diagnostics.findings import Finding, Rule
+from accel.rules.gcp import gpus
+
+_NOTES = "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html"
+_COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+
+OLD = Rule(
+    "container.image.cuda",
+    "warn",
+    "A GPU wants the first CUDA that knows it, or a later one: 11.8 for Hopper and Ada, 12.8 for Blackwell",
+    "https://docs.nvidia.com/cuda/blackwell-compatibility-guide/",
+)
+DROPPED = Rule(
+    "container.image.cuda-dropped",
+    "warn",
+    "CUDA 13 builds nothing for Pascal and Volta, and its libraries have nothing for them",
+    f"{_NOTES}#deprecated-architectures",
+)
+DRIVER = Rule(
+    "container.image.driver",
+    "warn",
+    "A driver runs CUDA of its own major version and older ones; newer ones only by NVIDIA's compatibility package",
+    _NOTES,
+)
+MINOR = Rule(
+    "container.image.driver-minor",
+    "warn",
+    "On a driver older than its own, CUDA runs without what is compiled when it is loaded (PTX)",
+    _COMPATIBILITY,
+)
+GPU_DRIVER = Rule(
+    "accelerator.driver",
+    "reject",
+    "A driver does not know GPUs that came after it",
+    _NOTES,
+)
+
+RULES = (OLD, DROPPED, DRIVER, MINOR, GPU_DRIVER)
+
+_NAMED = re.compile(r"(?:cuda|cu)[-:]?(\d{2})[.-]?(\d)")
+
+
+def named(image: str) -> Version | None:
+    """The CUDA version that an image's name tells of; None where it tells none."""
+    told = _NAMED.search(image.rpartition("/")[2])
+    return (int(told[1]), int(told[2])) if told else None
+
+
+def image(
+    name: str,
+    accelerators: Iterable[str],
+    *,
+    cuda: Version | None = None,
+    driver: Version | None = None,
+    field: str = "image",
+) -> list[Finding]:
+    """An image against every one of these accelerators and a driver, one finding a rule at most. `cuda`: what its
+    labels tell; else its name is looked at, and where that tells nothing either, the GPUs and driver alone are."""
+    kinds = {each: kind for each in accelerators if (kind := gpus.known(each)) and kind.is_nvidia_gpu}
+    if not kinds:
+        return []
+    found = cuda or named(name)
+    said = [*_gpus(name, found, kinds, field), *_driver(name, found, driver, field)] if found else []
+    return said + (_new_gpus(driver, kinds) if driver else [])
+
+
+def everywhere(name: str, places: Iterable[Iterable[str]], field: str = "image") -> list[Finding]:
+    """An image against the accelerators of several queues: what is wrong on each of them. Where one of them runs it,
+    who submits is told of the others."""
+    found: list[Finding] = []
+    for accelerators in places:
+        here = image(name, accelerators, field=field)
+        if not here:
+            return []
+        found = found or here
+    return found
+
+
+def _gpus(name: str, cuda: Version, kinds: dict[str, Accelerator], field: str) -> list[Finding]:
+    said: dict[str, Finding] = {}
+    of = f'is "{name}", of CUDA {shown(cuda)}'
+    for each, kind in kinds.items():
+        known = catalogue.architecture(kind)
+        if known and cuda[:2] < known.first:
+            first = shown(known.first)
+            fix = f"use an image of CUDA {first} or later"
+            said.setdefault(OLD.id, OLD.finding(field, f"{of}, and {each} wants {first}", fix))
+        if known and known.last and cuda[:1] > known.last[:1]:
+            last = shown(known.last)
+            fix = f"use an image of CUDA {last} or older"
+            said.setdefault(DROPPED.id, DROPPED.finding(field, f"{of}, and {last} was the last for {each}", fix))
+    return list(said.values())
+
+
+def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> list[Finding]:
+    release = catalogue.release(cuda)
+    if driver is None or release is None or driver >= release.driver:
+        return []
+    of = f'is "{name}", of CUDA {shown(cuda)}, and the machines\' driver is {dotted(driver)}'
+    if driver < release.least_driver:
+        fix = f"use an image of an older CUDA, or machines with driver {dotted(release.least_driver)} or later"
+        return [DRIVER.finding(field, f"{of}; it wants {dotted(release.least_driver)}", fix)]
+    fix = f"use driver {dotted(release.driver)} or later where kernels are compiled at run time (PTX, Triton)"
+    return [MINOR.finding(field, f"{of}; its own is {dotted(release.driver)}", fix)]
+
+
+def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
+    for each, kind in kinds.items():
+        known = catalogue.architecture(kind)
+        release = catalogue.releases().get(known.first) if known else None
+        if release and driver < release.driver:
+            message = f"is {each}, and the machines' driver {dotted(driver)} is older than it"
+            fix = f"use machines with driver {dotted(release.driver)} or later"
+            return [GPU_DRIVER.finding("accelerator", message, fix)]
+    return []

@@ -1,0 +1,1 @@
+"""What Vertex AI allows, and AI Platform Training before it."""

@@ -1,0 +1,189 @@
+"""AI Platform Training's jobs, which are read to be moved away from there: tiers, machines and roles."""
+
+from collections.abc import Mapping
+
+from accel.catalog import NoMachine, machines_for
+from accel.catalog.attached import n1
+from accel.catalog.legacy import legacy_machines
+from accel.catalog.nearest import nearest
+from accel.diagnostics.findings import Finding, Rule, did_you_mean
+from accel.rules.gcp.gpus import known
+from accel.rules.vertex.legacy import legacy_counts
+
+JOBS = "https://cloud.google.com/ai-platform/training/docs/reference/rest/v1/projects.jobs"
+_GPUS = "https://cloud.google.com/ai-platform/training/docs/using-gpus"
+
+TIER = Rule(
+    "ai-platform.tier.unknown",
+    "reject",
+    "A scale tier is BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU or CUSTOM",
+    JOBS,
+)
+TIER_MACHINE = Rule(
+    "ai-platform.tier.machine",
+    "translate",
+    "BASIC and BASIC_GPU are one machine; what it was like is recalled",
+    JOBS,
+)
+TIER_SIZE = Rule(
+    "ai-platform.tier.size",
+    "reject",
+    "STANDARD_1 and PREMIUM_1 are clusters whose machines have to be chosen",
+    JOBS,
+)
+CUSTOM_ONLY = Rule(
+    "ai-platform.tier.custom-only",
+    "reject",
+    "Machine types and numbers of replicas go with the scale tier CUSTOM",
+    JOBS,
+)
+MASTER = Rule(
+    "ai-platform.role.master",
+    "reject",
+    "The scale tier CUSTOM needs a type of its master",
+    JOBS,
+)
+ROLE_TYPE = Rule(
+    "ai-platform.role.type",
+    "reject",
+    "A role with replicas needs a machine type",
+    JOBS,
+)
+KINDS = Rule(
+    "ai-platform.role.kinds",
+    "reject",
+    "The machine types of one job are all legacy ones or all Compute Engine's",
+    JOBS,
+)
+LEGACY_GPUS = Rule(
+    "ai-platform.role.legacy-accelerators",
+    "reject",
+    "Accelerators are added to Compute Engine's machine types, not to legacy ones",
+    JOBS,
+)
+TPU = Rule(
+    "ai-platform.tpu",
+    "reject",
+    "The TPUs of AI Platform Training (v2, v3) have no equal among Vertex AI's custom jobs that is chosen for you",
+    "https://docs.cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm",
+)
+K80 = Rule(
+    "ai-platform.k80",
+    "translate",
+    "The K80 has reached its end of support; another GPU replaces it",
+    "https://cloud.google.com/compute/docs/eol/k80-eol",
+)
+K80_NONE = Rule(
+    "ai-platform.k80.none",
+    "reject",
+    "Some numbers of K80 have no equal in the GPU that replaces it",
+    _GPUS,
+)
+
+RULES = (
+    TIER, TIER_MACHINE, TIER_SIZE, CUSTOM_ONLY, MASTER, ROLE_TYPE, KINDS, LEGACY_GPUS, TPU, K80, K80_NONE,
+)  # fmt: skip
+
+TIERS = {
+    "BASIC": "standard",
+    "BASIC_GPU": "standard_gpu",
+    "STANDARD_1": "",
+    "PREMIUM_1": "",
+    "BASIC_TPU": "",
+    "CUSTOM": "",
+}
+"""Scale tier to the legacy machine type that it is one of; empty for those that are none."""
+
+REPLACEMENTS = (
+    "nvidia-tesla-t4", "nvidia-l4", "nvidia-tesla-v100", "nvidia-tesla-p100", "nvidia-tesla-p4", "nvidia-tesla-a100",
+)  # fmt: skip
+"""What may replace a K80, the first unless another is chosen."""
+
+_K80 = "nvidia-tesla-k80"
+_TPU_FIX = "use a TPU VM (tpu_vm target, v3-8), or Vertex AI with ct5lp-hightpu-4t and topology 2x2"
+
+
+def scale_tier(name: str, field: str = "scaleTier") -> list[Finding]:
+    """A scale tier, in the API's spelling."""
+    if name not in TIERS:
+        fix = did_you_mean(nearest(name, TIERS), TIERS)
+        return [TIER.finding(field, f'is "{name}", which is no scale tier', fix)]
+    if name in ("STANDARD_1", "PREMIUM_1"):
+        fix = "write scaleTier CUSTOM with masterType, and types and counts of workers and parameter servers"
+        return [TIER_SIZE.finding(field, f"is {name}, a cluster whose machines Vertex AI does not know", fix)]
+    if name == "BASIC_TPU":
+        return [TPU.finding(field, "is BASIC_TPU, a machine with a TPU v2", _TPU_FIX)]
+    if name != "CUSTOM":
+        found = legacy_machines()[TIERS[name]]
+        gpus = f" with {found.legacy_count} {found.legacy_accelerator}" if found.legacy_count else ""
+        message = f"is {name}, one machine of about {found.base_vcpus} vCPUs and {found.base_memory_gb:g} GB{gpus}"
+        return [TIER_MACHINE.finding(field, message, f"use {found.machine}", found.machine)]
+    return []
+
+
+def custom_only(tier: str, field: str) -> list[Finding]:
+    """A machine type or a number of replicas beside a scale tier that has its own."""
+    if tier == "CUSTOM":
+        return []
+    return [CUSTOM_ONLY.finding(field, f"goes with scaleTier CUSTOM, and the tier is {tier}", "write scaleTier CUSTOM")]
+
+
+def master(tier: str, machine_type: str | None, field: str = "masterType") -> list[Finding]:
+    """CUSTOM without a type of the master."""
+    if tier != "CUSTOM" or machine_type:
+        return []
+    return [MASTER.finding(field, "is missing, and scaleTier is CUSTOM", "name one, such as n1-standard-8")]
+
+
+def role_type(count: int, machine_type: str | None, field: str) -> list[Finding]:
+    """Replicas of a role that has no machine type."""
+    if count == 0 or machine_type:
+        return []
+    return [ROLE_TYPE.finding(field, f"is missing, and there are {count} replicas", "name a machine type for them")]
+
+
+def kinds(types: Mapping[str, str], field: str = "masterType") -> list[Finding]:
+    """The machine types of the roles of one job, by the name of the field that has each."""
+    legacy = [name for name, each in types.items() if each in legacy_machines()]
+    if not legacy or len(legacy) == len(types):
+        return []
+    others = [name for name in types if name not in legacy]
+    message = f"is one of both kinds of a job: {', '.join(legacy)} legacy, {', '.join(others)} Compute Engine's"
+    return [KINDS.finding(field, message, "use one kind for all")]
+
+
+def accelerators(machine_type: str, accelerator: str, field: str) -> list[Finding]:
+    """Accelerators beside a machine type."""
+    if accelerator.upper().startswith("TPU"):
+        return [TPU.finding(field, f"is {accelerator}", _TPU_FIX)]
+    if machine_type in legacy_machines():
+        fix = f"leave them out, or use {legacy_machines()[machine_type].machine or 'a Compute Engine type'}"
+        return [LEGACY_GPUS.finding(field, f"stands beside {machine_type}, a legacy machine type", fix)]
+    return []
+
+
+def replaced(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
+    """The machine and the number of GPUs that do the work of `count` K80 on an N1 machine; None where there is none.
+    `by` is one of REPLACEMENTS."""
+    size = n1(machine_type)
+    assert size, machine_type
+    if allowed := legacy_counts(machine_type, by):
+        return (machine_type, count) if count in allowed.values else None
+    try:
+        found = machines_for(by, count, "gcp")
+    except NoMachine:
+        return None
+    return next((each for each in found if (each.vcpus or 0) >= size.vcpus), found[-1]).name, count
+
+
+def k80(machine_type: str, count: int, by: str, field: str = "accelerator") -> list[Finding]:
+    """K80s on an N1 machine, and what replaces them."""
+    new = replaced(machine_type, count, by)
+    message = f"is {count} {_K80} on {machine_type}, a GPU that is no longer offered"
+    if new is None:
+        others = [(other, found) for other in REPLACEMENTS if (found := replaced(machine_type, count, other))]
+        choice = " or ".join(f"{n} {other} ({machine})" for other, (machine, n) in others) or "fewer GPUs a machine"
+        said = f"{message}; {count} {by} fit no machine"
+        return [K80_NONE.finding(field, said, f"choose with --k80-replacement: {choice}")]
+    kind = known(by)
+    return [K80.finding(field, message, f"use {new[1]} {by} on {new[0]}", kind.vertex_name if kind else by)]

@@ -1,0 +1,228 @@
+"""Machines of Vertex AI's worker pools: which there are, with which GPUs and TPUs, and their disks."""
+
+from collections.abc import Mapping, Sequence
+
+from accel.catalog import UnknownName, machine
+from accel.catalog import vertex as offered
+from accel.catalog.gke_machines import boot_disks, series
+from accel.catalog.nearest import nearest
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.rules.gcp import gpus, machines
+from accel.rules.gcp import tpu as gcp_tpu
+from accel.rules.vertex import legacy
+
+_COMPUTE = f"{VERTEX_TRAINING}configure-compute"
+
+NOT_OFFERED = Rule(
+    "vertex.machine.not-offered",
+    "reject",
+    "A worker pool's machine type is one of those that Vertex AI lists for training",
+    f"{_COMPUTE}#machine-types",
+)
+ACCELERATOR = Rule(
+    "vertex.accelerator.not-offered",
+    "reject",
+    "Vertex AI trains on some of Google Cloud's accelerators only",
+    f"{_COMPUTE}#gpus",
+)
+RESERVED_ONLY = Rule(
+    "vertex.machine.reserved-only", "reject", "GB200 is to be had on Vertex AI by reservation only", f"{_COMPUTE}#gpus"
+)
+ARM = Rule(
+    "vertex.machine.arm",
+    "warn",
+    "A4X machines are of Arm, and so has to be the image",
+    "https://docs.cloud.google.com/vertex-ai/docs/training/training-clusters/compute-resources",
+)
+P100 = Rule(
+    "vertex.gpu.p100",
+    "warn",
+    "The P100 reached its end of support on 2026-09-15",
+    "https://docs.cloud.google.com/compute/docs/eol/p100-eos",
+)
+REGION = Rule(
+    "vertex.machine.region",
+    "warn",
+    "Not every region has every machine",
+    "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/general/locations#accelerators",
+)
+TPU_SHAPE = Rule("vertex.tpu.topology", "reject", "A TPU's machine type goes with some topologies", f"{_COMPUTE}#tpus")
+TPU_CORES = Rule(
+    "vertex.tpu.cores", "reject", "TPU v2 and v3 are asked for by cores: 8, 32, or a multiple of 32",
+    f"{_COMPUTE}#tpu-v2",
+)  # fmt: skip
+FIT = Rule(
+    "vertex.fit",
+    "reject",
+    "What a job asks for is on the machine that it names",
+    f"{_COMPUTE}#machine-types",
+)
+HEADROOM = Rule(
+    "vertex.headroom",
+    "warn",
+    "The system, the driver and Vertex AI's own services need some of a machine's memory too",
+    f"{VERTEX_TRAINING}understanding-training-service",
+)
+DISK_SIZE = Rule("vertex.disk.size", "reject", "A boot disk has 100 to 64,000 GB", f"{_COMPUTE}#boot_disk_options")
+DISK_TYPE = Rule(
+    "vertex.disk.type",
+    "reject",
+    "A boot disk is pd-ssd, pd-standard or hyperdisk-balanced",
+    f"{_COMPUTE}#boot_disk_options",
+)
+DISK_MACHINE = Rule(
+    "vertex.disk.machine",
+    "warn",
+    "Not every machine starts from every type of disk",
+    "https://docs.cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support",
+)
+
+RULES = (
+    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, TPU_SHAPE, TPU_CORES, FIT, HEADROOM, DISK_SIZE,
+    DISK_TYPE, DISK_MACHINE,
+)  # fmt: skip
+
+DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
+DISK_MIN_GB, DISK_MAX_GB = 100, 64_000
+_HEADROOM_PARTS = 16
+"""A choice of ours: one part in so many of a machine's memory is left to what is not the job."""
+
+
+def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
+    """The machine type of a worker pool."""
+    known = offered.machine_types()
+    if name in known:
+        return []
+    alike = [each for each in known if series(each) == series(name)]
+    near = nearest(name, alike) or nearest(name, known)
+    fix = f"use {' or '.join(near)}" if near else "use one such as n1-standard-8, g2-standard-8 or a2-highgpu-1g"
+    return [NOT_OFFERED.finding(field, f'is "{name}", on which Vertex AI does not train', fix)]
+
+
+def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]:
+    """A worker pool's machine type, and the GPUs beside it (None: none are named). TPUs are tpu()'s."""
+    found = machine_type(name) + (gpu(accelerator) if accelerator is not None else [])
+    if any(finding.severity == "reject" for finding in found):
+        return found
+    if accelerator is not None and name.startswith("n1-"):
+        if wrong := machines.attachable(name, accelerator):
+            return found + wrong
+        found += gpus.accelerator_count(accelerator, 1 if count is None else count)
+        if all(finding.severity != "reject" for finding in found):
+            found += legacy.vertex_gpus(name, accelerator, 1 if count is None else count)
+        return found
+    return found + machines.machine(name, accelerator, count)
+
+
+def gpu(name: str, field: str = "accelerator") -> list[Finding]:
+    """A GPU by its name: whether Google Cloud has it, and whether Vertex AI does. TPUs are gcp_tpu.vertex()'s."""
+    found = gpus.accelerator_name(name, field)
+    kind = gpus.known(name)
+    if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
+        return found
+    if kind.name in offered.accelerator_names():
+        return found + p100(name, field)
+    message = f'is "{name}", which Vertex AI does not train on'
+    return [ACCELERATOR.finding(field, message, f"use one of {', '.join(_gpus())}, or a target of kind gke or gce")]
+
+
+def _gpus() -> list[str]:
+    return [name for name in offered.accelerator_names() if not name.startswith("tpu")]
+
+
+def p100(accelerator: str, field: str = "accelerator") -> list[Finding]:
+    """The P100."""
+    kind = gpus.known(accelerator)
+    if kind is None or kind.name != "nvidia-tesla-p100":
+        return []
+    return [P100.finding(field, f'is "{accelerator}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]
+
+
+def had(name: str, strategy: str | None, reservation: str | None, field: str = "provisioning") -> list[Finding]:
+    """How a pool's machines are had: the strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and a reservation."""
+    strategy = None if strategy == "STANDARD" else strategy
+    found = gpus.small_a3(name, strategy, field)
+    if name.startswith("a4x-") and not reservation:
+        message = f"is {strategy or 'on-demand'} without a reservation, and {name} is had by reservation"
+        found.append(RESERVED_ONLY.finding(field, message, "name a reservation, or use a4-highgpu-8g"))
+    elif not reservation:
+        found += gpus.scarce(name, strategy, field)
+    return found + arm(name)
+
+
+def arm(name: str, field: str = "image") -> list[Finding]:
+    """The image of a machine that is not x86."""
+    try:
+        other = machine("gcp", name).cpu_arch == "arm64"
+    except UnknownName:
+        return []
+    if not other:
+        return []
+    return [ARM.finding(field, f"runs on {name}, an Arm machine", "make sure that it is built for linux/arm64")]
+
+
+def fit(
+    name: str, vcpus: int, memory_mib: int, cpus: int | None, asked_mib: int | None, larger: Sequence[str]
+) -> list[Finding]:
+    """What a job asks for against the machine that it names; `larger`: machines that would hold it, with their size.
+    Fields are `cpus` and `memory_mib`."""
+    use = f", or use {' or '.join(larger[:3])}" if larger else ""
+    found: list[Finding] = []
+    for field, asked, most, unit in (("cpus", cpus, vcpus, "vCPUs"), ("memory_mib", asked_mib, memory_mib, "MiB")):
+        if asked and asked > most:
+            found.append(FIT.finding(field, f"is {asked}, and {name} has {most} {unit}", f"write at most {most}{use}"))
+    most = memory_mib - memory_mib // _HEADROOM_PARTS
+    if asked_mib and most < asked_mib <= memory_mib:
+        message = f"is {asked_mib} MiB, which leaves {memory_mib - asked_mib} MiB of {name} to all else"
+        found.append(HEADROOM.finding("memory_mib", message, f"write at most {most}"))
+    return found
+
+
+def disk_needed(name: str) -> str | None:
+    """The type of boot disk of a machine that does not start from pd-ssd, which Vertex AI takes for most."""
+    able = [each for each in boot_disks(name) if each in DISK_TYPES]
+    return None if not able or DISK_TYPES[0] in able else able[0]
+
+
+def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: str = "machine_type") -> list[Finding]:
+    """A machine in a region; `places` are the regions that are known to have it, none where nothing is known."""
+    if not places or where in places:
+        return []
+    message = f"is {name}, which {where} is not known to have; {', '.join(list(places)[:6])} have it"
+    return [REGION.finding(field, message, "make sure that it is there, or use a target of another region")]
+
+
+def tpu(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
+    """A pool of TPUs: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
+    `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
+    found = gcp_tpu.vertex(name, accelerator, None)
+    if found:
+        return found
+    if name == offered.CLOUD_TPU:
+        if count is not None and (count == 8 or (count and count % 32 == 0)):
+            return []
+        message = "is missing" if count is None else f"is {count}, and TPU v2 and v3 are asked for by cores"
+        return [TPU_CORES.finding("accelerator_count", message, "write 8, 32 or a multiple of 32")]
+    shapes = offered.TOPOLOGIES.get(name)
+    if shapes is None or topology in shapes:
+        return [] if shapes else machine_type(name)
+    said = "is missing" if topology is None else f'is "{topology}", and {name} has {", ".join(shapes)}'
+    return [TPU_SHAPE.finding("topology", said, f"write {' or '.join(shapes[:3])}")]
+
+
+def disk(name: str, size_gb: int | None, disk_type: str | None) -> list[Finding]:
+    """A pool's boot disk. Fields are `disk_gib` and `disk_type`."""
+    found: list[Finding] = []
+    if size_gb is not None and not DISK_MIN_GB <= size_gb <= DISK_MAX_GB:
+        fix = f"use {DISK_MIN_GB} to {DISK_MAX_GB}; a bucket is at /gcs/<bucket>"
+        found.append(DISK_SIZE.finding("disk_gib", f"makes a boot disk of {size_gb} GB", fix))
+    if disk_type is None:
+        return found
+    if disk_type not in DISK_TYPES:
+        fix = f"use {', '.join(DISK_TYPES)}"
+        return [*found, DISK_TYPE.finding("disk_type", f'is "{disk_type}", which Vertex AI does not take', fix)]
+    able = [each for each in boot_disks(name) if each in DISK_TYPES]
+    if able and disk_type not in able:
+        message = f"is {disk_type}, from which {name} is not known to start"
+        found.append(DISK_MACHINE.finding("disk_type", message, f"use {' or '.join(able)}, or leave it out"))
+    return found

@@ -1,0 +1,173 @@
+"""How jobs of Vertex AI are had, tried again, and ended: strategy, reservation, persistent resource, retries."""
+
+import re
+from collections.abc import Sequence
+
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.rules.gcp.gpus import known
+
+_DWS = f"{VERTEX_TRAINING}schedule-jobs-dws"
+_SPOT = f"{VERTEX_TRAINING}use-spot-vms"
+_RESERVE = f"{VERTEX_TRAINING}use-reservations"
+_SERVICE = f"{VERTEX_TRAINING}understanding-training-service"
+_API = "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"
+
+STRATEGY = Rule(
+    "vertex.strategy.name",
+    "translate",
+    "ON_DEMAND and LOW_COST are deprecated names of STANDARD and SPOT",
+    f"{_API}#Strategy",
+)
+STRATEGY_UNKNOWN = Rule(
+    "vertex.strategy.unknown", "reject", "A strategy is STANDARD, SPOT or FLEX_START", f"{_API}#Strategy"
+)
+FLEX = Rule(
+    "vertex.flex-start",
+    "reject",
+    "Flex-start is for L4, A100, H100, H200 and B200, for 7 days at most, with one machine in all pools",
+    _DWS,
+)
+WAIT = Rule("vertex.wait", "reject", "Only flex-start jobs have a time to wait for machines", _DWS)
+SPOT_TPU = Rule("vertex.spot.tpu-pod", "reject", "TPU slices of several hosts are not Spot on Vertex AI", _SPOT)
+RESERVATION = Rule(
+    "vertex.reservation.name",
+    "reject",
+    "A reservation is named projects/<p>/zones/<z>/reservations/<r>, in a zone of the job's region",
+    _RESERVE,
+)
+RESERVATION_WITH = Rule(
+    "vertex.reservation.with",
+    "reject",
+    "A reservation goes neither with Spot nor flex-start, nor with a persistent resource",
+    _RESERVE,
+)
+PERSISTENT = Rule(
+    "vertex.persistent-resource",
+    "reject",
+    "The machines of a persistent resource are there already: they are not asked for as Spot or flex-start",
+    f"{VERTEX_TRAINING}persistent-resource-train",
+)
+RETRIES = Rule(
+    "vertex.retries",
+    "warn",
+    "Vertex AI tries a command that failed again only where a signal ended it (exit codes 6, 11, 134, 139)",
+    _SERVICE,
+)
+LOST = Rule(
+    "vertex.lost-retries", "warn", "How often Vertex AI tries again what was taken away is its own number", _SPOT
+)
+RESTART = Rule("vertex.restart", "reject", "A job that is not tried again does not restart either", _API)
+
+RULES = (
+    STRATEGY, STRATEGY_UNKNOWN, FLEX, WAIT, SPOT_TPU, RESERVATION, RESERVATION_WITH, PERSISTENT, RETRIES, LOST, RESTART,
+)  # fmt: skip
+
+STRATEGIES = ("STANDARD", "SPOT", "FLEX_START")
+LONGEST_FLEX_S = 7 * 86_400
+_RENAMED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "DWS_FLEX_START": "FLEX_START"}
+_FLEX_GPUS = (
+    "nvidia-l4", "nvidia-tesla-a100", "nvidia-a100-80gb", "nvidia-h100-80gb", "nvidia-h100-mega-80gb",
+    "nvidia-h200-141gb", "nvidia-b200",
+)  # fmt: skip
+_RESERVATION = re.compile(r"projects/([^/]+)/zones/([a-z0-9-]+)/reservations/([^/]+)")
+
+
+def strategy(name: str, field: str = "strategy") -> list[Finding]:
+    """A strategy as a document spells it."""
+    if name in STRATEGIES:
+        return []
+    if now := _RENAMED.get(name):
+        return [STRATEGY.finding(field, f'is "{name}", a name of before', f"write {now}", now)]
+    return [STRATEGY_UNKNOWN.finding(field, f'is "{name}"', f"use one of {', '.join(STRATEGIES)}")]
+
+
+def flex_start(
+    machines: Sequence[tuple[str, str | None, int | None]], timeout_s: int | None, field: str = "provisioning"
+) -> list[Finding]:
+    """A job that asks for flex-start. `machines`: type, accelerator and count of each pool."""
+    kinds = {kind for _, kind, _ in machines if kind}
+    gpus = {found.name for kind in kinds if (found := known(kind))}
+    faults = (
+        (
+            not gpus or not gpus.issubset(_FLEX_GPUS),
+            f"with {', '.join(sorted(kinds)) or 'no GPU'}",
+            "use L4, A100, H100, H200 or B200",
+        ),
+        (len(set(machines)) > 1, "with different machines in its pools", "give all pools the same machine"),
+        (
+            (timeout_s or 0) > LONGEST_FLEX_S,
+            f"with a timeout of {timeout_s} s",
+            f"write a timeout_s of at most {LONGEST_FLEX_S}",
+        ),
+    )
+    return [FLEX.finding(field, f"is flex-start, {what}", fix) for wrong, what, fix in faults if wrong]
+
+
+def flex_with_spot(field: str = "provisioning") -> list[Finding]:
+    """A job that asks for both."""
+    return [FLEX.finding(field, "is flex-start, beside spot: true", "leave one of the two out")]
+
+
+def wait(wait_s: int | None, flex: bool, field: str = "wait_s") -> list[Finding]:
+    """How long a job waits for its machines."""
+    if wait_s is None or flex:
+        return []
+    return [WAIT.finding(field, f"is {wait_s}, and the job is not flex-start", "leave it out, or ask for flex-start")]
+
+
+def spot_tpu(name: str, hosts: int, spot: bool, field: str = "spot") -> list[Finding]:
+    """TPUs that are to be Spot."""
+    if not spot or hosts == 1:
+        return []
+    fix = "use a slice of one host, spot: false, or a target of kind tpu-vm or gke"
+    return [SPOT_TPU.finding(field, f"is true, and {name} has {hosts} hosts", fix)]
+
+
+def reservation(name: str, region: str, field: str = "reservation") -> list[Finding]:
+    """A reservation by its name."""
+    found = _RESERVATION.fullmatch(name)
+    if found is None:
+        fix = "write projects/<project>/zones/<zone>/reservations/<name>"
+        return [RESERVATION.finding(field, f'is "{name}"', fix)]
+    if found[2].rpartition("-")[0] != region:
+        message = f"is of {found[2]}, and the job runs in {region}"
+        return [RESERVATION.finding(field, message, "use one of a zone of that region")]
+    return []
+
+
+def reservation_with(*, spot: bool, flex: bool, persistent: bool, field: str = "reservation") -> list[Finding]:
+    """What a job asks for beside a reservation."""
+    beside = ((spot, "spot: true"), (flex, "flex-start"), (persistent, "a persistent resource"))
+    return [
+        RESERVATION_WITH.finding(field, f"is named beside {what}", "keep one of the two") for is_, what in beside if is_
+    ]
+
+
+def persistent(name: str, *, spot: bool, flex: bool, field: str = "persistent_resource") -> list[Finding]:
+    """What a job asks for beside a persistent resource."""
+    beside = ((spot, "spot: true"), (flex, "flex-start"))
+    return [
+        PERSISTENT.finding(field, f"is {name}, beside {what}", "keep one of the two") for is_, what in beside if is_
+    ]
+
+
+def retries(failures: int | None, lost: int | None) -> list[Finding]:
+    """`retries` and `lost_retries` of a job, where they are not 0."""
+    found: list[Finding] = []
+    if failures:
+        message = f"is {failures}, and Vertex AI tries again only after exit codes 6, 11, 134 and 139, three times"
+        found.append(RETRIES.finding("retries", message, "a command that failed otherwise is run again by `retry`"))
+    if lost:
+        message = (
+            f"is {lost}, and Vertex AI has its own numbers: six after Spot was taken away, two after its own faults"
+        )
+        found.append(LOST.finding("lost_retries", message, "write 0 for none, or leave it out"))
+    return found
+
+
+def restart(asked: bool | None, disabled: bool, field: str = "restart") -> list[Finding]:
+    """Whether all machines restart when one is lost, where retries are off."""
+    if not (asked and disabled):
+        return []
+    message = "is true, and retries and lost_retries say not to try again"
+    return [RESTART.finding(field, message, "leave it out, or lost_retries")]
