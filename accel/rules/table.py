@@ -13,7 +13,8 @@ _TOPICS = {
     "accel.rules": ("budgets",),
     "accel.rules.gcp": (
         "gpus", "machines", "zones", "tpu", "tpu_runtimes", "vms", "capacity", "commitments", "vm_targets",
-        "gpu_vm_jobs", "images", "tpu_vms", "tpu_jobs", "job_services", "accounts", "budgets", "labels", "network", "existing",
+        "gpu_vm_jobs", "images", "tpu_vms", "tpu_jobs", "job_services", "accounts", "budgets", "labels",
+        "network", "existing",
     ),
     "accel.rules.gke": (
         "pools", "labels", "nodes", "capacity", "drivers", "sharing", "tpus", "access", "clusters", "maintenance",
