@@ -5,9 +5,11 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput
 
 from .backends.base import JobRef, Status
+from .cli.get import listed
 from .client import dispatch, resolve, submission
 from .client.allowances.submitter import Sender
 from .client.bulk import Item, submit_all
@@ -128,10 +130,6 @@ def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
     """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
-    from accel.console.progress import untold
-
-    from .cli.get import listed
-
     return listed(to, ended, limit, Kept(targets, strict), untold)
 
 

@@ -8,11 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput, JobWarning
 
 from .backends.base import Backend, Explanation, JobRef, LogLine, Status
 from .backends.registry import of_ref
+from .cli.explain import explained
+from .cli.results import ranking
+from .cli.retry import again
 from .client import resolve
+from .client.allowances.submitter import settle_ended
+from .client.dispatch import made
 from .client.sweep_results import Row
 from .client.waiting import Waiting, end
 from .model import keys
@@ -80,8 +86,6 @@ class Run:
 
     def status(self) -> Status:
         """As it is now."""
-        from .client.allowances.submitter import settle_ended
-
         status = of_ref(self.ref).status(self.ref)
         settle_ended([status], Kept().say)
         return status
@@ -108,23 +112,14 @@ class Run:
 
     def explain(self) -> Explanation:
         """Why it waits or failed: one cause, what shows it, and the next step."""
-        from .cli.explain import explained
-
         return explained(self.ref, of_ref(self.ref), Kept())
 
     def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
         """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
-        from accel.console.progress import untold
-
-        from .cli.results import ranking
-
         return ranking([self.ref], by, best, Kept(), untold)[0]
 
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
-        from .cli.retry import again
-        from .client.dispatch import made
-
         voice, caller = Kept(), key if key is not None else keys.drawn()
         with again(self.ref, None, caller, every, voice) as (backend, request, sender):
             ref = made(backend, request, caller, voice, sender)

@@ -9,8 +9,11 @@ import click
 
 from accel.console.group import Verbs, common
 from accel.console.options import OneOf
+from accel.console.output import table
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, NotFound, OverLimit
+
+from .resource import from_preview, from_state
 
 VERBS = {
     "check": ("commands", "Check a preview or a state."),
@@ -33,8 +36,6 @@ def check(file: str, config: str | None, output: str) -> None:
 
     Exit code 5 says that a mandatory policy does not hold, or that this cannot be told of a preview that failed.
     """
-    from accel.console.output import table
-
     from .judge import ConfigFault, findings
     from .judge import config as judged
 
@@ -83,8 +84,6 @@ def _read(name: str) -> dict[str, Any]:
 
 def _planned(name: str) -> tuple[list[Any], bool]:
     """The resources of a preview or a state, and whether they are all: a preview may have ended half-way."""
-    from .resource import from_preview, from_state
-
     document = _read(name)
     # A preview of nothing has no steps.
     readers = {"steps": from_preview, "changeSummary": from_preview, "deployment": from_state}

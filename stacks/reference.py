@@ -13,6 +13,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from jobs.model.job import Job
+
+from .reference_cli import page
+
 Titles = Mapping[type[BaseModel], str]
 
 
@@ -103,10 +107,7 @@ def _entry(value: Any) -> str:
 
 def pages() -> dict[str, str]:
     """Each generated page by its name."""
-    from jobs.model.job import Job
-
     from .environment.config import Environment
-    from .reference_cli import page
 
     return {
         "environment": reference("The environment: accel:environment in Pulumi.<stack>.yaml", Environment),

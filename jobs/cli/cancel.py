@@ -5,6 +5,7 @@ import click
 from accel.console.errors import interactive, say
 from accel.console.options import Settings, program
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, Declined, JobsError
 
 
 @click.command(cls=Verb)
@@ -13,8 +14,6 @@ from accel.console.verb import Verb
 @click.pass_obj
 def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
     """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
-    from accel.diagnostics.errors import BadInput, Declined, JobsError
-
     from ..client.resolve import job
 
     found = [job(text, settings) for text in dict.fromkeys(jobs)]

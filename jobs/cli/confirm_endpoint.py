@@ -6,6 +6,7 @@ import click
 
 from accel.console.errors import interactive, say
 from accel.console.options import PROGRAM
+from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput, Declined
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 def confirm(targets: "Targets", name: str, fingerprint: str | None) -> None:
     """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
     from accel.clouds.kubernetes.endpoint_trust import add
-    from accel.contract.gke import GkeTarget
 
     from ..backends.gke.clusters import named_by, path_of
     from ..backends.gke.labels import Scope

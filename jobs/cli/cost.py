@@ -8,7 +8,12 @@ import click
 
 from accel.console.errors import say
 from accel.console.options import Settings
+from accel.console.output import table
 from accel.console.verb import Verb
+from accel.cost import least_sure
+
+from ..backends.registry import of_target
+from ..model.keys import platform_name
 
 if TYPE_CHECKING:
     from ..client.cost_parts import JobCost
@@ -36,7 +41,6 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
         for each in found:
             click.echo(each.target)
         return
-    from accel.console.output import table
 
     table([row for each in found for row in _rows(each)], COLUMNS)
     for each in found:
@@ -47,10 +51,8 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
 
 def _costs(job: Any, found: Any, to: str | None) -> "list[JobCost]":
     """Of the named target; else of every one that can run it. Raises BadInputs with the reasons where none can."""
-    from ..backends.registry import of_target
     from ..client import cost as costs
     from ..client.offers import KEY, decide, none_can
-    from ..model.keys import platform_name
 
     if to is not None:
         name, target = found.choose(to)
@@ -84,8 +86,6 @@ def _rows(found: "JobCost") -> list[dict[str, str]]:
 
 
 def _least(rates: list[Any]) -> str:
-    from accel.cost import least_sure
-
     return least_sure(rate.confidence for rate in rates) if rates else ""
 
 

@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.clouds.aws.errors import asking
+from accel.clouds.google.rest import entries
+from accel.clouds.kubernetes.responses import part
+from accel.clouds.timeouts import Timing
 from accel.console.options import Settings
+from accel.console.output import span
 from accel.console.verb import Verb
+from accel.contract import buckets
+from accel.contract.targets import AwsBatchTarget, LocalTarget
+from accel.diagnostics.errors import BadInputs, JobsError
+from accel.folders import cache, state
+
+from ..client import history
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
@@ -71,8 +82,6 @@ def _python(settings: Settings) -> Iterator[Finding]:
 
 
 def _state(settings: Settings) -> Iterator[Finding]:
-    from accel.folders import cache, state
-
     for name, folder in (("state", state()), ("cache", cache())):
         probe = folder / f".probe.{os.getpid()}"
         try:
@@ -86,8 +95,6 @@ def _state(settings: Settings) -> Iterator[Finding]:
 
 
 def _history(settings: Settings) -> Iterator[Finding]:
-    from ..client import history
-
     for fault in history.faults():
         yield Finding("warn", "history", f"{fault}: remove it from {history.path()}")
 
@@ -105,9 +112,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _targets(settings: Settings) -> Iterator[Finding]:
-    from accel.console.output import span
-    from accel.contract.targets import AwsBatchTarget, GkeTarget, LocalTarget
-    from accel.diagnostics.errors import BadInputs, JobsError
+    from accel.contract.targets import GkeTarget
 
     from ..client.stale_targets import compared
     from ..client.targets import load
@@ -148,8 +153,6 @@ def _targets(settings: Settings) -> Iterator[Finding]:
 def _gke(name: str, target: "GkeTarget") -> Finding:
     """One call tells of the sign-in, the way to the cluster and the permission to submit there."""
     from accel.clouds.kubernetes.client import Timing
-    from accel.clouds.kubernetes.responses import part
-    from accel.diagnostics.errors import JobsError
 
     from ..backends.gke.clusters import Clusters
     from ..backends.gke.labels import Scope
@@ -182,10 +185,6 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
     """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
     permission to make one."""
     from accel.clouds.google.api import Google
-    from accel.clouds.google.rest import entries
-    from accel.clouds.timeouts import Timing
-    from accel.contract import buckets
-    from accel.diagnostics.errors import JobsError
 
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
@@ -214,8 +213,6 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
 def _aws(region: str) -> Iterator[Finding]:
     """One call that needs no permission tells of the credentials, the way to AWS and the clock."""
     from accel.clouds.aws.client import client
-    from accel.clouds.aws.errors import asking
-    from accel.diagnostics.errors import JobsError
 
     check = f"aws {region}"
     try:

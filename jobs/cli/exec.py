@@ -10,10 +10,15 @@ import click
 
 from accel.console.options import Settings
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, Interrupted, JobsError
 from accel.diagnostics.redaction import own
 
+from ..backends.base import Exec, Streams
+from ..client.fanout import Lines, everywhere
+from .exec_check import check as checked
+
 if TYPE_CHECKING:
-    from ..backends.base import Exec, JobRef, Places
+    from ..backends.base import JobRef, Places
 
 
 @click.command(cls=Verb)
@@ -42,9 +47,6 @@ def exec(
     In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
     --check it is 125 where a machine is not as it should be.
     """
-    from accel.diagnostics.errors import BadInput, Interrupted
-
-    from ..backends.base import Exec
     from ..client import resolve
 
     if check == bool(command):
@@ -59,8 +61,6 @@ def exec(
     try:
         places = backend.places(ref) if check or task is None else None
         if check and places:
-            from .exec_check import check as checked
-
             numbers = places.running if task is None else (task,)
             checked(backend, ref, places, numbers, host, settings.output)
             code = 0
@@ -79,8 +79,6 @@ def exec(
 def _one(
     backend: "Exec", ref: "JobRef", command: tuple[str, ...], task: int | None, stdin: bool, tty: bool, host: bool
 ) -> int:
-    from ..backends.base import Streams
-
     size = os.get_terminal_size(sys.stdin.fileno()) if tty else None
     streams = Streams(_write, _read if stdin or tty else None, None if size is None else (size.columns, size.lines))
     with _raw(tty):
@@ -89,11 +87,6 @@ def _one(
 
 def _several(backend: "Exec", ref: "JobRef", command: tuple[str, ...], places: "Places", host: bool) -> int:
     """The exit code of the first that failed."""
-    from accel.diagnostics.errors import JobsError
-
-    from ..backends.base import Streams
-    from ..client.fanout import Lines, everywhere
-
     lines = Lines(_write)
 
     def work(number: int) -> int:

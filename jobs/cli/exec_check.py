@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from accel.console.errors import say
 from accel.console.output import show
+from accel.diagnostics.errors import JobFailed, JobsError
+
+from ..client.fanout import everywhere
+from ..client.machine_check import ask, command, judge
+from ..client.machine_check.judge import free_share
 
 if TYPE_CHECKING:
     from ..backends.base import Exec, JobRef, Places
@@ -17,10 +22,6 @@ WIDE = (*COLUMNS[:-1], "torch", "jax", "memory_gib", "shm_gib", "ecc_errors", "x
 
 def check(backend: "Exec", ref: "JobRef", places: "Places", numbers: Sequence[int], host: bool, form: str) -> None:
     """Raises JobFailed where something is wrong with a machine, or nothing can be learnt of it."""
-    from accel.diagnostics.errors import JobFailed, JobsError
-
-    from ..client.fanout import everywhere
-    from ..client.machine_check import ask, command, judge
 
     def work(number: int) -> "Seen":
         task = number if places.word else None
@@ -45,8 +46,6 @@ def check(backend: "Exec", ref: "JobRef", places: "Places", numbers: Sequence[in
 
 def row(number: int, seen: "Seen", faults: list[str]) -> dict[str, Any]:
     """A machine's own words, and the columns made of them."""
-    from ..client.machine_check.judge import free_share
-
     facts = seen.facts
     names: Counter[str] = Counter(facts.get("gpu_names") or [])
     chips = facts.get("chips")

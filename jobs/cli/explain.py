@@ -8,6 +8,9 @@ import click
 
 from accel.console.options import Settings
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, JobsError
+
+from ..backends.base import Explain
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -28,10 +31,6 @@ def explain(settings: Settings, job: str) -> None:
 
 def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation":
     """Raises BadInput for a job of a kind that cannot be explained, and what its backend raises."""
-    from accel.diagnostics.errors import BadInput
-
-    from ..backends.base import Explain
-
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
     told = backend.explain(ref, elsewhere=lambda: _regions(ref.kind, voice))
@@ -41,8 +40,6 @@ def explained(ref: "JobRef", backend: "Backend", voice: "Voice") -> "Explanation
 def _regions(kind: str, voice: "Voice") -> list[str]:
     """Of the user's targets of a kind. A job that exists needs none of them, so that a broken list of targets is no
     error."""
-    from accel.diagnostics.errors import JobsError
-
     from ..client.resolve import targets
 
     try:

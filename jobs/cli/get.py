@@ -14,6 +14,7 @@ from accel.console.verb import Verb
 
 from ..client.allowances.submitter import settle_ended
 from ..client.selection import Choice, choosing
+from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def ls(
     """
     from ..client.listing import gather
     from ..client.resolve import targets
-    from ..views.job_table import show_jobs
 
     choice = Choice(to, name, states, owner)
     found = gather(targets(settings), choice, ended, limit, settings, Progress)

@@ -10,6 +10,9 @@ import click
 from accel.console.errors import say, warn
 from accel.console.options import OneOf, Settings
 from accel.console.verb import Verb
+from accel.contract.targets import AwsBatchTarget
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
@@ -77,8 +80,6 @@ def import_(
     gcloud's own flags may follow -- and win over the file. A report says what became of each field; where one is
     refused or has to be decided, nothing is printed, and the exit code is 2.
     """
-    from accel.diagnostics.errors import BadInput
-
     options = {"--image": image, "--k80-replacement": k80, "--capacity": capacity, "--var": variables}
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
     _apply_to(kind, given, output)
@@ -109,8 +110,6 @@ def import_(
 
 def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
     """Raises BadInput for an option that is for another kind of document."""
-    from accel.diagnostics.errors import BadInput
-
     of = {
         "flags after --": ("vertex", "ai-platform"),
         "--image": KINDS[1:],
@@ -126,8 +125,6 @@ def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    from accel.diagnostics.errors import BadInput
-
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -161,8 +158,6 @@ def _say(found: "Found", stops: list[Any]) -> None:
 
 
 def _refuse(name: str, entries: list[Any], *, by_strict: bool) -> None:
-    from accel.diagnostics.errors import BadInputs
-
     hint = "they are no errors without --strict" if by_strict else None
     # One line for many fields of which the same is said.
     alike: dict[tuple[str, ...], list[Any]] = {}
@@ -184,7 +179,6 @@ def _print(found: "Found", name: str, output: str) -> None:
     if output in FORMS:
         click.echo(json.dumps(found.body, indent=2), own(sys.stdout))
         return
-    from accel.diagnostics.errors import BadInputs
     from accel.diagnostics.yaml_positions import Tree
 
     from ..model.document import Document
@@ -217,8 +211,6 @@ def _to(settings: Settings, kind: str, found: "Found") -> None:
 def _aws_batch(settings: Settings, file: str, output: str) -> None:
     import yaml
 
-    from accel.contract.targets import AwsBatchTarget
-    from accel.diagnostics.errors import BadInput, BadInputs
     from accel.diagnostics.yaml_positions import Tree
 
     from ..importers.aws_batch import fitted, imported
@@ -248,8 +240,6 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
 
 
 def _data(file: str) -> bytes:
-    from accel.diagnostics import messages
-    from accel.diagnostics.errors import BadInput, NotFound
     from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
 
     from ..importers.reading import read_as_spaces
@@ -267,9 +257,6 @@ def _data(file: str) -> bytes:
 
 
 def _request(file: str) -> dict[str, Any]:
-    from accel.diagnostics import messages
-    from accel.diagnostics.errors import BadInput, NotFound
-
     try:
         data = sys.stdin.buffer.read(BYTES_MAX + 1) if file == "-" else Path(file).read_bytes()
         document: Any = json.loads(data) if len(data) <= BYTES_MAX else None

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from accel.console.options import Duration, OneOf, Settings, program
+from accel.console.screen import style_of
+from accel.console.terminal_text import colour_of, job_text
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, Interrupted
 from accel.diagnostics.redaction import own
+
+from ..backends.base import Logs
+from ..client.progress import parse, place_of, short
+from ..runtime.lines import MARK
 
 if TYPE_CHECKING:
     from accel.console.terminal_text import Style
@@ -57,8 +64,6 @@ def logs(
     progress: str,
 ) -> None:
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
-    from accel.diagnostics.errors import BadInput
-
     from ..backends.registry import of_ref
     from ..client import resolve
     from ..client.waiting import end
@@ -99,19 +104,12 @@ def lines_of(
     backend: "Backend", ref: "JobRef", task: int | None, follow: bool, tail: int | None = None
 ) -> "Iterator[LogLine]":
     """Raises BadInput for a job of a kind that keeps no log."""
-    from accel.diagnostics.errors import BadInput
-
-    from ..backends.base import Logs
-
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
     return backend.logs(ref, task=task, follow=follow, tail=tail)
 
 
 def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
-    from accel.console.screen import style_of
-    from accel.diagnostics.errors import Interrupted
-
     to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
     try:
@@ -132,11 +130,9 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
     """The line, or in short what it tells; None where it is not to be shown."""
     if shown.after and line.at < shown.after:
         return None
-    from ..runtime.lines import MARK
 
     if shown.progress == "raw" or MARK not in line.text:
         return line.text
-    from ..client.progress import parse, short
 
     told = parse(line.text)
     if told is None:
@@ -146,10 +142,6 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
 
 def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal: bool) -> str:
     """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
-    from accel.console.terminal_text import colour_of, job_text
-
-    from ..client.progress import place_of
-
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
     if not terminal:
@@ -172,8 +164,6 @@ def _side_by_side(
         # A backend for each: what clients one makes may not be made by two threads at once.
         for line in lines_of(backend_of(ref), ref, task, follow, tail):
             yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
-
-    from ..client.progress import place_of
 
     def named(source: str) -> bool:
         # Some backends say whose line it is although only one was asked for.
@@ -215,8 +205,6 @@ def _as_they_come(readers: "Sequence[Iterator[LogLine]]") -> "Iterator[LogLine]"
 
 
 def _pattern(text: str | None) -> "re.Pattern[str] | None":
-    from accel.diagnostics.errors import BadInput
-
     try:
         return None if text is None else re.compile(text)
     except re.error as error:

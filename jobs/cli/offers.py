@@ -9,11 +9,11 @@ import click
 
 from accel.console.errors import say
 from accel.console.options import OneOf, Settings, program
+from accel.console.output import show
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput
 
 if TYPE_CHECKING:
-    from accel.diagnostics.errors import BadInput
-
     from ..client.market import Listed
     from ..client.offers import Decision, Offer
     from ..client.targets import Target, Targets
@@ -58,8 +58,6 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
     Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for which kinds there are. Prices are
     those of the catalogue.
     """
-    from accel.diagnostics.errors import BadInput
-
     if best_for:
         _kinds(settings, file or gpu, asked)
         return
@@ -76,8 +74,6 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
 
 
 def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> None:
-    from accel.diagnostics.errors import BadInput
-
     from ..client.market import kinds
 
     cloud = asked.pop("cloud")
@@ -184,7 +180,6 @@ def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
 def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
     """The region is one of a cloud's, and has none of the machines that others have."""
     from accel.catalog.places import nearest_places
-    from accel.diagnostics.errors import BadInput
 
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
     return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
@@ -205,8 +200,6 @@ def _listed_row(each: "Listed") -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
-    from accel.console.output import show
-
     show(rows, form, columns, wide, name)
 
 

@@ -12,10 +12,18 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, JobsError
+
+from ..backends.base import Again, Attempts, Explain, Logs, Phase
+from ..backends.tasks import Tasks
+from ..model import sweep_tasks
+from ..model.keys import submission_key
+from ..views.report import sweep
+from ..views.report.chart import DRAWN_MAX
+from ..views.report.gather import SERIES_MAX, Gathered
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef
-    from ..views.report.gather import Gathered
     from ..views.report.page import Facts
     from ..views.report.sweep import Sweep
 
@@ -31,8 +39,6 @@ def report(settings: Settings, job: str, out: str) -> None:
 
     The page needs nothing else and fetches nothing. What a platform does not tell is "not known" on it.
     """
-    from accel.diagnostics.errors import BadInput
-
     from ..client.resolve import job as found
     from ..views.report.page import page
 
@@ -51,13 +57,7 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     """All that can be read; what cannot is a warning on the page. Raises as status."""
-    from accel.diagnostics.errors import JobsError
-
-    from ..backends.base import Again, Attempts, Explain, Logs, Phase
-    from ..backends.tasks import Tasks
     from ..client.accrued_cost import known
-    from ..model.keys import submission_key
-    from ..views.report.gather import Gathered
     from ..views.report.page import Facts
 
     status = backend.status(ref)
@@ -85,11 +85,7 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
 
 def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
     """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
-    from accel.diagnostics.errors import JobsError
-
     from ..client.request_body import sent
-    from ..model import sweep_tasks
-    from ..views.report import sweep
 
     found = replace(found, sent=sent(ref.kind, body))
     try:
@@ -107,12 +103,6 @@ def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping
 
 def _of_the_best(gathered: "Gathered | None", found: "Sweep", backend: "Backend", ref: "JobRef") -> "Gathered | None":
     """With the curves of the best tasks, where there are too many tasks to keep all."""
-    from accel.diagnostics.errors import JobsError
-
-    from ..backends.base import Logs
-    from ..views.report.chart import DRAWN_MAX
-    from ..views.report.gather import SERIES_MAX, Gathered
-
     if gathered is None or len(gathered.last) <= SERIES_MAX or not isinstance(backend, Logs):
         return gathered
     with suppress(JobsError):

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from accel.console.options import FORMATS, OneOf, Settings
+from accel.console.output import show
+from accel.console.progress import Progress
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.messages import did_you_mean, name_shown
+
+from ..client.sweep_results import looked, ranked, read, rows
 
 if TYPE_CHECKING:
     from accel.console.progress import Opens
@@ -42,8 +48,6 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
 
     Of a job that runs tasks of another one again, the other tasks are the other one's. Several JOBs are one table.
     """
-    from accel.console.progress import Progress
-
     from ..client.resolve import reference
 
     found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
@@ -59,7 +63,6 @@ def ranking(
 ) -> "tuple[list[Row], str | None]":
     """The tasks of the jobs, the best first, and by what metric. Raises BadInput for one that nobody told."""
     from ..backends.registry import of_ref
-    from ..client.sweep_results import looked, ranked, read, rows
 
     seen = looked(refs, of_ref, voice.say)
     metric, best = _objective(seen, by, best)
@@ -76,8 +79,6 @@ def ranking(
 
 def _objective(jobs: "Sequence[Job]", by: str | None, best: str | None) -> tuple[str | None, str | None]:
     """The metric, and whether the highest or the lowest is best. Raises BadInput where that is not said."""
-    from accel.diagnostics.errors import BadInput
-
     told: list[Mapping[str, str]] = [
         job.sweep.spec["objective"] for job in jobs if job.sweep and "objective" in job.sweep.spec
     ]
@@ -93,9 +94,6 @@ def _objective(jobs: "Sequence[Job]", by: str | None, best: str | None) -> tuple
 
 def _known(metric: str, found: "Sequence[Row]", voice: "Voice") -> None:
     """Raises BadInput for a metric that no task told, where they told others."""
-    from accel.diagnostics.errors import BadInput
-    from accel.diagnostics.messages import did_you_mean, name_shown
-
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
         raise BadInput(f"metric {name_shown(metric)}: no task told it{did_you_mean(metric, told)}")
@@ -110,8 +108,6 @@ def _say_unread(found: "Sequence[Row]", voice: "Voice") -> None:
 
 
 def _shown(found: "Sequence[Row]", metric: str | None, settings: Settings) -> None:
-    from accel.console.output import show
-
     params = list(dict.fromkeys(name for row in found for name in row.params))
     told = sorted({name for row in found for name in row.metrics}, key=lambda name: (name != metric, name))
     # A parameter may have a metric's name, and either that of a column of ours.

@@ -7,6 +7,17 @@ import click
 
 from accel.console.options import Settings, program
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput
+
+from ..backends.base import Again
+from ..backends.tasks import AgainInPart
+from ..client import history
+from ..client.allowances.submitter import held_again
+from ..client.dispatch import submitted
+from ..client.sweep_results import failed
+from ..model import keys
+from ..model.sweep_tasks import found
+from ..runtime.sweep import written
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,9 +39,7 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
 
     Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
     """
-    from ..client.dispatch import submitted
     from ..client.resolve import reference
-    from ..model import keys
 
     caller = key if key is not None else keys.drawn()
     with again(reference(job, settings), to, caller, every, settings) as (backend, request, sender):
@@ -42,14 +51,8 @@ def again(
     ref: "JobRef", to: str | None, caller: str, every: bool, voice: "Voice"
 ) -> "Generator[tuple[Backend, Request, Sender]]":
     """What runs a job once more, and what sends it. Raises BadInput for one that cannot be run again, OverLimit."""
-    from accel.diagnostics.errors import BadInput
-
-    from ..backends.base import Again
-    from ..client import history
     from ..client.accrued_cost import size_in
-    from ..client.allowances.submitter import held_again
     from ..client.resolve import with_target
-    from ..model import keys
 
     backend = with_target(ref, to, voice)
     if not isinstance(backend, Again):
@@ -73,12 +76,6 @@ def _in_part(backend: "Backend", ref: "JobRef", whole: "Request", voice: "Voice"
 
     Raises BadInput where there are none.
     """
-    from accel.diagnostics.errors import BadInput
-
-    from ..backends.tasks import AgainInPart
-    from ..client.sweep_results import failed
-    from ..model.sweep_tasks import found
-
     sweep = found(whole.body)
     if sweep is None or not isinstance(backend, AgainInPart):
         return whole, None
@@ -87,7 +84,6 @@ def _in_part(backend: "Backend", ref: "JobRef", whole: "Request", voice: "Voice"
         raise BadInput(
             f"{ref}: none of its {len(sweep.places)} tasks has failed", f"`{program()} retry --all` runs all of them"
         )
-    from ..runtime.sweep import written
 
     named = written([sweep.places[task] for task in tasks])
     voice.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")

@@ -6,6 +6,9 @@ import click
 
 from accel.console.options import Settings
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput
+
+from ..client.runtime_wheel import name, write
 
 
 @click.command(cls=Verb)
@@ -16,10 +19,6 @@ def runtime(settings: Settings, out: Path) -> None:
 
     pip installs it in an image; with PYTHONPATH=FILE Python imports from it where it lies.
     """
-    from accel.diagnostics.errors import BadInput
-
-    from ..client.runtime_wheel import name, write
-
     try:
         path = write(out)
     except OSError as error:

@@ -4,6 +4,7 @@ import click
 
 from accel.console.options import OneOf
 from accel.console.verb import Verb
+from accel.schema import text
 
 
 @click.command(cls=Verb)
@@ -13,8 +14,6 @@ def schema(kind: str) -> None:
 
     KIND is job or targets; job without one.
     """
-    from accel.schema import text
-
     from ..model.schema import KINDS
 
     click.echo(text(KINDS[kind]()))

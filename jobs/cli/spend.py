@@ -9,7 +9,13 @@ import click
 
 from accel.console.errors import say, warn
 from accel.console.options import OneOf, Settings
+from accel.console.output import age, show
 from accel.console.verb import Verb
+from accel.diagnostics.errors import NotFound
+from accel.diagnostics.messages import did_you_mean, name_shown
+
+from ..client.allowances.ledgers import address, ledger_at
+from ..client.allowances.reservation import MICRO
 
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
@@ -33,9 +39,6 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
     `spend settle` looks at every job that is held for: one that has ended is settled by its own times, and what is held
     for one that was never made is let go.
     """
-    from accel.console.output import show
-    from accel.diagnostics.errors import NotFound
-
     from ..client.resolve import targets
 
     known = targets(settings)
@@ -44,8 +47,6 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
         raise NotFound("no target here has allowances", "they are the section `allowances` of the stack's environment")
     names = [name for allowances, _ in found for name in allowances.teams]
     if team is not None and team not in names:
-        from accel.diagnostics.messages import did_you_mean, name_shown
-
         raise NotFound(f"--team: {name_shown(team)} has no allowance{did_you_mean(team, sorted(names))}")
     wanted = [(of, book, name) for of, book in found for name in sorted(of.teams) if team in (None, name)]
     if any(not book.shared for _, book, _ in wanted):
@@ -62,8 +63,6 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
 
 def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
     """Each once, however many targets name it."""
-    from ..client.allowances.ledgers import address, ledger_at
-
     seen: set[str] = set()
     for entry in known.entries.values():
         allowances: Allowances | None = getattr(entry.target, "allowances", None)
@@ -74,8 +73,6 @@ def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
 
 def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]:
     """Amounts are USD."""
-    from ..client.allowances.reservation import MICRO
-
     holds = book.holds(name)
     period = _period(book)
     balance = book.balance(name, period)
@@ -113,8 +110,6 @@ def _settled(book: "Ledger", name: str, known: "Targets", settings: Settings) ->
 
 
 def _row(hold: "Hold") -> dict[str, Any]:
-    from accel.console.output import age
-
     made = datetime.fromtimestamp(hold.made, UTC)
     values = {
         name: value for name, value in asdict(hold).items() if name not in ("usd", "usd_hour", "version", "owner")
@@ -135,7 +130,5 @@ def _period(book: "Ledger") -> str:
 
 def _usd(amount: int) -> str:
     """With what is less than a cent: a short job on a small machine is."""
-    from ..client.allowances.reservation import MICRO
-
     text = f"{amount / MICRO:.6f}".rstrip("0")
     return text + "0" * max(0, 2 - len(text.partition(".")[2]))

@@ -7,8 +7,11 @@ import click
 
 from accel.console.options import Duration, Settings
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput
 
+from ..client.dispatch import send_all, submitted, to_the_end
 from ..client.quota import no_quota
+from ..client.submission import Asked, checked, prepared
 
 if TYPE_CHECKING:
     from ..model.document import Document
@@ -73,10 +76,6 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
-    from accel.diagnostics.errors import BadInput
-
-    from ..client.dispatch import send_all, submitted, to_the_end
-    from ..client.submission import Asked, checked, prepared
     from ..model.document import read_all
 
     asked = Asked(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)

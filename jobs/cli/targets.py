@@ -4,8 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.console.errors import say
 from accel.console.options import Settings
+from accel.console.output import show, span
 from accel.console.verb import Verb
+from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, GoogleBatchTarget, TpuVmTarget, VertexTarget
+from accel.diagnostics.errors import JobsError
+
+from ..backends.free_gpus import FreeGpus
+from ..backends.registry import of_target
 
 if TYPE_CHECKING:
     from ..client.targets import Entry
@@ -22,9 +29,6 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
     and certificate that a target has, once somebody has seen that they are right.
     """
-    from accel.console.errors import say
-    from accel.console.output import show, span
-
     from ..client import resolve
 
     found = resolve.targets(settings, refresh=refresh)
@@ -55,12 +59,6 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
 
 def _free(entry: "Entry") -> str:
     """Free GPUs by pool or environment; "-" where the platform does not tell, and for a target without GPUs."""
-    from accel.console.errors import say
-    from accel.diagnostics.errors import JobsError
-
-    from ..backends.free_gpus import FreeGpus
-    from ..backends.registry import of_target
-
     if entry.target is None:
         return "-"
     backend = of_target(entry.name, entry.target)
@@ -74,15 +72,6 @@ def _free(entry: "Entry") -> str:
 
 
 def _row(entry: "Entry") -> dict[str, Any]:
-    from accel.contract.targets import (
-        AwsBatchTarget,
-        GceTarget,
-        GkeTarget,
-        GoogleBatchTarget,
-        TpuVmTarget,
-        VertexTarget,
-    )
-
     row: dict[str, Any] = {
         "name": entry.name,
         "kind": entry.kind,

@@ -3,7 +3,11 @@
 import click
 
 from accel.console.options import Duration, Settings
+from accel.console.output import show
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, Interrupted
+
+from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 
 @click.command(cls=Verb)
@@ -21,13 +25,9 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     """
     import time
 
-    from accel.console.output import show
-    from accel.diagnostics.errors import BadInput, Interrupted
-
     from ..client.reconcile import round_of
     from ..client.resolve import targets
     from ..client.spot_fallback import Followers
-    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")

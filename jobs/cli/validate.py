@@ -8,8 +8,13 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings
 from accel.console.verb import Verb
+from accel.contract.targets import LocalTarget
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
+from ..backends.registry import of_target
 from ..client.quota import check, no_quota
+from ..model.keys import platform_name
+from ..model.sweep_tasks import apart
 
 if TYPE_CHECKING:
     from ..model.job import Job
@@ -25,14 +30,8 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
 
     Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
     """
-    from accel.contract.targets import LocalTarget
-    from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-
-    from ..backends.registry import of_target
     from ..client.resolve import targets
     from ..model.document import jobs_of, read_all
-    from ..model.keys import platform_name
-    from ..model.sweep_tasks import apart
 
     name, target = targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None
@@ -83,7 +82,6 @@ def _sold_somewhere(job: "Job") -> None:
     """Raises BadInputs for GPUs that no cloud has, or no machine in that number."""
     if job.accelerator is None or job.accelerator.type is None:
         return
-    from accel.diagnostics.errors import BadInputs
     from accel.rules.gcp import gpus
 
     kind, count = job.accelerator.type, job.accelerator.count

@@ -3,7 +3,10 @@
 import click
 
 from accel.console.options import Duration, Settings
+from accel.console.output import show
 from accel.console.verb import Verb
+
+from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 
 @click.command(cls=Verb)
@@ -15,11 +18,8 @@ def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None
 
     Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
     """
-    from accel.console.output import show
-
     from ..client.resolve import job
     from ..client.waiting import end, wait_for
-    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
     statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)
     if settings.output != "table":

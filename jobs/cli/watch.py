@@ -5,10 +5,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.errors import say, warn
 from accel.console.options import Duration, Settings, program
+from accel.console.output import show
+from accel.console.screen import Screen, live, style_of
 from accel.console.verb import Verb
+from accel.diagnostics.errors import BadInput, JobsError
 
+from ..backends.base import Listing
+from ..backends.listing import listed as asked
+from ..backends.listing import once
+from ..backends.registry import of_target
+from ..client.allowances.submitter import settle_ended
 from ..client.selection import SCANNED, Choice, choosing
+from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,21 +48,13 @@ def watch(
 
     At a terminal a table that is renewed; elsewhere a line at each change.
     """
-    from accel.console.errors import say
-    from accel.console.output import show
-    from accel.console.screen import Screen, live, style_of
-
     from ..client import accrued_cost
-    from ..client.allowances.submitter import settle_ended
     from ..client.resolve import job
     from ..client.waiting import end
-    from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
     from ..views.watch.loop import Watching
 
     choice = Choice(to, name, states, owner)
     if jobs and (to or choice.narrow):
-        from accel.diagnostics.errors import BadInput
-
         raise BadInput("watch: either JOBs, or --target, --name, --state and --owner, which choose them")
     more = None if jobs else _lister(settings, choice)
     found = more() if more else [job(text, settings) for text in dict.fromkeys(jobs)]
@@ -79,13 +81,6 @@ def watch(
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
     """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
-    from accel.console.errors import warn
-    from accel.diagnostics.errors import JobsError
-
-    from ..backends.base import Listing
-    from ..backends.listing import listed as asked
-    from ..backends.listing import once
-    from ..backends.registry import of_target
     from ..client.listing import MISSING, names_of
     from ..client.resolve import targets
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from accel.diagnostics.errors import JobsError
 
+from ..model.job import Job
+from . import history
+from .observation import Rate
+
 if TYPE_CHECKING:
     from accel.console.options import Settings
 
     from ..backends.base import JobRef
-    from ..model.job import Job
-    from .observation import Rate
     from .targets import Targets
 
 FIELDS = (
@@ -52,7 +54,6 @@ def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | 
 
 def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known]":
     """Of each job. Raises nothing for what is not known."""
-    from . import history
     from .resolve import targets
 
     entries = {str(entry["ref"]): entry for entry in history.recent()}
@@ -82,9 +83,7 @@ def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known
 def _priced(entry: Mapping[str, Any], targets: "Targets") -> Known:
     from pydantic import ValidationError
 
-    from ..model.job import Job
     from . import cost
-    from .observation import Rate
 
     name = str(entry["target"])
     if name not in targets.entries:

@@ -8,8 +8,12 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings, program
 from accel.console.output import age
+from accel.console.progress import Progress
+from accel.diagnostics.errors import CloudSilent, Interrupted, JobsError
 
+from . import history
 from .allowances.submitter import Sender
+from .bulk import submit_all
 from .quota import check
 
 if TYPE_CHECKING:
@@ -29,8 +33,6 @@ def submitted(
     sender: Sender | None = None,
 ) -> "JobRef":
     """Submits, notes it in the history, and prints the reference in the form that was asked for."""
-    from accel.diagnostics.errors import Interrupted
-
     try:
         ref = made(backend, request, caller, settings, sender or Sender())
     except KeyboardInterrupt:
@@ -52,8 +54,6 @@ def submitted(
 
 def _before(backend: "Backend", ref: "JobRef") -> str:
     """That it was submitted before, and when where its platform tells."""
-    from accel.diagnostics.errors import JobsError
-
     try:
         status = backend.status(ref)
     except JobsError:
@@ -63,8 +63,6 @@ def _before(backend: "Backend", ref: "JobRef") -> str:
 
 def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
     """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
-    from accel.diagnostics.errors import CloudSilent
-
     try:
         ref = sender.send(backend, request)
     except CloudSilent as silent:
@@ -84,10 +82,6 @@ def send_all(
 
     Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
     """
-    from accel.console.progress import Progress
-
-    from .bulk import submit_all
-
     rows: list[dict[str, Any]] = []
 
     def tell(number: int, ref: "JobRef") -> None:
@@ -121,8 +115,6 @@ def send_all(
 
 def check_all(sent: "Sent", wanted: int, caller: str, voice: "Voice") -> None:
     """Raises where not all was made."""
-    from accel.diagnostics.errors import Interrupted
-
     if len(sent.refs) == wanted:
         return
     count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
@@ -174,8 +166,6 @@ def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
 
 def noted(ref: "JobRef", request: "Request", caller: str, sender: Sender, voice: "Voice") -> None:
     """Keeps it in the history of this machine."""
-    from . import history
-
     try:
         size = sender.sizes.get(request.key)
         history.append(str(ref), request.name, request.target, caller, sender.note(request), size)

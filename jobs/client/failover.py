@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 
 from accel.console.errors import say, warn
 from accel.console.options import Settings
+from accel.diagnostics.errors import BadInput, Interrupted, WaitedTooLong
+
+from ..backends.registry import of_target
+from ..model import keys
+from .allowances.submitter import held
+from .dispatch import submitted, to_the_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
@@ -20,8 +26,6 @@ WORD = "then"
 
 def check(job: "Job", known: "Targets", then_to: str, first: str) -> None:
     """Raises BadInput where the job could not run there, before anything is submitted."""
-    from accel.diagnostics.errors import BadInput
-
     if then_to == first:
         raise BadInput(f"--then-to: {then_to} is where the job is submitted to; name another target")
     if job.tasks > 1:
@@ -42,14 +46,9 @@ def run(
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
-    from accel.diagnostics.errors import Interrupted, WaitedTooLong
-
     from ..cli.logs import stream
-    from ..model import keys
     from .accrued_cost import size_of
-    from .allowances.submitter import held
     from .deadline.follow import tries
-    from .dispatch import submitted, to_the_end
     from .waiting import described, end, wait_for
 
     try:
@@ -73,8 +72,5 @@ def run(
 
 
 def _request(job: "Job", known: "Targets", then_to: str, key: str) -> "tuple[Backend, Request]":
-    from ..backends.registry import of_target
-    from ..model import keys
-
     backend = of_target(*known.choose(then_to))
     return backend, backend.render(job, keys.platform_name(job.name, key), key)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accel.clouds.aws.errors import asking
 from accel.clouds.timeouts import Timing
 from accel.contract import buckets
 from accel.contract.published import whole
@@ -131,7 +132,6 @@ def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
 
 def _fetch(region: str, path: str) -> dict[str, Any]:
     from accel.clouds.aws.client import client
-    from accel.clouds.aws.errors import asking
 
     documents: dict[str, Any] = {}
     with asking(f"GetParametersByPath {path}"):

@@ -4,6 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.diagnostics.errors import OverLimit
+
+from ..backends.base import Quotas
+
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
 
@@ -16,10 +20,6 @@ no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the
 def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:
     """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
     stops nothing. Raises OverLimit with --strict."""
-    from accel.diagnostics.errors import OverLimit
-
-    from ..backends.base import Quotas
-
     if not isinstance(backend, Quotas):
         return []
     answer = backend.quota(job)

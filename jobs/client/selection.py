@@ -9,6 +9,8 @@ import click
 
 from accel.console.options import OneOf
 
+from .names import job_name
+
 if TYPE_CHECKING:
     from ..backends.base import Status
 
@@ -38,8 +40,6 @@ class Choice:
 
     def keeps(self, status: "Status") -> bool:
         """Whether the job is meant."""
-        from .names import job_name
-
         named = self.name is None or any(fnmatchcase(name, self.name) for name in (status.name, job_name(status.name)))
         return named and (not self.states or status.phase.lower() in self.states) and self.owner in (None, status.owner)
 

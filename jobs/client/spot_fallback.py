@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from accel.console.errors import say
 from accel.console.heartbeat import Beat
 from accel.console.options import Settings, program
+from accel.contract.google_jobs import GoogleBatchTarget
 from accel.contract.variables import PLAN
 from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
 
 from ..model.deadline import look_s
+from . import history
+from .allowances.submitter import held, settle_ended
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
+from .dispatch import noted, submitted, to_the_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request, Status
@@ -38,8 +42,6 @@ def check(jobs: "Sequence[Job]", wait: bool, follow: bool) -> None:
 
 def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
     """Before jobs are sent: makes sure that it can be kept that they were moved. Raises CloudRefused."""
-    from accel.contract.google_jobs import GoogleBatchTarget
-
     from .deadline.record import Record
 
     for job, (_, request) in pairs:
@@ -69,8 +71,6 @@ def run(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
-    from .allowances.submitter import settle_ended
-    from .dispatch import submitted, to_the_end
     from .waiting import described, end, so_far
 
     plan = plan_of(backend, ref)
@@ -149,9 +149,6 @@ class Followers:
 
 
 def _quietly(settings: Settings, backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
-    from . import history
-    from .dispatch import noted
-
     ref = sender.send(backend, request)
     if str(ref) not in (entry["ref"] for entry in history.recent()):
         say(f"{ref}: submitted to {request.target}")
@@ -169,7 +166,6 @@ def _sent(
 ) -> "JobRef":
     """Sends the job on demand, under a hold of its own where its target has allowances."""
     from .accrued_cost import size_of
-    from .allowances.submitter import held
 
     for warning in request.warnings:
         say(f"warning: {warning}")  # not refused under --strict: the deadline is near

@@ -5,9 +5,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from accel.diagnostics.errors import BadInput, BadInputs
 from accel.diagnostics.redaction import hidden
+from accel.rules.jobs.containers import LOCAL
 
-from .allowances.submitter import Sender
+from ..backends.registry import of_target
+from ..cli.offers import chosen
+from ..model import keys
+from ..model.sweep_tasks import apart, cap_warnings
+from . import feasibility
+from . import smoke as runs
+from .allowances.submitter import Sender, held
+from .code.option import packed, sent
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -66,10 +75,7 @@ class Prepared:
     @contextmanager
     def ready(self, quota: bool) -> Generator[tuple[Sender, list[str]]]:
         """What sends the requests, and what could not be learnt of quotas: code is sent, allowances are held."""
-        from . import feasibility
         from .accrued_cost import size_of
-        from .allowances.submitter import held
-        from .code.option import sent
         from .dispatch import check_quotas
         from .image_check import check
 
@@ -101,8 +107,6 @@ def checked(documents: "Sequence[Document]", asked: Asked, voice: "Voice") -> "l
 
 def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> Prepared:
     """The jobs' requests. Raises BadInputs for what their targets cannot run."""
-    from ..model import keys
-    from .code.option import packed
     from .resolve import targets
     from .stale_targets import said
 
@@ -119,10 +123,6 @@ def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Aske
 
 
 def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> "list[Job]":
-    from accel.diagnostics.errors import BadInput
-
-    from . import smoke as runs
-
     if not asked.smoke:
         raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
     if asked.smoke_timeout is not None and asked.smoke_timeout < runs.TIMEOUT_MIN_S:
@@ -142,7 +142,6 @@ def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: A
 def _pin_image(document: "Document", voice: "Voice") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
     from accel.clouds.image_registry import pinned
-    from accel.rules.jobs.containers import LOCAL
 
     values: object = document.values
     image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None
@@ -161,10 +160,6 @@ def _rendered(
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
     """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
     so has one with other code, and a smoke run."""
-    from accel.diagnostics.errors import BadInput, BadInputs
-
-    from ..backends.registry import of_target
-    from ..model import keys
     from .deadline.plan import prepared
 
     then_to = asked.then_to
@@ -205,11 +200,6 @@ def _placed(
     jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, voice: "Voice"
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
-    from accel.diagnostics.errors import BadInput
-
-    from ..cli.offers import chosen
-    from ..model.sweep_tasks import apart, cap_warnings
-
     for document, job in jobs:
         name, target = chosen(job, known, to, voice.say)
         try:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.validation import refused
 from accel.duration import PATTERN, WRITTEN, seconds
 
 INT_MAX = 2**31 - 1
@@ -90,8 +91,6 @@ class Part(BaseModel):
 
         def __init__(self, /, **fields: Any) -> None:
             """Raises BadInputs with a line for each fault."""
-            from accel.diagnostics.validation import refused
-
             try:
                 super().__init__(**fields)
             except ValidationError as error:

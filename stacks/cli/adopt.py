@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from accel.console.errors import say
+from accel.diagnostics.errors import BadInputs
+
 from .main import StackVerb
 
 
@@ -21,9 +24,6 @@ def adopt(files: tuple[str, ...], stack: str, region: str | None, out: str) -> N
     for `pulumi import`. A line says what stays as it was made (kept), what has no counterpart (lost), which resources
     cannot be moved (left out), and what the rules change or warn of.
     """
-    from accel.console.errors import say
-    from accel.diagnostics.errors import BadInputs
-
     from ..operations.adopt.output import write
 
     done = write(list(files), stack, region, Path(out))

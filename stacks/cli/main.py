@@ -10,6 +10,7 @@ import click
 from accel.console.completion import complete
 from accel.console.group import Verbs, common
 from accel.console.options import OneOf, Settings
+from accel.console.output import table
 from accel.console.verb import Verb
 
 VERBS = {
@@ -128,8 +129,6 @@ def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output:
     and sums that lack it say "at least".
     """
     import json
-
-    from accel.console.output import table
 
     from ..operations.cost.estimate import document, estimates, rows, summary
     from ..operations.stack_files import stack_files

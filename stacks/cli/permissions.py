@@ -10,6 +10,7 @@ import click
 
 from accel.console.options import OneOf, Settings
 
+from ..operations.quota.verb import project_of
 from .main import StackVerb
 
 PURPOSES = ("deploy", "submit", "preview")
@@ -36,7 +37,6 @@ def permissions(settings: Settings, names: tuple[str, ...], purpose: str, output
     """
     from ..operations.permissions import google
     from ..operations.permissions.aws import policies
-    from ..operations.quota.verb import project_of
     from ..operations.stack_files import read_stacks, stack_files
 
     found: list[dict[str, Any]] = [

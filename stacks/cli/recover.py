@@ -1,15 +1,14 @@
 """`stacks recover`: after a run of Pulumi that was killed."""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from accel.console.errors import say
 from accel.console.options import OneOf
+from accel.diagnostics.errors import BadInput, CloudRefused
 
+from ..operations.recover.plan import Said
+from ..operations.recover.recovery import Recovery
 from .main import StackVerb
-
-if TYPE_CHECKING:
-    from ..operations.recover.recovery import Recovery
 
 
 @click.command(cls=StackVerb)
@@ -49,12 +48,6 @@ def recover(
     resource is read again. Nothing is guessed: of what nothing proves, a line says so, and --adopt or --clear
     decides. Run it in the folder of the Pulumi program. Without --yes nothing is changed. Interrupted, run it again.
     """
-    from accel.console.errors import say
-    from accel.diagnostics.errors import BadInput, CloudRefused
-
-    from ..operations.recover.plan import Said
-    from ..operations.recover.recovery import Recovery
-
     if check and yes:
         raise BadInput("--check changes nothing, --yes does", "give one of them")
     if finish and not yes:

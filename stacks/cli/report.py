@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from accel.console.options import OneOf, Settings
+from accel.diagnostics.errors import BadInput, JobsError, OverLimit
 from accel.diagnostics.redaction import redacted
 
+from ..operations.report import tool_findings
+from ..operations.report.markdown import render
 from .main import Share, StackVerb
 
 if TYPE_CHECKING:
@@ -52,11 +55,7 @@ def report(
     """
     import json
 
-    from accel.diagnostics.errors import BadInput, JobsError, OverLimit
-
-    from ..operations.report import tool_findings
     from ..operations.report.document import Wanted, document
-    from ..operations.report.markdown import render
     from ..operations.report.thresholds import limits
 
     if kept and (refresh or config_file):

@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
+from accel.schema import document as file
+from accel.schema import schema_of, text
+
 from .main import StackVerb
 
 
 def document() -> dict[str, Any]:
     """Of the file of a stack: of its config, what is accel's."""
-    from accel.schema import document as file
-    from accel.schema import schema_of
-
     from ..environment.config import Environment
     from ..operations.stack_files import KEY
 
@@ -28,6 +28,4 @@ def schema() -> None:
 
     Of its config it describes accel:environment, and nothing of other keys.
     """
-    from accel.schema import text
-
     click.echo(text(document()))

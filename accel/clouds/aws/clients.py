@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ..rate_limit import Rate
+from .errors import asking
 
 SUBMITS_PER_S = 49
 """AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
@@ -81,7 +82,6 @@ class Clients:
 
     def _client(self, service: str, attempts: int) -> Client:
         from .client import client
-        from .errors import asking
 
         timing = self.timing
         with asking(f"{service} in {self.region}"):

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.rate_limit import Rate
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
 
 from ...model.job import Job
 from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..claims.files import FileClaims
 from ..free_gpus import Free
 from ..tasks import TaskStatus
 from .request import KIND, render
@@ -43,7 +45,6 @@ class AwsBatchBackend:
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py for how, and for what it does not cover."""
         from ..claims.dynamodb import TableClaims
-        from ..claims.files import FileClaims
         from .submit import submit
 
         table = self._target.claim_table if self._target else None
@@ -70,7 +71,6 @@ class AwsBatchBackend:
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
         from accel.clouds.aws.client import CONNECTIONS
-        from accel.clouds.rate_limit import Rate
 
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)

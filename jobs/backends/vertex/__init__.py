@@ -9,6 +9,7 @@ from accel.diagnostics.errors import BadInput
 
 from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..claims.files import FileClaims
 from .labels import KIND, Scope
 from .timing import THREADS, Timing
 
@@ -62,8 +63,6 @@ class VertexBackend:
     def _claims(self, request: Request) -> "Claims":
         """In the target's database; without one, those of this machine alone."""
         if self._target is None or self._target.claims is None:
-            from ..claims.files import FileClaims
-
             return FileClaims(f"{KIND}:{request.body['parent']}")
         from ..claims.firestore import FirestoreClaims
 

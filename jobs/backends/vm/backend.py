@@ -20,6 +20,7 @@ from ..base import Attempt as Tried
 from ..base import Explanation, JobRef, LogLine, Places, Request, Status, Streams
 from ..google_budget_gate import refuse
 from . import labels
+from .attempts import attempts
 from .cloud_messages import Telling
 from .logs import logs
 from .reconciler import advance, ask, look, take_back
@@ -190,8 +191,6 @@ class VmBackend:
 
     def attempts(self, ref: JobRef) -> Sequence[Tried]:
         """From the record: every request for machines."""
-        from .attempts import attempts
-
         return attempts(self.records.read(self._named(ref))[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from accel.contract import variables
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
+from ... import agent
 from . import labels as marks
 from .record import Attempt, Record
 from .records import folder
@@ -38,7 +39,6 @@ def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
     queue runs nothing: its nodes only say where its record is."""
     if record.standing is not None:
         return {marks.QUEUE: json.dumps({"bucket": record.body["bucket"], "name": record.name})}
-    from ... import agent
 
     job = dict(record.body["job"])
     told = {

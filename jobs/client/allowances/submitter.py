@@ -9,6 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from accel.console.errors import say
+from accel.diagnostics.errors import JobsError, OverLimit
+
+from .. import history
+from .ledgers import address, ledger_at
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -63,7 +67,6 @@ def _groups(
     """By ledger, what is to be held there."""
     from ..cost import of
     from .find_job import known_s
-    from .ledgers import address
     from .price import price, team_of
     from .reserve import Wanted
 
@@ -92,8 +95,6 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
 
     Raises OverLimit where the ledger does not know the first one.
     """
-    from accel.diagnostics.errors import JobsError
-
     from ..resolve import targets
 
     try:
@@ -108,9 +109,7 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
             voice.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
         yield Sender()
         return
-    from accel.diagnostics.errors import OverLimit
 
-    from .ledgers import address, ledger_at
     from .price import Price
     from .reserve import Wanted
 
@@ -134,7 +133,6 @@ def _entered(
     sender = Sender()
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():
-            from .ledgers import ledger_at
             from .reserve import Holding
 
             ledger = ledger_at(where)
@@ -147,8 +145,6 @@ def _entered(
 def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
     """Settles the holds of jobs that were submitted from here and have ended. Says what went wrong, and raises nothing
     for it: somebody else settles them, or `spend settle` does."""
-    from .. import history
-
     ended = {str(status.ref): status for status in statuses if status.phase.ended}
     if not ended:
         return
@@ -161,9 +157,6 @@ def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say)
 def _settle(
     where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
 ) -> None:
-    from accel.diagnostics.errors import JobsError
-
-    from .ledgers import ledger_at
     from .settlement import settle
 
     try:

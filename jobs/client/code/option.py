@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accel.diagnostics.errors import BadInput
+
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
 
@@ -11,8 +13,6 @@ if TYPE_CHECKING:
 
 def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | None":
     """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
-    from accel.diagnostics.errors import BadInput
-
     if folder is None:
         if everything:
             raise BadInput("--code-all: is for --code FOLDER, which is not given")

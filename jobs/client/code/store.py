@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from accel.clouds.aws.errors import asking
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
@@ -96,7 +97,6 @@ class S3:
         from botocore.exceptions import ClientError
 
         from accel.clouds.aws.client import client
-        from accel.clouds.aws.errors import asking
 
         where: dict[str, Any] = {"Bucket": self.bucket, "Key": archive.name}
         doing = self.address(archive)

@@ -15,13 +15,17 @@ from accel.diagnostics.errors import BadInput, BadInputs
 from accel.rules.aws.retries import MAX_ATTEMPTS
 from accel.rules.batch.jobs import MOST_RETRIES
 
+from ...backends.base import Again
+from ...backends.registry import of_target
+from ...model import keys
 from ...model.deadline import CHANGEOVER_S
+from ...model.job import Job
+from ...model.sweep_tasks import variable
 
 if TYPE_CHECKING:
     from accel.contract.targets import AnyTarget
 
     from ...backends.base import Backend, JobRef, Request
-    from ...model.job import Job
     from ..targets import Targets
 
 WORD = "on-demand"
@@ -91,9 +95,6 @@ def prepared(job: "Job", name: str, target: "AnyTarget", then_to: str | None, kn
 def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
     """Where the job goes on, and the request for it. Raises BadInput where there is no such target, or it cannot run
     it."""
-    from ...backends.registry import of_target
-    from ...model import keys
-
     backend = of_target(*known.choose(plan.then_to))
     job = plan.on_demand
     try:
@@ -105,16 +106,11 @@ def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
 
 def second_key(ref: "JobRef") -> str:
     """The key of the job in which the job of `ref` goes on: the same for everybody."""
-    from ...model import keys
-
     return keys.submission_key(str(ref), WORD)
 
 
 def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
     """The plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
-    from ...backends.base import Again
-    from ...model.sweep_tasks import variable
-
     if not isinstance(backend, Again):
         return None
     written = variable(backend.again(ref, _ANY_KEY).body, PLAN)
@@ -138,8 +134,6 @@ def _written(plan: Plan) -> str:
 
 
 def _read(text: str, ref: "JobRef") -> Plan:
-    from ...model.job import Job
-
     try:
         values = json.loads(base64.b64decode(text, validate=True))
         env = values["job"].pop("env", {})

@@ -10,6 +10,8 @@ from typing import Any
 
 import pulumi
 
+from accel.diagnostics.errors import JobsError, NotFound
+
 PATIENCE_S = 20 * 60
 """As long as the provider waits for a queued resource."""
 ASKED_S, POLL_S = 10 * 60, 2.0
@@ -47,8 +49,6 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
 def ask(bucket: str, key: str, say: Any) -> None:
     """Asks for the TPUs of a declaration, once those of a former one are gone. A refusal is said: whoever reconciles
     asks again."""
-    from accel.diagnostics.errors import JobsError
-
     end = time.monotonic() + ASKED_S
     try:
         queues = _queues(bucket)
@@ -67,8 +67,6 @@ def ask(bucket: str, key: str, say: Any) -> None:
 
 def retire(bucket: str, key: str) -> None:
     """Deletes the TPUs of a declaration and waits until they are gone. Raises RunError."""
-    from accel.diagnostics.errors import JobsError, NotFound
-
     try:
         _queues(bucket).retire(key, pulumi.log.info, PATIENCE_S)
     except NotFound:  # the bucket itself

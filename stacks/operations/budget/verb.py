@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.budget.acting import Busy
+from accel.budget.acting import resume as restored
+from accel.budget.levers import LeverFailed
+from accel.budget.levers import drill as rehearsed
+from accel.budget.state import Moved
+from accel.console.errors import say
 from accel.console.options import OneOf
+from accel.console.output import table
+from accel.contract.budgets import Budget
+from accel.diagnostics.errors import CloudRefused, NotFound
 
 from ...cli.main import StackVerb
+from .parts import PARTS
 
 if TYPE_CHECKING:
     from accel.budget.state import State
@@ -41,8 +51,6 @@ def budget() -> None:
 @_OUTPUT
 def status(stack: str | None, output: str) -> None:
     """Show what the clouds say is spent of each budget that stops the stack, and what a stop has changed."""
-    from accel.console.output import table
-
     found: list[tuple[Part, State, list[dict[str, Any]]]] = []
     for part in _parts(stack):
         with _asked(part):
@@ -66,9 +74,6 @@ def drill(stack: str | None, output: str) -> None:
     It is read from the clouds by the levers that are pulled in earnest. Running work is listed where a budget stops
     that too, after its grace period.
     """
-    from accel.budget.levers import drill as rehearsed
-    from accel.console.errors import say
-
     rows: list[dict[str, Any]] = []
     for part in _parts(stack):
         after = [each.running_after_s for each in part.limits if each.running_after_s is not None]
@@ -96,10 +101,6 @@ def resume(stack: str | None) -> None:
     What somebody has changed since is left as it is, and said. The budget that is over its line stops the stack again
     only in its next period, or once its amount is raised and crossed too. Work that was ended is not begun again.
     """
-    from accel.budget.acting import resume as restored
-    from accel.console.errors import say
-    from accel.diagnostics.errors import CloudRefused
-
     failures: list[str] = []
     stopped = False
     for part in _parts(stack):
@@ -117,11 +118,7 @@ def resume(stack: str | None) -> None:
 
 def _parts(stack: str | None) -> list["Part"]:
     """Of each cloud that the stack has budgets on that stop it. Raises NotFound where there are none."""
-    from accel.contract.budgets import Budget
-    from accel.diagnostics.errors import NotFound
-
     from ..stack_files import stack_outputs
-    from .parts import PARTS
 
     outputs = stack_outputs(stack)
     found: list[Part] = []
@@ -140,9 +137,6 @@ def _parts(stack: str | None) -> list["Part"]:
 @contextmanager
 def _asked(part: "Part") -> Generator[None]:
     """What the cloud refuses is raised as an error of accel.diagnostics.errors."""
-    from accel.budget.levers import LeverFailed
-    from accel.diagnostics.errors import CloudRefused
-
     try:
         yield
     except LeverFailed as failed:
@@ -153,10 +147,6 @@ def _asked(part: "Part") -> Generator[None]:
 
 
 def _patiently(call: Callable[[], Any]) -> Any:
-    from accel.budget.acting import Busy
-    from accel.budget.state import Moved
-    from accel.diagnostics.errors import CloudRefused
-
     for left in reversed(range(TRIES)):
         try:
             return call()

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.errors import say
 from accel.console.options import Settings
+from accel.console.output import show
+from accel.diagnostics.errors import ChangesFound, NotFound
 
 from ...cli.main import StackVerb
+from ..quota.verb import judge
+from .differences import Drift, in_order
 
 if TYPE_CHECKING:
     from ..stack_files import ReadStack
-    from .differences import Drift
 
 COLUMNS = ("stack", "weight", "what", "name", "text")
 WIDE = (*COLUMNS, "fix")
@@ -45,10 +49,6 @@ def drift(settings: Settings, names: tuple[str, ...], within: int, no_properties
     stack has it otherwise, soon where nothing is wrong yet, unknown where it could not be read. Nothing is changed.
     Exit code 7 with anything broken or changed, with --strict also with the rest.
     """
-    from accel.console.errors import say
-    from accel.console.output import show
-    from accel.diagnostics.errors import ChangesFound, NotFound
-
     from ..stack_files import read_stacks, stack_files
 
     found: dict[str, list[Drift]] = {}
@@ -75,10 +75,7 @@ def drift(settings: Settings, names: tuple[str, ...], within: int, no_properties
 def look(stack: "ReadStack", within: timedelta, properties: bool = True, quota: bool = True) -> "list[Drift]":
     """Everything that differs of one deployed stack. Raises NotFound where it was not deployed, and NoCredentials,
     CloudSilent."""
-    from accel.diagnostics.errors import NotFound
-
     from . import state as drift_state
-    from .differences import Drift, in_order
     from .targets import drift_of_targets
 
     now, folder = datetime.now(UTC), stack.path.parent
@@ -112,9 +109,6 @@ def look(stack: "ReadStack", within: timedelta, properties: bool = True, quota: 
 
 def lowered(stack: "ReadStack") -> "list[Drift]":
     """Quotas that are smaller than what the stack can use at most, or that could not be read."""
-    from ..quota.verb import judge
-    from .differences import Drift
-
     fixes = {"over": "stacks quota --request writes the request", "unknown": "stacks quota says what it needs"}
     return [
         Drift(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from accel.console.options import Settings
+from accel.console.output import show
+from accel.diagnostics.errors import BadInputs, CloudRefused
 
 from ...cli.main import StackVerb
 from .gpus import ACCELERATORS, DRIVER, Numbers, Place, places
@@ -45,8 +47,6 @@ def check_image(
     it), else its name. Exits with 2 where it cannot run; with --strict, where it runs in part.
     """
     from accel.catalog.cuda import dotted, shown
-    from accel.console.output import show
-    from accel.diagnostics.errors import BadInputs
     from accel.rules.jobs import image_cuda
 
     from ..stack_files import read_stacks, stack_files
@@ -79,7 +79,6 @@ def _told(image: str) -> "Version | None":
     """What the registry tells of an image's CUDA; None where it tells none. Raises as image_registry.read does."""
     from accel.catalog.cuda import version
     from accel.clouds import image_registry
-    from accel.diagnostics.errors import CloudRefused
 
     found = image_registry.read(image).cuda
     try:

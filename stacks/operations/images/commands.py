@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from accel.console.options import Settings
+from accel.diagnostics.errors import BadInput
 
 from ...cli.main import StackVerb
 from .gpus import ACCELERATORS, DRIVER, Place, places
@@ -72,7 +73,6 @@ def _stack_commands(stack: "ReadStack", wanted_at: Iterable[Place], tag: str, pi
 
 def _base(kind: "Accelerator", place: Place) -> "Base":
     from accel.catalog import cuda
-    from accel.diagnostics.errors import BadInput
 
     found = cuda.base(kind, place.driver)
     if found is None:
@@ -134,8 +134,6 @@ def _platform(accelerator: str) -> str:
 
 def _written(folder: Path) -> str:
     """Writes the Dockerfile; the sentence about it. Raises BadInput where another one is there."""
-    from accel.diagnostics.errors import BadInput
-
     path, text = folder / "Dockerfile", TEMPLATE.read_text(encoding="utf-8")
     try:
         if path.exists():

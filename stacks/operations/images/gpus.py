@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.diagnostics.errors import BadInput
+
 if TYPE_CHECKING:
     from accel.catalog.cuda import Version
 
@@ -60,8 +62,6 @@ DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDI
 
 def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version | None") -> list[Place]:
     """Of a stack; what the command line says goes before it."""
-    from accel.diagnostics.errors import BadInput
-
     if accelerators:
         return [Place(stack.name, accelerators, driver)]
     found = [Place(f"{stack.name}/{name}", gpus, driver or known) for name, gpus, known in _environments(stack) if gpus]

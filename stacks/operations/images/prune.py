@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from accel.clouds.aws.errors import asking
+from accel.clouds.backoff import Lease, now, patiently, pause
+from accel.console.errors import say, warn
 from accel.console.options import Settings
+from accel.console.output import show
 
 from ...cli.main import StackVerb
 
@@ -69,8 +73,6 @@ def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) ->
     The definitions are those of the targets, and those that jobs registered under a target's prefix. Of each the latest
     stay, and whatever a job names that has not ended in a queue of the targets. Interrupted, run it again.
     """
-    from accel.console.errors import say, warn
-    from accel.console.output import show
     from jobs.client.targets import load
 
     targets = load(settings.targets)
@@ -133,15 +135,12 @@ def _verdict(rank: int, jobs: int, keep: int, unused: bool) -> tuple[bool, str]:
 
 def _client(region: str) -> Any:
     from accel.clouds.aws.client import client
-    from accel.clouds.aws.errors import asking
 
     with asking(f"batch in {region}"):
         return client("batch", region, connect_s=5, read_s=20, attempts=4)
 
 
 def _active(batch: Any) -> Iterator[dict[str, Any]]:
-    from accel.clouds.aws.errors import asking
-
     token: dict[str, str] = {}
     while True:
 
@@ -178,10 +177,6 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 
 def _deregister(revisions: list[Revision]) -> None:
     """The oldest first, so that what an interruption leaves are the newer ones. An inactive one stays inactive."""
-    from accel.clouds.aws.errors import asking
-    from accel.clouds.backoff import pause
-    from accel.console.errors import say
-
     clients: dict[str, Any] = {}
     for at, one in enumerate(sorted(revisions, key=lambda one: (one.region, one.name, one.number))):
         if one.region not in clients:
@@ -199,6 +194,4 @@ def _deregister(revisions: list[Revision]) -> None:
 
 def _patient(call: Callable[[], Result]) -> Result:
     """The result of a call that may be made twice; made again, ever later, while AWS throttles it."""
-    from accel.clouds.backoff import Lease, now, patiently
-
     return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

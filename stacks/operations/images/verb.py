@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.console.errors import say
 from accel.console.options import Settings, options
+from accel.console.output import show, table
+from accel.diagnostics.errors import ChangesFound
 
 from ...cli.main import StackVerb
 from .check import check_image
@@ -91,9 +94,6 @@ def upgrade(
     Nothing is deployed: the next `pulumi up` replaces the instances of the environments. AWS tells the NVIDIA driver
     in its release notes only; --nvidia-driver and --cuda write down what they say.
     """
-    from accel.console.errors import say
-    from accel.diagnostics.errors import ChangesFound
-
     from ...environment import images_lock
 
     changes: list[Change] = []
@@ -118,8 +118,6 @@ def upgrade(
 
 def show_images(settings: Settings, names: tuple[str, ...]) -> None:
     """Every pinned image, and every one that is used without a pin."""
-    from accel.console.output import show
-
     from ...environment import images_lock
 
     rows: list[dict[str, Any]] = []
@@ -201,8 +199,6 @@ def _changes(stacks: list["ReadStack"], lock: "ImageLock", told: Mapping[str, st
 
 
 def _show_changes(changes: list[Change], form: str) -> None:
-    from accel.console.output import show, table
-
     if form in ("json", "jsonl", "id"):
         show([each.row() for each in changes], form, (), (), "image_id")
         return

@@ -11,11 +11,13 @@ from typing import Any
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import known
 from accel.clouds.aws.errors import asking
+from accel.contract.targets import AwsBatchTarget
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.aws_batch.lookup import part, parts
 
 from ..aws_region import AwsRegion
+from ..images.prune import KEPT, judged
 from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
 
 RUNNING = ("pending", "running", "stopping", "stopped")
@@ -238,10 +240,6 @@ def _templates(region: Region) -> Iterator[Lost]:
 
 def _revisions(region: Region) -> Iterator[Lost]:
     """Of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
-    from accel.contract.targets import AwsBatchTarget
-
-    from ..images.prune import KEPT, judged
-
     targets = [
         AwsBatchTarget.model_validate(each, extra="ignore")
         for each in region.stacks.targets

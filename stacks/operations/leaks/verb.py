@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.console.errors import say, warn
 from accel.console.options import Settings
+from accel.console.output import show
+from accel.diagnostics.errors import BadInput, ChangesFound, CloudRefused, JobsError, NotFound
 
 from ...cli.main import StackVerb
+from ..quota.verb import project_of
 from .orphans import COLUMNS, WIDE, Lost, Stacks, Unread
 
 if TYPE_CHECKING:
@@ -57,10 +61,6 @@ def leaks(
 
     Nothing is deleted without --yes, and never what a stack's state has. What has a command of its own is only shown.
     """
-    from accel.console.errors import say
-    from accel.console.output import show
-    from accel.diagnostics.errors import BadInput, ChangesFound
-
     if names and projects:
         raise BadInput("stacks leaks: STACK and --project exclude each other")
     now = datetime.now(UTC)
@@ -78,8 +78,6 @@ def leaks(
 
 
 def _sum_up(found: list[Lost]) -> None:
-    from accel.console.errors import say
-
     if not found:
         say("nothing serves nobody")
         return
@@ -102,8 +100,6 @@ def _of_projects(settings: Settings, projects: tuple[str, ...], now: datetime) -
 
 
 def _unread(settings: Settings) -> Unread:
-    from accel.console.errors import warn
-
     return lambda text: warn(f"not looked at: {text}", settings)
 
 
@@ -131,11 +127,7 @@ def _of_stacks(settings: Settings, names: tuple[str, ...], now: datetime) -> Ite
 
 def _state(stack: "ReadStack") -> Stacks:
     """Whose resources those of a stack are, and which it still has."""
-    from accel.console.errors import say
-    from accel.diagnostics.errors import JobsError
-
     from ..drift.state import read_state
-    from ..quota.verb import project_of
 
     project, names = project_of(stack.path), frozenset({stack.name})
     try:
@@ -158,9 +150,6 @@ def _together(stacks: list[Stacks]) -> Stacks:
 
 def _delete(found: list[Lost]) -> None:
     """One that cannot be deleted does not keep the others. Raises CloudRefused for all such together."""
-    from accel.console.errors import say
-    from accel.diagnostics.errors import CloudRefused, NotFound
-
     refusals: list[str] = []
     for each in sorted((one for one in found if one.delete), key=lambda one: ORDER.index(one.what)):
         if each.delete:

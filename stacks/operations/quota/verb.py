@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.console.errors import say
 from accel.console.options import Settings
+from accel.console.output import show
+from accel.diagnostics.errors import BadInput, OverLimit
 
 from ...cli.main import StackVerb
 
@@ -65,8 +68,6 @@ def quota(
     With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs. GPUs
     by kind and number, such as t4:1 or gcp:l4:8, are the cheapest machine with them; v5litepod-8 is one TPU slice.
     """
-    from accel.diagnostics.errors import BadInput
-
     if machines:
         from .planned_machines import judge_machines
 
@@ -84,10 +85,6 @@ def quota(
 
 
 def _tell(settings: Settings, found: list[Judged], request: bool) -> None:
-    from accel.console.errors import say
-    from accel.console.output import show
-    from accel.diagnostics.errors import OverLimit
-
     over = [row for each in found for row in each.verdicts if row.word == "over"]
     if request:
         from .request import program

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.console.errors import say, warn
 from accel.console.options import OneOf, Settings
+from accel.console.output import show
+from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
 from ...cli.main import StackVerb
 
@@ -46,8 +49,6 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
     from datetime import UTC, datetime
 
     from accel.catalog.chosen import CHOICE
-    from accel.console.errors import say, warn
-    from accel.console.output import show
 
     from .merge import merged, write
 
@@ -69,7 +70,6 @@ def asked(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[s
     region nor an environment says which of AWS."""
     from accel.catalog.nearest import UnknownName
     from accel.catalog.tables import shipped
-    from accel.diagnostics.errors import BadInput
 
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
     for row in shipped("regions.csv").rows():
@@ -90,8 +90,6 @@ def asked(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[s
 
 
 def _of_environments() -> list[str]:
-    from accel.diagnostics.errors import NotFound
-
     from ..stack_files import read_stacks, stack_files
 
     try:
@@ -109,7 +107,6 @@ def _read(cloud: str, regions: list[str]) -> "Reading":
     from dataclasses import replace
 
     from accel.catalog.check import machine_rows
-    from accel.diagnostics.errors import CloudRefused
 
     from . import types as refresh_types
 

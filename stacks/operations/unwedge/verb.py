@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.clouds.aws.errors import Throttled, asking
+from accel.clouds.backoff import now, pause
+from accel.console.errors import say
+from accel.diagnostics.errors import BadInput, CloudRefused, NotFound, WaitedTooLong
+
 from ...cli.main import StackVerb
 
 if TYPE_CHECKING:
@@ -54,9 +59,6 @@ def unwedge(
     done is shown. Roles that it names and that are gone are made again until it is gone; it is taken out of queues that
     have another environment. Interrupted, run it again. An environment that is well is refused without --force.
     """
-    from accel.console.errors import say
-    from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
-
     from .environment import Region, diagnose
     from .roles import remove, stand_ins
 
@@ -99,8 +101,6 @@ def unwedge(
 
 
 def _regions(name: str, stack: str | None, region: str | None) -> list[str]:
-    from accel.diagnostics.errors import NotFound
-
     from ..stack_files import read_stacks, stack_files
 
     if name.startswith("arn:"):
@@ -127,8 +127,6 @@ def _meant(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
 
 
 def _only(found: list[tuple["Region", dict[str, Any]]], name: str) -> tuple["Region", dict[str, Any]]:
-    from accel.diagnostics.errors import BadInput
-
     if len(found) == 1:
         return found[0]
     shown = ", ".join(f"{one['computeEnvironmentName']} ({one['status']}, {place.name})" for place, one in found)
@@ -174,8 +172,6 @@ def _plan(region: "Region", diagnosis: "Diagnosis", wait_s: float, boundary: str
 
 def _take_out(region: "Region", queue: str, environment: dict[str, Any], wait_s: float) -> None:
     """The queue is read again each time: somebody may change it meanwhile."""
-    from accel.diagnostics.errors import CloudRefused
-
     arn = environment["computeEnvironmentArn"]
 
     def done(_: dict[str, Any] | None) -> bool:
@@ -215,7 +211,6 @@ def _deleted(region: "Region", name: str, wait_s: float) -> None:
 
 
 def _emptied(region: "Region", environment: dict[str, Any], wait_s: float) -> None:
-    from accel.clouds.aws.errors import asking
     from components.aws.draining import running_on
 
     def done(_: dict[str, Any] | None) -> bool:
@@ -228,9 +223,6 @@ def _emptied(region: "Region", environment: dict[str, Any], wait_s: float) -> No
 
 def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], bool], wait_s: float) -> None:
     """Looks until it is done. Raises WaitedTooLong; what was done stays done."""
-    from accel.clouds.backoff import now, pause
-    from accel.diagnostics.errors import WaitedTooLong
-
     ends, wait = now() + wait_s, POLL_S[0]
     while not done(environment := region.environment(name)):
         if now() > ends:
@@ -244,10 +236,6 @@ def _until(region: "Region", name: str, done: Callable[[dict[str, Any] | None], 
 
 
 def _unless_busy(call: Callable[[], object]) -> None:
-    from accel.clouds.aws.errors import Throttled, asking
-    from accel.clouds.backoff import pause
-    from accel.diagnostics.errors import CloudRefused
-
     try:
         with asking("Batch"):
             call()
