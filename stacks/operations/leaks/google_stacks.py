@@ -50,13 +50,13 @@ def of_project(
 
 def _spelt(stacks: Stacks) -> Stacks:
     """With its names as labels have them: Google Cloud spells them its own way."""
-    names = frozenset(translated({"stack": name})["stack"] for name in stacks.environment.names)
+    names = frozenset(translated({"stack": name})["stack"] for name in stacks.names)
     return replace(stacks, project=translated({"project": stacks.project or ""})["project"], names=names)
 
 
 def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
     """Whether something is told of: what is the stacks' own, and everything where a whole project was named."""
-    return not stacks.environment.names or stacks.own(labels, "-")
+    return not stacks.names or stacks.own(labels, "-")
 
 
 def _fix(request: Found, stacks: Stacks) -> str:
