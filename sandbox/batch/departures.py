@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 GUIDE = "https://docs.aws.amazon.com/batch/latest/userguide/"
 STUCK = GUIDE + "job_stuck_in_runnable_misconfiguration.html"
-MNP = GUIDE + "multi-node-parallel-jobs.views.report"
+MNP = GUIDE + "multi-node-parallel-jobs.html"
 SHARES = GUIDE + "share-identifiers.html"
 
 

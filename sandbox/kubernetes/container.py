@@ -12,7 +12,7 @@ from typing import Any
 from ..trees import kill_below, kill_tree
 
 PROJECT = Path(__file__).resolve().parents[2]
-RUNNER = PROJECT / "jobs" / "runner.py"
+RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
 # So that a container that prints without end does not hold up the others.
 _READ_BYTES = 1 << 20
 _TERMINATION_BYTES = 2048  # of a log that stands for the message: https://pkg.go.dev/k8s.io/api/core/v1

@@ -146,7 +146,7 @@ def test_a_fit_machine_runs_the_command_and_another_is_left(wheel: Path) -> None
 
 def test_the_probe_of_a_machine_tells_its_gpus() -> None:
     names = smi("name")
-    probe, shell = ((ROOT / "jobs/check" / name).read_text() for name in ("probe.py", "probe.sh"))
+    probe, shell = ((ROOT / "jobs/client/machine_check" / name).read_text() for name in ("probe.py", "probe.sh"))
     for command in ([sys.executable, "-c", probe], ["sh", "-c", shell.replace("python3", "no-python"), "sh", probe]):
         done = subprocess.run(command, input="\n", capture_output=True, text=True, check=True)
         told = json.loads(done.stdout.splitlines()[0])

@@ -48,7 +48,7 @@ IDLE_GPUS = Rule(
     "aws.fit.idle-gpus",
     "warn",
     "The smallest allowed instance that holds the job has four or more GPUs to spare",
-    f"{GUIDE}gpu-jobs.views.report",
+    f"{GUIDE}gpu-jobs.html",
 )
 OVER_MAX = Rule(
     "aws.fit.over-max",

@@ -10,7 +10,7 @@ TOO_MANY = Rule(
     "aws.nodes.too-many",
     "reject",
     "All nodes of a job run at once, each on an instance of its own, within max_vcpus of one environment",
-    f"{GUIDE}multi-node-parallel-jobs.views.report",
+    f"{GUIDE}multi-node-parallel-jobs.html",
 )
 APART = Rule(
     "aws.nodes.apart",

@@ -31,7 +31,7 @@ NO_GPU = Rule(
     "aws.types.no-gpu",
     "reject",
     "Every instance type of a GPU environment has NVIDIA GPUs",
-    f"{GUIDE}gpu-jobs.views.report",
+    f"{GUIDE}gpu-jobs.html",
 )
 FRACTION = Rule(
     "aws.types.fractional-gpu",

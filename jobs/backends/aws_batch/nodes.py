@@ -1,6 +1,6 @@
 """A job of several nodes, as Batch's multi-node parallel job: a container a node, on an instance of its own.
 
-Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.views.report
+Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
 """
 
 from collections.abc import Mapping

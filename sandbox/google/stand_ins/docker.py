@@ -28,7 +28,7 @@ from .asked import Asked, Failed, parse, variables
 from .container import TICK_S, Container
 
 PROJECT = Path(__file__).resolve().parents[3]
-RUNNER = PROJECT / "jobs" / "runner.py"
+RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
 FOREVER_S = 10**8  # SIGTERM of a client that hands it on is not followed by SIGKILL
 STOP_S = 10
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
