@@ -278,7 +278,8 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port and keeps job folders")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="what local/<folder> images are relative to")
-    parser.add_argument("--runner", type=Path, default=root / "jobs" / "backends" / "local" / "runner.py", help="the local runner")
+    runner = root / "jobs" / "backends" / "local" / "runner.py"
+    parser.add_argument("--runner", type=Path, default=runner, help="the local runner")
     given = parser.parse_args()
     serve(given.home.resolve(), given.port, given.root.resolve(), given.runner.resolve())
 

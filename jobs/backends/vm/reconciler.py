@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from accel.diagnostics.errors import CloudRefused
+from accel.diagnostics.errors import CloudRefused, CloudSilent
 
 from .record import ENDED, EXPIRED, GONE, LOST, MADE, NO_CAPACITY, PLANNED, REFUSED, Attempt, Record, Result
 from .state_machine import ABSENT, Done, Machines, Make, NoCapacity, Remove, Seen, Wait, Write, decide, end
@@ -78,6 +78,10 @@ def ask(
     kept.check(record)
     try:
         machines.make(record, record.last)
+    except CloudSilent:
+        # Another client may have seen them before this one did, and ended the attempt since.
+        if not take_back(machines, kept, record):
+            raise
     except CloudRefused as refused:
         outcome = NO_CAPACITY if isinstance(refused, NoCapacity) else REFUSED
         step = end(record, outcome, refused.message, clock())
@@ -87,14 +91,18 @@ def ask(
     return None
 
 
-def take_back(machines: Machines, kept: Kept, before: Record) -> None:
-    """Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
+def take_back(machines: Machines, kept: Kept, before: Record) -> bool:
+    """Remove what was made for an attempt that has ended meanwhile; return whether it had.
+
+    Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
     would this one, were it killed here: then they see it themselves when they start; see the agent's hosts.py. A
     request that is taken away before it starts has no machines, and is one that `stacks leaks` deletes.)"""
     now, _ = kept.read(before.name)
     attempt = next((each for each in now.attempts if each.number == before.last.number), None)
-    if attempt and attempt.state in (ENDED, GONE):
-        machines.remove(now, attempt)
+    if attempt is None or attempt.state not in (ENDED, GONE):
+        return False
+    machines.remove(now, attempt)
+    return True
 
 
 def _tell(before: Record, after: Record, say: Callable[[str], None]) -> None:

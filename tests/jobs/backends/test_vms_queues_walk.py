@@ -39,6 +39,10 @@ REPLACED = [
 """One asks for TPUs that are then declared anew, while another is about to claim the first declaration."""
 
 
+UNSEEN = [*[(0, 1, "")] * 3, (1, 1, ""), (1, 8, ""), (0, 1, "take away"), (0, 3, ""), (0, 9, "go on")]
+"""One asks for TPUs that are taken away, and whose attempt another ends, before the first has seen them."""
+
+
 class Clock:
     """The time that the reconciler sees. The machine's own would let one look ask as often as it is slow."""
 
@@ -87,6 +91,7 @@ def test_what_a_killed_client_asked_for_late_is_removed(monkeypatch: pytest.Monk
 @example(bursts=LATE)
 @example(bursts=[*[(0, 1, "")] * 3, (1, 1, ""), *[(0, 1, "")] * 2, (1, 1, "declare")])
 @example(bursts=REPLACED)
+@example(bursts=UNSEEN)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_there_is_one_set_of_nodes_at_a_time_and_in_the_end(
     bursts: list[tuple[int, int, str]], monkeypatch: pytest.MonkeyPatch
