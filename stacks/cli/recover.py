@@ -8,7 +8,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused
 
 from ..operations.recover.plan import Said
 from ..operations.recover.recovery import Recovery
-from .main import StackVerb
+from .verb import StackVerb
 
 
 @click.command(cls=StackVerb)

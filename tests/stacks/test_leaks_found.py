@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import stacks.operations.drift.state as drift_state
-import stacks.operations.leaks.verb as leaks
+import stacks.operations.leaks.search as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
 from stacks.operations.leaks.google import Found
 from stacks.operations.leaks.google_stacks import MADE_BY_PULUMI, orphan
@@ -34,7 +34,7 @@ def lost(what: str, name: str, **more: Any) -> Lost:
     return Lost("aws", "us-east-1", what, name, "", "", None, 0.0, "", "", **more)
 
 
-def test_one_that_is_not_deleted_keeps_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_that_is_not_deleted_keeps_no_other() -> None:
     deleted: list[str] = []
 
     def raises(error: Exception) -> Any:
@@ -50,10 +50,11 @@ def test_one_that_is_not_deleted_keeps_no_other(capsys: pytest.CaptureFixture[st
         lost("instance", "first", delete=lambda: deleted.append("first")),
         lost("queue", "only shown"),
     ]
+    lines: list[str] = []
     with pytest.raises(CloudRefused, match=r"^volume used: VolumeInUse$"):
-        leaks._delete(found)  # pyright: ignore[reportPrivateUsage]
+        lines.extend(leaks.delete(found))
     assert deleted == ["first", "last"]
-    assert "volume gone is gone already" in capsys.readouterr().err
+    assert "volume gone is gone already" in lines
 
 
 def test_everything_that_is_deleted_has_its_place_in_the_order() -> None:
@@ -77,7 +78,7 @@ def test_what_a_state_has(deployment: Any, held: set[str] | None, monkeypatch: p
 
     monkeypatch.setattr(drift_state, "_pulumi", lambda *_: json.dumps({"deployment": deployment}))
     stack: Any = SimpleNamespace(path=Path("Pulumi.prod.yaml"), name="prod")
-    assert leaks._state(stack).held == held  # pyright: ignore[reportPrivateUsage]
+    assert leaks._state(stack, print).held == held  # pyright: ignore[reportPrivateUsage]
 
 
 def found(**changed: Any) -> Found:

@@ -17,7 +17,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.aws_batch.lookup import part, parts
 
 from ..aws_region import AwsRegion
-from ..images.prune import KEPT, judged
+from ..images.definitions import LATEST, revisions
 from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
 
 RUNNING = ("pending", "running", "stopping", "stopped")
@@ -245,9 +245,9 @@ def _revisions(region: Region) -> Iterator[Lost]:
         for each in region.stacks.targets
         if (each.get("kind"), each.get("region")) == ("aws-batch", region.name)
     ]
-    old = Counter(each.name for each in judged(targets, KEPT, unused=False) if each.goes)
+    old = Counter(each.name for each in revisions(targets, LATEST, unused=False) if each.goes)
     for name, count in sorted(old.items()):
-        why = f"{count} revisions before the latest {KEPT}, and no job that has not ended names them"
+        why = f"{count} revisions before the latest {LATEST}, and no job that has not ended names them"
         tags = {"accel:stack": ", ".join(sorted(region.stacks.names))}
         yield region.lost("revisions", name, tags, why, state="ACTIVE", fix="stacks images prune-definitions --yes")
 

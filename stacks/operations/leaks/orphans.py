@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from accel.diagnostics.errors import CloudRefused, NotFound
 
-COLUMNS = ("cloud", "place", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
-WIDE = (*COLUMNS, "fix")
 BY_YES = "--yes deletes it"
 NOT_HELD = "the stack's state does not have it (any more)"
 
