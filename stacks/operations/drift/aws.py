@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from accel.clouds.aws.errors import asking
-from jobs.backends.aws_batch.lookup import part, parts
+from accel.clouds.aws.responses import part, parts
 
 from ...environment.images_lock import ImageLock, LockedImage
 from ..aws_region import AwsRegion

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from accel.clouds.aws.responses import part
 from accel.contract.published import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backends.aws_batch.lookup import part
 
 from .differences import Drift, asked
 from .state import State

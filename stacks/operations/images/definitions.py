@@ -67,7 +67,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
 
 def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
-    from jobs.backends.aws_batch.lookup import part
+    from accel.clouds.aws.responses import part
 
     name, tags = definition["jobDefinitionName"], part(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
@@ -106,7 +106,7 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
     """How many jobs that have not ended name each revision."""
-    from jobs.backends.aws_batch.lookup import describe, pages
+    from accel.clouds.aws.batch_jobs import describe, pages
 
     named: dict[str, str] = {}
     for queue in sorted(queues):

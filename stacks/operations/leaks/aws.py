@@ -11,10 +11,10 @@ from typing import Any
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import known
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchTarget
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.aws_batch.lookup import part, parts
 
 from ..aws_region import AwsRegion
 from ..images.definitions import LATEST, revisions

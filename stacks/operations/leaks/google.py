@@ -12,7 +12,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
-from jobs.backends.vm.labels import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
+from jobs.backends.vm import labels as vm_labels
 
 from .orphans import Unread, asked
 
@@ -50,7 +50,7 @@ class Found:
     @property
     def of_jobs(self) -> bool:
         """Whether a job made it, or a declared queue."""
-        return self.labels.get(MAKER) in (JOBS, QUEUES)
+        return self.labels.get(vm_labels.MAKER) in (vm_labels.JOBS, vm_labels.QUEUES)
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) 
     if each.kind == "tpu" and each.state in DEAD_NODES:
         return f"is {each.state}"
     if each.job and (how := ended(*each.job)):
-        return f"its {'queue' if each.labels.get(MAKER) == QUEUES else 'job'} {how}"
-    expires = each.labels.get(EXPIRES, "")
+        return f"its {'queue' if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES else 'job'} {how}"
+    expires = each.labels.get(vm_labels.EXPIRES, "")
     if expires.isdigit() and int(expires) < now.timestamp():
         return f"was needed until {datetime.fromtimestamp(int(expires), UTC):%Y-%m-%d %H:%M} UTC at the latest"
     return None if each.used else "no machine has it"
@@ -250,7 +250,7 @@ def moment(text: object) -> datetime | None:
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
     """The record that a machine's own metadata names."""
     try:
-        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (QUEUE, buckets.QUEUES)
+        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (vm_labels.QUEUE, buckets.QUEUES)
         told = json.loads(metadata[kind])
         return str(told["bucket"]), f"{of}/{told['name']}"
     except (KeyError, TypeError, ValueError):
@@ -275,8 +275,8 @@ def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
 
 def owner(each: Found) -> str:
     """Whose it is, as far as it says so."""
-    if each.labels.get(MAKER) == QUEUES:
-        return f"queue {each.labels.get(QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
+    if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
+        return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
-        return f"job {each.labels.get(JOB, '?')} ({each.labels.get(TARGET, '?')})"
+        return f"job {each.labels.get(vm_labels.JOB, '?')} ({each.labels.get(vm_labels.TARGET, '?')})"
     return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""

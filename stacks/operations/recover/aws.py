@@ -9,8 +9,8 @@ from string import Template
 from typing import Any
 
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import NoCredentials
-from jobs.backends.aws_batch.lookup import part, parts
 
 from .lookup import GONE, Found, NotSought, matching, moment, proof
 from .pending import Json, Pending, resources, setting

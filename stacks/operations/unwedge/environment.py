@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import pages
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
-from jobs.backends.aws_batch.lookup import pages
 
 from .roles import Named, named
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.clouds.aws.errors import Throttled, asking
+from accel.clouds.aws.responses import part
 from accel.clouds.backoff import now, pause
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound, WaitedTooLong
 from components.aws.draining import MOVING, running_on
-from jobs.backends.aws_batch.lookup import part
 
 from ..stack_files import read_stacks, stack_files
 from . import roles

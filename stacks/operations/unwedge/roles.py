@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends.aws_batch.lookup import part, parts
 
 Kind = Literal["service role", "Spot Fleet role", "instance profile"]
 State = Literal["there", "gone", "without a role", "made by unwedge", "not known"]
