@@ -11,9 +11,9 @@ import pytest
 import stacks.operations.drift.state as drift_state
 import stacks.operations.leaks.search as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
-from stacks.operations.leaks.google import Found
+from stacks.operations.leaks.google import GoogleResource
 from stacks.operations.leaks.google_stacks import MADE_BY_PULUMI, orphan
-from stacks.operations.leaks.orphans import Lost, Stacks, asked
+from stacks.operations.leaks.orphans import Lost, Stacks, search_parts
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LABELS = {"accel-project": "accel", "accel-stack": "prod", MADE_BY_PULUMI: "true"}
@@ -26,7 +26,7 @@ def test_a_part_that_is_refused_keeps_no_other() -> None:
         raise CloudRefused("the API is not enabled")
 
     told: list[str] = []
-    assert list(asked({"TPUs": refused, "disks": lambda: ["second"]}, told.append)) == ["first", "second"]
+    assert list(search_parts({"TPUs": refused, "disks": lambda: ["second"]}, told.append)) == ["first", "second"]
     assert told == ["TPUs: the API is not enabled"]
 
 
@@ -81,10 +81,10 @@ def test_what_a_state_has(deployment: Any, held: set[str] | None, monkeypatch: p
     assert leaks._state(stack, print).held == held  # pyright: ignore[reportPrivateUsage]
 
 
-def found(**changed: Any) -> Found:
+def found(**changed: Any) -> GoogleResource:
     given = {"kind": "instance", "name": "one", "zone": "z", "state": "RUNNING", "labels": LABELS, "created": NOW}
     made = {"machine": None, "spot": False, "api": "compute", "path": "projects/p/zones/z/instances/one", "query": {}}
-    return Found(**{**given, **made, **changed})
+    return GoogleResource(**{**given, **made, **changed})
 
 
 @pytest.mark.parametrize(
@@ -101,5 +101,5 @@ def found(**changed: Any) -> Found:
         (found(kind="disk", used=False), PROD, True),
     ],
 )
-def test_what_a_stack_left_at_google(each: Found, stacks: Stacks, lost: bool) -> None:
+def test_what_a_stack_left_at_google(each: GoogleResource, stacks: Stacks, lost: bool) -> None:
     assert orphan(each, stacks) == lost

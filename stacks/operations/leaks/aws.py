@@ -18,7 +18,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 
 from ..aws_region import AwsRegion
 from ..images.definitions import LATEST, revisions
-from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
+from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or its disk, is there. Source:
@@ -87,7 +87,9 @@ def look(region: Region, unread: Unread) -> Iterator[Lost]:
         "launch templates": _templates,
         "job definitions": _revisions,
     }
-    yield from asked({f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread)
+    yield from search_parts(
+        {f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread
+    )
 
 
 def _environments(region: Region) -> Iterator[Lost]:

@@ -14,7 +14,7 @@ from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
 from jobs.backends.vm import labels as vm_labels
 
-from .orphans import Unread, asked
+from .orphans import Unread, search_parts
 
 DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
@@ -24,7 +24,7 @@ DEAD_NODES = {"PREEMPTED", "TERMINATED"}
 
 
 @dataclass(frozen=True)
-class Found:
+class GoogleResource:
     """A resource: how it is deleted, whose it is, and what it is made of."""
 
     kind: str
@@ -57,18 +57,18 @@ class Found:
 class Leak:
     """A resource, and why nobody needs it."""
 
-    found: Found
+    found: GoogleResource
     why: str
     dollars_a_day: float | None
 
 
-def leaks(found: Iterator[Found], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
+def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
     """Those that serve nobody. `ended` tells of a job, by bucket and name, how it has ended, or None."""
     made = [Leak(each, why, dollars_a_day(each)) for each in found if (why := reason(each, ended, now))]
     return sorted(made, key=lambda leak: -(leak.dollars_a_day or 0))
 
 
-def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
+def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
     """Why nobody needs it; None where somebody may."""
     if each.kind == "queued resource" and each.state in DEAD_REQUESTS:
         return DEAD_REQUESTS[each.state]
@@ -84,7 +84,7 @@ def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) 
     return None if each.used else "no machine has it"
 
 
-def dollars_a_day(each: Found) -> float | None:
+def dollars_a_day(each: GoogleResource) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
     from accel.catalog import UnknownName
     from accel.catalog.node_prices import known, with_gpus
@@ -102,10 +102,10 @@ def dollars_a_day(each: Found) -> float | None:
     return None if hour is None else hour * 24
 
 
-def look(google: Google, project: str, unread: Unread) -> Iterator[Found]:
+def look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResource]:
     """Everything of the kinds that jobs make, in every zone of a project."""
 
-    def everywhere(kind: str, collection: str) -> Iterator[Found]:
+    def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
         for place, item in aggregated(google, project, collection):
             yield _compute(kind, collection, project, place, item)
 
@@ -117,15 +117,15 @@ def look(google: Google, project: str, unread: Unread) -> Iterator[Found]:
         "disks": lambda: everywhere("disk", "disks"),
         "templates": lambda: _templates(google, project),
     }
-    yield from asked({f"{name} of {project}": part for name, part in parts.items()}, unread)
+    yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
 
 
-def _queued(google: Google, project: str) -> Iterator[Found]:
+def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
         name = str(item.get("name"))
         specs = entries((mapping(item.get("tpu")) or {}).get("nodeSpec"))
         node = mapping((mapping(specs[0]) or {}).get("node")) or {} if specs else {}
-        yield Found(
+        yield GoogleResource(
             kind="queued resource",
             name=name.rpartition("/")[2],
             zone=_zone(name),
@@ -141,10 +141,10 @@ def _queued(google: Google, project: str) -> Iterator[Found]:
         )
 
 
-def _nodes(google: Google, project: str) -> Iterator[Found]:
+def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/nodes", "nodes"):
         name = str(item.get("name"))
-        yield Found(
+        yield GoogleResource(
             kind="tpu",
             name=name.rpartition("/")[2],
             zone=_zone(name),
@@ -160,10 +160,10 @@ def _nodes(google: Google, project: str) -> Iterator[Found]:
         )
 
 
-def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> Found:
+def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
     scheduling = mapping(item.get("scheduling")) or {}
     labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
-    return Found(
+    return GoogleResource(
         kind=kind,
         name=str(item.get("name")),
         zone=place.rpartition("/")[2],
@@ -182,10 +182,10 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
     )
 
 
-def _templates(google: Google, project: str) -> Iterator[Found]:
+def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
         properties = mapping(item.get("properties")) or {}
-        yield Found(
+        yield GoogleResource(
             kind="template",
             name=str(item.get("name")),
             zone="global",
@@ -273,7 +273,7 @@ def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
     return ended
 
 
-def owner(each: Found) -> str:
+def owner(each: GoogleResource) -> str:
     """Whose it is, as far as it says so."""
     if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
         return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
