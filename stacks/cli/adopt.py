@@ -7,7 +7,7 @@ import click
 from accel.console.errors import say
 from accel.diagnostics.errors import BadInputs
 
-from .main import StackVerb
+from .verb import StackVerb
 
 
 @click.command(cls=StackVerb)

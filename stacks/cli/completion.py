@@ -5,7 +5,7 @@ import click
 from accel.console.completion import SHELLS, script
 from accel.console.options import OneOf
 
-from .main import StackVerb
+from .verb import StackVerb
 
 
 @click.command(cls=StackVerb)

@@ -10,8 +10,8 @@ import click
 
 from accel.console.options import OneOf, Settings
 
-from ..operations.quota.verb import project_of
-from .main import StackVerb
+from ..operations.stack_files import project_of, read_stacks, stack_files
+from .verb import StackVerb
 
 PURPOSES = ("deploy", "submit", "preview")
 
@@ -37,7 +37,6 @@ def permissions(settings: Settings, names: tuple[str, ...], purpose: str, output
     """
     from ..operations.permissions import google
     from ..operations.permissions.aws import policies
-    from ..operations.stack_files import read_stacks, stack_files
 
     found: list[dict[str, Any]] = [
         {

@@ -6,9 +6,9 @@ from accel.console.errors import say
 from accel.console.options import OneOf
 from accel.diagnostics.errors import BadInput, CloudRefused
 
-from ..operations.recover.plan import Said
+from ..operations.recover.plan import Decisions
 from ..operations.recover.recovery import Recovery
-from .main import StackVerb
+from .verb import StackVerb
 
 
 @click.command(cls=StackVerb)
@@ -55,7 +55,7 @@ def recover(
     wrong = [each for each in adopt if not all(each.partition("=")[::2])]
     if wrong:
         raise BadInput(f"--adopt {wrong[0]}: expected NAME=ID")
-    said = Said(dict(each.split("=", 1) for each in adopt), frozenset(clear))
+    said = Decisions(dict(each.split("=", 1) for each in adopt), frozenset(clear))
     recovery = Recovery(stack, said, break_lock, settle, timeout * 60)
     if yes:
         for line in recovery.run():

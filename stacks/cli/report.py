@@ -11,7 +11,8 @@ from accel.diagnostics.redaction import redacted
 
 from ..operations.report import tool_findings
 from ..operations.report.markdown import render
-from .main import Share, StackVerb
+from .options import Share
+from .verb import StackVerb
 
 if TYPE_CHECKING:
     from ..operations.report.preview import Preview

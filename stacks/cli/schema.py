@@ -7,7 +7,7 @@ import click
 from accel.schema import document as file
 from accel.schema import schema_of, text
 
-from .main import StackVerb
+from .verb import StackVerb
 
 
 def document() -> dict[str, Any]:

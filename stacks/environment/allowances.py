@@ -28,7 +28,7 @@ class Spending:
     def __init__(self, environment: Environment) -> None:
         self._spec, self._owner = environment.allowances, environment.owner
         self._stack = f"{pulumi.get_project()}/{pulumi.get_stack()}"
-        self._kept = self._spec.kept(aws=environment.aws is not None) if self._spec else None
+        self._kept = self._spec.ledger_spec(aws=environment.aws is not None) if self._spec else None
         self._wired: Wired = {}
         self.table_arn: pulumi.Output[str] | None = None
 
@@ -61,11 +61,11 @@ class Spending:
         spec = self._spec
         assert spec is not None
 
-        def made(known: str) -> dict[str, Any]:
+        def promise(known: str) -> dict[str, Any]:
             return spec.promise(self._stack, self._owner, ledger(known)).model_dump(
                 mode="json", by_alias=True, exclude_none=True
             )
 
-        found = promised(name, made)
+        found = promised(name, promise)
         pulumi.export("allowances", found)
         self._wired = {"allowances": found}

@@ -38,13 +38,13 @@ class AllowancesSpec(Spec):
         default=None, description="absent: kind dynamodb in a stack with AWS, else kind firestore"
     )
 
-    def kept(self, *, aws: bool) -> TableSpec | DatabaseSpec | MachineLedger:
+    def ledger_spec(self, *, aws: bool) -> TableSpec | DatabaseSpec | MachineLedger:
         """The ledger, chosen where it is absent."""
         return self.ledger or (TableSpec() if aws else DatabaseSpec())
 
     def fault(self, *, aws: bool, gcp: bool) -> str | None:
         """What the ledger's kind lacks in an environment with these sections."""
-        kind = self.kept(aws=aws).kind
+        kind = self.ledger_spec(aws=aws).kind
         if kind == "dynamodb" and not aws:
             return "is a table of AWS, and there is no section aws; use kind firestore"
         if kind == "firestore" and (aws or not gcp):

@@ -15,6 +15,10 @@ from .pulumi_command import ran
 
 if TYPE_CHECKING:
     from ..environment.config import Environment
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .stack_files import ReadStack
 
 KEY = "accel:environment"
 
@@ -157,3 +161,12 @@ def export(stack: str | None, out: Path) -> list[str]:
 
     write(targets, out)
     return sorted(targets)
+
+
+def project_of(path: Path) -> str | None:
+    """Return the name in the Pulumi.yaml beside a config file, with which the stack's instances are tagged."""
+    try:
+        value: Any = yaml_positions.read(path.with_name("Pulumi.yaml").read_bytes()).value
+    except (OSError, yaml_positions.Fault):
+        return None
+    return value.get("name") if isinstance(value, dict) else None  # pyright: ignore

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.operations.recover.plan import Said
+from stacks.operations.recover.plan import Decisions
 from stacks.operations.recover.recovery import Recovery
 from tests.support import killed
 from tests.support.cloud import listing
@@ -53,7 +53,7 @@ def test_what_was_made_twice(tmp_path: Path, sandbox: Sandbox, monkeypatch: pyte
     def cut(urns: object) -> None:
         raise Cut
 
-    recovery = Recovery("test", Said(), break_lock=False, settle_s=0, wait_s=60)
+    recovery = Recovery("test", Decisions(), break_lock=False, settle_s=0, wait_s=60)
     monkeypatch.setattr(type(recovery.engine), "refresh", lambda self, urns: cut(urns))
     with pytest.raises(Cut):
         list(recovery.run())

@@ -27,8 +27,8 @@ def command(aws: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comman
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    monkeypatch.setattr("stacks.operations.unwedge.verb.POLL_S", (0.05, 0.3))
-    monkeypatch.setattr("stacks.operations.images.prune.PAUSE_S", 0.01)
+    monkeypatch.setattr("stacks.operations.unwedge.removal.POLL_S", (0.05, 0.3))
+    monkeypatch.setattr("stacks.operations.images.definitions.PAUSE_S", 0.01)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {KEY: environment("dev")}}, sort_keys=False))
     return lambda *arguments: CliRunner().invoke(stacks, arguments)

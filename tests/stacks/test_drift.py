@@ -10,7 +10,7 @@ import stacks.operations.drift.google as drift_google
 import stacks.operations.drift.state as drift_state
 from accel.diagnostics.errors import CloudRefused, NoCredentials
 from sandbox.environment import project
-from stacks.operations.drift.differences import Drift, asked, ending, in_order
+from stacks.operations.drift.differences import Drift, attempt_check, ending, in_order
 from stacks.operations.leaks.orphans import Lost, Stacks
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -88,15 +88,15 @@ def test_a_question_that_is_refused_is_unknown_and_keeps_what_was_found() -> Non
         yield first
         raise CloudRefused("denied", "ask for it")
 
-    assert asked("nodes", half) == [first, Drift("not readable", "nodes", "unknown", "denied", "ask for it")]
+    assert attempt_check("nodes", half) == [first, Drift("not readable", "nodes", "unknown", "denied", "ask for it")]
 
     def nobody() -> Iterator[Drift]:
         raise NoCredentials("who are you")
         yield first
 
     with pytest.raises(NoCredentials):
-        asked("nodes", nobody)
-    assert [each.weight for each in in_order([*asked("nodes", half)[::-1], first])] == ["broken", "unknown"]
+        attempt_check("nodes", nobody)
+    assert [each.weight for each in in_order([*attempt_check("nodes", half)[::-1], first])] == ["broken", "unknown"]
 
 
 @pytest.mark.parametrize(

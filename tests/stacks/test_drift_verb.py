@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 import jobs.client.published_targets as published
-import stacks.operations.drift.verb as drift
+import stacks.cli.drift as drift_command
 from accel.diagnostics.errors import CloudSilent, NotFound
 from sandbox.environment import project
 from stacks.cli.main import stacks
@@ -40,12 +40,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(monkeypatch: pytest.MonkeyPatch, deployed: Found, *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr, where the stacks of `deployed` were deployed and have drifted so."""
 
-    def look(stack: Any, *_: Any) -> list[Drift]:
+    def drift_of_stack(stack: Any, *_: Any) -> list[Drift]:
         if stack.name not in deployed:
             raise NotFound(f"stack {stack.name} has no resources", "deploy it first: pulumi up")
         return deployed[stack.name]
 
-    monkeypatch.setattr(drift, "look", look)
+    monkeypatch.setattr(drift_command, "drift_of_stack", drift_of_stack)
     done = CliRunner().invoke(stacks, ["drift", *arguments])
     return done.exit_code, done.stdout, done.stderr
 

@@ -150,7 +150,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
                 raise now
             return now
 
-        monkeypatch.setattr("stacks.operations.images.recommended.recommended", answer)
+        monkeypatch.setattr("stacks.operations.images.pins.recommended", answer)
         return CliRunner().invoke(stacks, [*arguments])
 
     return call

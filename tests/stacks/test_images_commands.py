@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from accel.catalog import accelerators, cuda
 from stacks.cli.main import stacks
 from stacks.environment.images_lock import LOCK
-from stacks.operations.images.commands import TEMPLATE
+from stacks.operations.images.build_commands import TEMPLATE
 from tests.support.image_registry import Registry, serving
 from tests.support.project import KEY, environment
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.operations.leaks.google import Found, dollars_a_day, leaks, owner, reason
+from stacks.operations.leaks.google import GoogleResource, dollars_a_day, leaks, owner, reason
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = str(int((NOW + timedelta(hours=1)).timestamp()))
@@ -15,8 +15,8 @@ QUEUE = {"accel-maker": "queues", "accel-job": "trainer-1", "accel-queue": "trai
 JOBS = {"accel-maker": "jobs", "accel-job": "train-1", "accel-target": "tpu", "accel-expires": LATER}
 
 
-def found(kind: str = "tpu", state: str = "READY", **changed: Any) -> Found:
-    made = Found(
+def found(kind: str = "tpu", state: str = "READY", **changed: Any) -> GoogleResource:
+    made = GoogleResource(
         kind=kind,
         name="train-1",
         zone="us-central1-a",
@@ -53,7 +53,7 @@ def over(bucket: str, name: str) -> str | None:
         (found("disk", "READY", used=False, job=None), runs, "no machine has it"),
     ],
 )
-def test_why_nobody_needs_it(each: Found, ended: Any, why: str) -> None:
+def test_why_nobody_needs_it(each: GoogleResource, ended: Any, why: str) -> None:
     assert reason(each, ended, NOW) == why
 
 
@@ -70,7 +70,7 @@ def test_why_nobody_needs_it(each: Found, ended: Any, why: str) -> None:
         (found("disk", "READY", labels={}, used=False), over),
     ],
 )
-def test_what_may_be_needed_is_left_alone(each: Found, ended: Any) -> None:
+def test_what_may_be_needed_is_left_alone(each: GoogleResource, ended: Any) -> None:
     assert reason(each, ended, NOW) is None
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import stacks.operations.drift.state as drift_state
-import stacks.operations.leaks.verb as leaks
+import stacks.operations.leaks.search as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
-from stacks.operations.leaks.google import Found
+from stacks.operations.leaks.google import GoogleResource
 from stacks.operations.leaks.google_stacks import MADE_BY_PULUMI, orphan
-from stacks.operations.leaks.orphans import Lost, Stacks, asked
+from stacks.operations.leaks.orphans import Lost, Stacks, search_parts
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LABELS = {"accel-project": "accel", "accel-stack": "prod", MADE_BY_PULUMI: "true"}
@@ -26,7 +26,7 @@ def test_a_part_that_is_refused_keeps_no_other() -> None:
         raise CloudRefused("the API is not enabled")
 
     told: list[str] = []
-    assert list(asked({"TPUs": refused, "disks": lambda: ["second"]}, told.append)) == ["first", "second"]
+    assert list(search_parts({"TPUs": refused, "disks": lambda: ["second"]}, told.append)) == ["first", "second"]
     assert told == ["TPUs: the API is not enabled"]
 
 
@@ -34,7 +34,7 @@ def lost(what: str, name: str, **more: Any) -> Lost:
     return Lost("aws", "us-east-1", what, name, "", "", None, 0.0, "", "", **more)
 
 
-def test_one_that_is_not_deleted_keeps_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_that_is_not_deleted_keeps_no_other() -> None:
     deleted: list[str] = []
 
     def raises(error: Exception) -> Any:
@@ -50,10 +50,11 @@ def test_one_that_is_not_deleted_keeps_no_other(capsys: pytest.CaptureFixture[st
         lost("instance", "first", delete=lambda: deleted.append("first")),
         lost("queue", "only shown"),
     ]
+    lines: list[str] = []
     with pytest.raises(CloudRefused, match=r"^volume used: VolumeInUse$"):
-        leaks._delete(found)  # pyright: ignore[reportPrivateUsage]
+        lines.extend(leaks.delete(found))
     assert deleted == ["first", "last"]
-    assert "volume gone is gone already" in capsys.readouterr().err
+    assert "volume gone is gone already" in lines
 
 
 def test_everything_that_is_deleted_has_its_place_in_the_order() -> None:
@@ -77,13 +78,13 @@ def test_what_a_state_has(deployment: Any, held: set[str] | None, monkeypatch: p
 
     monkeypatch.setattr(drift_state, "_pulumi", lambda *_: json.dumps({"deployment": deployment}))
     stack: Any = SimpleNamespace(path=Path("Pulumi.prod.yaml"), name="prod")
-    assert leaks._state(stack).held == held  # pyright: ignore[reportPrivateUsage]
+    assert leaks._state(stack, print).held == held  # pyright: ignore[reportPrivateUsage]
 
 
-def found(**changed: Any) -> Found:
+def found(**changed: Any) -> GoogleResource:
     given = {"kind": "instance", "name": "one", "zone": "z", "state": "RUNNING", "labels": LABELS, "created": NOW}
     made = {"machine": None, "spot": False, "api": "compute", "path": "projects/p/zones/z/instances/one", "query": {}}
-    return Found(**{**given, **made, **changed})
+    return GoogleResource(**{**given, **made, **changed})
 
 
 @pytest.mark.parametrize(
@@ -100,5 +101,5 @@ def found(**changed: Any) -> Found:
         (found(kind="disk", used=False), PROD, True),
     ],
 )
-def test_what_a_stack_left_at_google(each: Found, stacks: Stacks, lost: bool) -> None:
+def test_what_a_stack_left_at_google(each: GoogleResource, stacks: Stacks, lost: bool) -> None:
     assert orphan(each, stacks) == lost

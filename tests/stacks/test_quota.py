@@ -19,7 +19,7 @@ from jobs.backends.aws_batch.quota import Limit
 from stacks.cli.main import stacks
 from stacks.environment.config import load_environment
 from stacks.operations.quota.aws import Readings, Running, running
-from stacks.operations.quota.verb import pools
+from stacks.operations.quota.judgement import pools
 from tests.support.memory import run
 from tests.support.project import KEY, environment, put
 from tests.support.tables import cells

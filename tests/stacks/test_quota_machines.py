@@ -198,7 +198,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append((region, *pools))
         return tuple(verdict(need, Use(192), 400) for need in needs(pools))
 
-    monkeypatch.setattr("stacks.operations.quota.aws.judge_aws", judge)
+    monkeypatch.setattr("stacks.operations.quota.planned_machines.judge_aws", judge)
     return asked
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInput
-from stacks.operations.recover.lookup import Found, MadeAgain, NotSought
+from stacks.operations.recover.lookup import Candidate, MadeAgain, NotSought
 from stacks.operations.recover.pending import Pending, ordered, pending, resolved
-from stacks.operations.recover.plan import Plan, Said
+from stacks.operations.recover.plan import Decisions, Plan
 
 VPC = "aws:ec2/vpc:Vpc"
 PROVIDER = "urn:pulumi:dev::p::pulumi:providers:aws::on"
@@ -37,8 +37,8 @@ def state(*resources: dict[str, Any], creating: Sequence[dict[str, Any]] = ()) -
     }
 
 
-def steps(deployment: dict[str, Any], *found: Found, said: Said | None = None) -> list[tuple[str, str]]:
-    made = Plan(deployment, lambda operation: found, said or Said(), BEGAN).steps()
+def steps(deployment: dict[str, Any], *found: Candidate, said: Decisions | None = None) -> list[tuple[str, str]]:
+    made = Plan(deployment, lambda operation: found, said or Decisions(), BEGAN).steps()
     return [(step.deed, step.id) for step in made]
 
 
@@ -49,25 +49,25 @@ def made(name: str, **more: Any) -> dict[str, Any]:
 def test_what_nobody_found_is_cleared_and_what_is_proven_is_adopted() -> None:
     one = state(creating=[entry("a")])
     assert steps(one) == [("clear", "")]
-    assert steps(one, Found("vpc-1", why="its name was made up for it")) == [("adopt", "vpc-1")]
+    assert steps(one, Candidate("vpc-1", why="its name was made up for it")) == [("adopt", "vpc-1")]
 
 
 def test_what_the_state_has_is_not_a_candidate() -> None:
     there = state(made("a"), creating=[entry("b")])
-    assert steps(there, Found("vpc-a", why="labels")) == [("clear", "")]
+    assert steps(there, Candidate("vpc-a", why="labels")) == [("clear", "")]
 
 
 def test_what_another_stack_has_is_no_candidate_and_what_nothing_proves_is_asked_for() -> None:
     one = state(creating=[entry("a")])
-    assert steps(one, Found("vpc-1", strange=True)) == [("clear", "")]
-    assert steps(one, Found("vpc-1")) == [("ask", "")]
+    assert steps(one, Candidate("vpc-1", strange=True)) == [("clear", "")]
+    assert steps(one, Candidate("vpc-1")) == [("ask", "")]
     old, young = BEGAN - timedelta(seconds=31), BEGAN.replace(microsecond=0)
-    assert steps(one, Found("vpc-1", made=old)) == [("ask", "")]
-    assert steps(one, Found("vpc-1", made=young)) == [("adopt", "vpc-1")], "clouds tell time to the second"
+    assert steps(one, Candidate("vpc-1", made=old)) == [("ask", "")]
+    assert steps(one, Candidate("vpc-1", made=young)) == [("adopt", "vpc-1")], "clouds tell time to the second"
 
 
 def test_several_candidates_are_asked_for_unless_as_many_operations_wanted_the_same() -> None:
-    two = (Found("vpc-1", why="labels"), Found("vpc-2", why="labels"))
+    two = (Candidate("vpc-1", why="labels"), Candidate("vpc-2", why="labels"))
     assert steps(state(creating=[entry("a")]), *two) == [("ask", "")]
     same = entry("b", inputs=entry("a")["inputs"])
     assert steps(state(creating=[entry("a"), same]), *two) == [("adopt", "vpc-1"), ("adopt", "vpc-2")]
@@ -76,8 +76,8 @@ def test_several_candidates_are_asked_for_unless_as_many_operations_wanted_the_s
 
 
 def test_what_a_person_says_decides() -> None:
-    two = (Found("vpc-1"), Found("vpc-2"))
-    said = Said({"a": "vpc-2"}, frozenset({urn("b")}))
+    two = (Candidate("vpc-1"), Candidate("vpc-2"))
+    said = Decisions({"a": "vpc-2"}, frozenset({urn("b")}))
     assert steps(state(creating=[entry("a"), entry("b")]), *two, said=said) == [("adopt", "vpc-2"), ("clear", "")]
 
 
@@ -85,33 +85,33 @@ def test_what_a_person_says_has_to_be_about_one_pending_create() -> None:
     gateway = "aws:ec2/internetGateway:InternetGateway"
     one = state(made("b"), creating=[entry("a"), entry("a", gateway)])
     for said, text in (
-        (Said({"c": "vpc-1"}), "--adopt c: no such create is pending; pending: a"),
-        (Said(clear=frozenset({"a"})), f"--clear a: several have this name: {urn('a')}, {urn('a', gateway)}"),
-        (Said({urn("a"): "vpc-b"}), "--adopt a=vpc-b: the state has it already"),
+        (Decisions({"c": "vpc-1"}), "--adopt c: no such create is pending; pending: a"),
+        (Decisions(clear=frozenset({"a"})), f"--clear a: several have this name: {urn('a')}, {urn('a', gateway)}"),
+        (Decisions({urn("a"): "vpc-b"}), "--adopt a=vpc-b: the state has it already"),
     ):
         with pytest.raises(BadInput, match=re.escape(text)):
             steps(one, said=said)
-    assert steps(one, said=Said({urn("a"): "vpc-1"}, frozenset({urn("a", gateway)}))) == [
+    assert steps(one, said=Decisions({urn("a"): "vpc-1"}, frozenset({urn("a", gateway)}))) == [
         ("adopt", "vpc-1"),
         ("clear", ""),
     ]
 
 
 def test_what_its_cloud_is_still_at_is_waited_for() -> None:
-    assert steps(state(creating=[entry("a")]), Found("vpc-1", "CREATING", "labels")) == [("wait", "vpc-1")]
+    assert steps(state(creating=[entry("a")]), Candidate("vpc-1", "CREATING", "labels")) == [("wait", "vpc-1")]
     deleting = state(made("a"))
     deleting["pending_operations"] = [{"type": "deleting", "resource": made("a")}]
-    assert steps(deleting, Found("vpc-a", "DELETING")) == [("wait", "")]
-    assert steps(deleting, Found("vpc-a", "VALID")) == [("read", "")]
+    assert steps(deleting, Candidate("vpc-a", "DELETING")) == [("wait", "")]
+    assert steps(deleting, Candidate("vpc-a", "VALID")) == [("read", "")]
     assert steps(deleting) == [("read", "")]
 
 
 def test_what_cannot_be_looked_for_is_asked_for_or_made_again() -> None:
     def plan(error: Exception) -> str:
-        def find(operation: Pending) -> list[Found]:
+        def find(operation: Pending) -> list[Candidate]:
             raise error
 
-        return Plan(state(creating=[entry("a")]), find, Said(), None).steps()[0].deed
+        return Plan(state(creating=[entry("a")]), find, Decisions(), None).steps()[0].deed
 
     assert plan(NotSought("no row")) == "ask"
     assert plan(MadeAgain()) == "clear"
@@ -125,7 +125,7 @@ def test_the_clouds_answer_in_the_state_needs_no_look() -> None:
 def test_what_was_made_again_since_is_left_for_deletion() -> None:
     again = state(made("a", protect=True), creating=[entry("a", protect=True, retainOnDelete=True)])
     (operation,) = pending(again)
-    assert steps(again, Found("vpc-1", why="labels")) == [("adopt", "vpc-1")]
+    assert steps(again, Candidate("vpc-1", why="labels")) == [("adopt", "vpc-1")]
     after = resolved(again, [(operation, "vpc-1")])
     assert [(each["id"], each.get("delete", False)) for each in after["resources"][1:]] == [
         ("vpc-a", False),
@@ -138,22 +138,22 @@ def test_what_was_made_again_since_is_left_for_deletion() -> None:
 def test_what_can_be_there_once_only_is_what_the_state_has() -> None:
     same = state(made("a"), creating=[entry("a")])
     other = state(made("a"), creating=[entry("a", inputs={"cidrBlock": "10.1.0.0/16"})])
-    assert steps(same, Found("vpc-1", why="one only", only=True)) == [("drop", "")]
-    assert steps(other, Found("vpc-1", why="one only", only=True)) == [("ask", "")], "it would be in the way"
-    assert steps(other, Found("vpc-1", why="written over", over=True)) == [("drop", "")]
+    assert steps(same, Candidate("vpc-1", why="one only", only=True)) == [("drop", "")]
+    assert steps(other, Candidate("vpc-1", why="one only", only=True)) == [("ask", "")], "it would be in the way"
+    assert steps(other, Candidate("vpc-1", why="written over", over=True)) == [("drop", "")]
 
 
 def test_what_the_program_names_is_not_deleted_under_that_name() -> None:
     """The next `up` makes the name again, and then would delete what is under it."""
     named = state(made("a"), creating=[entry("a", inputs={"name": "jobs"})])
-    assert steps(named, Found("vpc-1", why="time")) == [("ask", "")]
+    assert steps(named, Candidate("vpc-1", why="time")) == [("ask", "")]
     made_up = state(made("a"), creating=[entry("a", inputs={"name": "jobs-0a1b2c3", "__defaults": ["name"]})])
-    assert steps(made_up, Found("vpc-1", why="name")) == [("adopt", "vpc-1")]
+    assert steps(made_up, Candidate("vpc-1", why="name")) == [("adopt", "vpc-1")]
     kind = "kubernetes:core/v1:ConfigMap"
     for marks, deed in (({}, "ask"), ({"pulumi.com/autonamed": "true"}, "adopt")):
         inputs = {"metadata": {"name": "jobs", "annotations": marks}}
         cluster = state(entry("a", kind, id="default/x"), creating=[entry("a", kind, inputs=inputs)])
-        assert steps(cluster, Found("default/jobs", why="time"))[0][0] == deed
+        assert steps(cluster, Candidate("default/jobs", why="time"))[0][0] == deed
 
 
 def test_a_replacement_begins_anew_unless_the_old_one_is_gone() -> None:
@@ -168,7 +168,7 @@ def test_a_replacement_begins_anew_unless_the_old_one_is_gone() -> None:
     ], "perhaps the one of the state is younger: nothing tells"
     assert len(before["resources"]) == 3, "what was given is as it was"
     gone = state(made("a", pendingReplacement=True), creating=[other])
-    assert steps(gone, Found("vpc-new", why="labels")) == [("adopt", "vpc-new")]
+    assert steps(gone, Candidate("vpc-new", why="labels")) == [("adopt", "vpc-new")]
     assert [each["id"] for each in resolved(gone, [(pending(gone)[0], "vpc-new")])["resources"]] == ["1", "vpc-new"]
 
 
@@ -181,7 +181,7 @@ def test_what_comes_from_what_the_state_has_made() -> None:
 
 def test_two_runs_that_were_killed_at_the_same_resource_have_made_two() -> None:
     twice = state(creating=[entry("a"), entry("a")])
-    two = (Found("vpc-1", why="labels"), Found("vpc-2", why="labels"))
+    two = (Candidate("vpc-1", why="labels"), Candidate("vpc-2", why="labels"))
     assert steps(twice, *two) == [("adopt", "vpc-1"), ("adopt", "vpc-2")]
     assert steps(twice, two[0]) == [("adopt", "vpc-1"), ("clear", "")]
     one, other = pending(twice)
@@ -195,7 +195,7 @@ def test_two_runs_that_were_killed_at_the_same_resource_have_made_two() -> None:
 def test_what_is_in_no_cloud_is_dropped() -> None:
     component = {"urn": urn("c", "test:Ground"), "type": "test:Ground", "custom": False}
     provider = {"urn": urn("p", "pulumi:providers:aws"), "type": "pulumi:providers:aws", "custom": True}
-    assert steps(state(creating=[component, provider]), Found("x", why="labels")) == [("drop", ""), ("drop", "")]
+    assert steps(state(creating=[component, provider]), Candidate("x", why="labels")) == [("drop", ""), ("drop", "")]
 
 
 def test_what_the_state_does_not_have_any_more_is_not_named() -> None:
@@ -208,8 +208,8 @@ def test_what_the_state_does_not_have_any_more_is_not_named() -> None:
     assert "parent" not in made_now
     assert (made_now["dependencies"], made_now["propertyDependencies"]) == ([PROVIDER], {"x": []})
     nowhere = {**left, "resources": []}
-    assert steps(nowhere, Found("vpc-1", why="labels")) == [("ask", "")]
-    assert steps(nowhere, said=Said(clear=frozenset({"a"}))) == [("clear", "")]
+    assert steps(nowhere, Candidate("vpc-1", why="labels")) == [("ask", "")]
+    assert steps(nowhere, said=Decisions(clear=frozenset({"a"}))) == [("clear", "")]
 
 
 def test_what_was_entered_and_not_read_is_found_again() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from accel.diagnostics.errors import CloudRefused
 from stacks.operations.recover.engine import Engine
-from stacks.operations.recover.plan import Said
+from stacks.operations.recover.plan import Decisions
 from stacks.operations.recover.recovery import Recovery
 
 from .test_recover_pending import entry, made, state
@@ -56,8 +56,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def recovery(deployment: dict[str, Any], said: Said | None = None) -> tuple[Recovery, Kept]:
-    found = Recovery("organization/p/dev", said or Said(), break_lock=False, settle_s=0, wait_s=1)
+def recovery(deployment: dict[str, Any], said: Decisions | None = None) -> tuple[Recovery, Kept]:
+    found = Recovery("organization/p/dev", said or Decisions(), break_lock=False, settle_s=0, wait_s=1)
     manifest = {"time": "2026-11-01T00:00:00+00:00"}
     kept = Kept("dev", [{"version": 3, "deployment": {"manifest": manifest, **deployment}}])
     found.engine = kept
@@ -73,7 +73,7 @@ def test_what_nothing_proves_is_not_touched() -> None:
 
 
 def test_an_id_that_the_cloud_does_not_have_is_said() -> None:
-    found, kept = recovery(state(creating=[entry("b", NOWHERE)]), Said({"b": "x-1"}))
+    found, kept = recovery(state(creating=[entry("b", NOWHERE)]), Decisions({"b": "x-1"}))
     with pytest.raises(CloudRefused, match=r"its cloud does not have it: b \(x-1\)"):
         list(found.run())
     assert kept.done == ["replace", "refresh"]

@@ -9,10 +9,10 @@ import pytest
 
 from accel.diagnostics.errors import CloudRefused
 from stacks.operations.recover import aws, google
-from stacks.operations.recover.lookup import Found, NotSought
+from stacks.operations.recover.lookup import Candidate, NotSought
 from stacks.operations.recover.pending import Pending
-from stacks.operations.recover.plan import Said, Step
-from stacks.operations.recover.unrecorded import UNKNOWN, Unknown, began, gone, planned
+from stacks.operations.recover.plan import Decisions, Step
+from stacks.operations.recover.unrecorded import UNKNOWN, Unknown, began, missing_lines, planned
 
 from .test_recover_pending import BEGAN, PROVIDER, entry, made, state, urn
 
@@ -30,26 +30,26 @@ def role(name: str, digits: str = "0a1b2c3", **more: Any) -> dict[str, Any]:
 def steps(
     deployment: dict[str, Any],
     plan: dict[str, Any],
-    there: Mapping[str, Sequence[Found]],
-    said: Said | None = None,
+    there: Mapping[str, Sequence[Candidate]],
+    said: Decisions | None = None,
     since: datetime | None = None,
 ) -> list[Step]:
     """`there`: what is found under each name."""
 
-    def find(operation: Pending) -> Sequence[Found]:
+    def find(operation: Pending) -> Sequence[Candidate]:
         return there.get(operation.inputs.get("name", ""), ())
 
-    unknown = Unknown(deployment, find, lambda operation: list(there), said or Said(), since)
+    unknown = Unknown(deployment, find, lambda operation: list(there), said or Decisions(), since)
     return unknown.steps(planned(plan, deployment))
 
 
 def test_what_was_made_under_other_digits_is_adopted_under_its_name() -> None:
     labels = "it has the labels of this stack"
     there = {
-        "jobs-7777777": [Found("jobs-7777777", why=labels)],
-        "jobs-two-1234567": [Found("jobs-two-1234567", why=labels)],
-        "jobs": [Found("jobs", why=labels)],
-        "other-7654321": [Found("other-7654321", why=labels)],
+        "jobs-7777777": [Candidate("jobs-7777777", why=labels)],
+        "jobs-two-1234567": [Candidate("jobs-two-1234567", why=labels)],
+        "jobs": [Candidate("jobs", why=labels)],
+        "other-7654321": [Candidate("other-7654321", why=labels)],
     }
     (step,) = steps(state(), preview(role("jobs")), there)
     assert (step.deed, step.id, step.operation.inputs["name"]) == ("adopt", "jobs-7777777", "jobs-7777777")
@@ -59,34 +59,34 @@ def test_what_was_made_under_other_digits_is_adopted_under_its_name() -> None:
 
 def test_what_the_state_has_is_no_candidate() -> None:
     known = role("other", "7777777") | {"id": "jobs-7777777", "outputs": {"id": "jobs-7777777"}}
-    there = {"jobs-7777777": [Found("jobs-7777777", why="labels")]}
+    there = {"jobs-7777777": [Candidate("jobs-7777777", why="labels")]}
     assert steps(state(known), preview(role("jobs")), there) == []
 
 
 def test_of_what_nothing_proves_a_person_is_asked() -> None:
-    there = {"jobs-7777777": [Found("jobs-7777777", made=BEGAN)]}
+    there = {"jobs-7777777": [Candidate("jobs-7777777", made=BEGAN)]}
     (asked,) = steps(state(), preview(role("jobs")), there)
     assert asked.deed == "ask" and "nothing proves that this stack's last run made jobs-7777777" in asked.text
     assert steps(state(), preview(role("jobs")), there, since=BEGAN)[0].deed == "adopt", (
         "made while that run was at work"
     )
-    assert steps(state(), preview(role("jobs")), there, Said(clear=frozenset({"jobs"}))) == []
-    (given,) = steps(state(), preview(role("jobs")), there, Said({"jobs": "jobs-7777777"}))
+    assert steps(state(), preview(role("jobs")), there, Decisions(clear=frozenset({"jobs"}))) == []
+    (given,) = steps(state(), preview(role("jobs")), there, Decisions({"jobs": "jobs-7777777"}))
     assert (given.deed, given.operation.inputs["name"]) == ("adopt", "jobs-7777777")
-    two = there | {"jobs-1111111": [Found("jobs-1111111", made=BEGAN)]}
+    two = there | {"jobs-1111111": [Candidate("jobs-1111111", made=BEGAN)]}
     (several,) = steps(state(), preview(role("jobs")), two, since=BEGAN)
     assert (several.deed, several.text) == ("ask", "several are like it: jobs-7777777, jobs-1111111")
 
 
 def test_what_is_strange_written_over_or_not_listed_is_left_to_the_next_up() -> None:
-    there = {"jobs-7777777": [Found("jobs-7777777", why="x", strange=True), Found("x", why="x", over=True)]}
+    there = {"jobs-7777777": [Candidate("jobs-7777777", why="x", strange=True), Candidate("x", why="x", over=True)]}
     assert steps(state(), preview(role("jobs")), there) == []
 
     def unlisted(operation: Pending) -> Sequence[str]:
         raise NotSought("no row")
 
     made_up = planned(preview(role("jobs")), state())
-    assert Unknown(state(), lambda operation: (), unlisted, Said(), None).steps(made_up) == []
+    assert Unknown(state(), lambda operation: (), unlisted, Decisions(), None).steps(made_up) == []
 
 
 def test_what_is_looked_for_is_what_a_preview_would_make() -> None:
@@ -101,10 +101,12 @@ def test_what_is_looked_for_is_what_a_preview_would_make() -> None:
 
 def test_what_is_gone_is_named() -> None:
     there = state(made("a"))
-    assert gone(preview(entry("a"), entry("b")), there) == [
+    assert missing_lines(preview(entry("a"), entry("b")), there) == [
         "aws:ec2/vpc:Vpc a: its cloud does not have it any more; the state forgets it"
     ]
-    assert steps(there, preview(entry("a")), {"": [Found("vpc-2", why="labels")]}) == [], "the next refresh forgets it"
+    assert steps(there, preview(entry("a")), {"": [Candidate("vpc-2", why="labels")]}) == [], (
+        "the next refresh forgets it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,11 +163,11 @@ def test_every_row_that_asks_for_a_name_has_a_list_of_names() -> None:
 
 def test_what_may_not_be_looked_for_is_asked_for() -> None:
     def refusing(message: str) -> list[Step]:
-        def find(operation: Pending) -> Sequence[Found]:
+        def find(operation: Pending) -> Sequence[Candidate]:
             raise CloudRefused(message)
 
         operations = planned(preview(entry("a")), state())
-        return Unknown(state(), find, lambda operation: (), Said(), None).steps(operations)
+        return Unknown(state(), find, lambda operation: (), Decisions(), None).steps(operations)
 
     (asked,) = refusing("iam list_roles: AccessDenied")
     assert (asked.deed, asked.text) == ("ask", "may be there: iam list_roles: AccessDenied")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from accel.diagnostics.errors import BadInputs, NotFound
 from stacks.cli.main import stacks
-from stacks.operations.refresh.verb import asked
+from stacks.operations.refresh.sources import regions_by_cloud
 from tests.support import commands
 from tests.support.project import KEY, environment, put
 
@@ -195,18 +195,21 @@ def test_whose_regions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "Pulumi.dev.yaml"
     with pytest.raises(NotFound) as error:
-        asked((), ())
+        regions_by_cloud((), ())
     assert str(error.value.hint).startswith("name the regions with --region")
     write(environment("dev"))
-    assert asked((), ()) == asked(("aws",), ()) == {"aws": ["us-east-1"]}
-    assert asked((), ("us-central1", "eu-west-1", "eu-west-1")) == {"gcp": ["us-central1"], "aws": ["eu-west-1"]}
-    assert asked(("gcp", "aws"), ("us-central1",)) == {"gcp": ["us-central1"], "aws": ["us-east-1"]}
+    assert regions_by_cloud((), ()) == regions_by_cloud(("aws",), ()) == {"aws": ["us-east-1"]}
+    assert regions_by_cloud((), ("us-central1", "eu-west-1", "eu-west-1")) == {
+        "gcp": ["us-central1"],
+        "aws": ["eu-west-1"],
+    }
+    assert regions_by_cloud(("gcp", "aws"), ("us-central1",)) == {"gcp": ["us-central1"], "aws": ["us-east-1"]}
     write({"owner": "a"})
     with pytest.raises(NotFound, match="no environment here has an aws section"):
-        asked((), ())
+        regions_by_cloud((), ())
     write(put("aws.environments.spot.max_vcpus", 0, environment("dev")))
     with pytest.raises(BadInputs, match="max_vcpus"):
-        asked((), ())
+        regions_by_cloud((), ())
 
 
 def test_a_damaged_catalogue_is_one_line_and_can_be_made_again(run: Command, tmp_path: Path) -> None:

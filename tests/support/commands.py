@@ -34,8 +34,8 @@ IMPORTED = (
     ),
     *(
         "stacks.operations.leaks.google",
-        "stacks.operations.quota.verb",
-        "stacks.operations.refresh.verb",
+        "stacks.cli.quota",
+        "stacks.cli.refresh",
         "jobs.backends.aws_batch.submit",
         "jobs.backends.vm.gpu",
     ),

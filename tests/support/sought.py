@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.operations.recover.lookup import Found, MadeAgain, NotSought
+from stacks.operations.recover.lookup import Candidate, MadeAgain, NotSought
 from stacks.operations.recover.pending import pending
 from stacks.operations.recover.recovery import Clouds
 
@@ -38,7 +38,7 @@ def sought(engine: Engine, monkeypatch: pytest.MonkeyPatch, asked: Mapping[str, 
     return told
 
 
-def _verdict(entry: dict[str, Any], found: list[Found], ids: set[tuple[str, str | None]]) -> str:
+def _verdict(entry: dict[str, Any], found: list[Candidate], ids: set[tuple[str, str | None]]) -> str:
     mine = [one for one in found if one.id == entry["id"]]
     if not mine:
         return "other id" if found else "not found"

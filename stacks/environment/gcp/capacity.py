@@ -17,7 +17,7 @@ from .vms_config import AnyVmTarget, GceTarget
 
 
 @dataclass(frozen=True)
-class Made:
+class CapacityResources:
     """What machines and targets may name by its key."""
 
     reservations: Mapping[str, Reservation]
@@ -44,7 +44,7 @@ class Made:
         return pulumi.ResourceOptions.merge(on_gcp, after)
 
 
-def deploy_capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions) -> Made:
+def deploy_capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions) -> CapacityResources:
     """Makes it, and exports `capacity`: by kind and key, what whoever uses it needs to know."""
     told: dict[str, dict[str, Any]] = {}
     reservations: dict[str, Reservation] = {}
@@ -80,4 +80,4 @@ def deploy_capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions
         }
     if told:
         pulumi.export("capacity", told)
-    return Made(reservations, placements)
+    return CapacityResources(reservations, placements)

@@ -21,7 +21,7 @@ ASKED_S, POLL_S = 10 * 60, 2.0
 def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
     """Registers the hooks, and returns them for QueuedTpuArgs."""
 
-    def asked(args: pulumi.ResourceHookArgs) -> None:
+    def request(args: pulumi.ResourceHookArgs) -> None:
         bucket, key = _declared(args.new_outputs or args.new_inputs or {})
         ask(bucket, key, pulumi.log.info)
 
@@ -37,7 +37,7 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
         _queues(bucket).forget(key)
 
     in_preview_too = pulumi.ResourceHookOptions(on_dry_run=True)
-    made = pulumi.ResourceHook("accel:gcp:QueuedTpu:asked", asked)
+    made = pulumi.ResourceHook("accel:gcp:QueuedTpu:asked", request)
     return pulumi.ResourceHookBinding(
         after_create=[made],
         after_update=[made],

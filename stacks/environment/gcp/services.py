@@ -90,7 +90,7 @@ def _needs(environment: Environment) -> Iterator[tuple[str, str]]:
     if section is None:
         return
     yield from ((part, service) for part, uses, services in _PARTS if uses(section) for service in services)
-    if allowances and isinstance(allowances.kept(aws=environment.aws is not None), GcpSpendLedgerSpec):
+    if allowances and isinstance(allowances.ledger_spec(aws=environment.aws is not None), GcpSpendLedgerSpec):
         yield "allowances", "firestore"
 
 

@@ -21,7 +21,7 @@ from components.gcp.vm_jobs import TAG, BucketTargets, BucketTargetsArgs, Bucket
 from ..allowances import Wired
 from ..export_model import promised
 from .budgets import Stopping
-from .capacity import Made, deploy_capacity
+from .capacity import CapacityResources, deploy_capacity
 from .config import Gcp
 from .network import Place
 from .vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
@@ -78,7 +78,7 @@ def _machines(
     section: Gcp,
     vms: Vms,
     place: Place,
-    capacity: Made,
+    capacity: CapacityResources,
     account: pulumi.Input[str],
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,

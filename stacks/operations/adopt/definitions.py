@@ -4,7 +4,7 @@ import re
 
 from accel.catalog.aws_partitions import partition_of
 
-from .documents import Found, Json, block, entries
+from .documents import AwsResource, Json, block, entries
 from .notes import Part
 
 FIELDS = {"image": "image", "command": "command", "jobRoleArn": "job_role", "executionRoleArn": "execution_role"}
@@ -41,7 +41,7 @@ def unfit(document: Json) -> str | None:
     return None if document.get("containerProperties") else "has no containerProperties"
 
 
-def definition(found: Found, key: str) -> Part:
+def definition(found: AwsResource, key: str) -> Part:
     """The values of one definition. What has no counterpart keeps the whole container of one that exists."""
     part, document = Part(key), found.document
     inner = block(document, "containerProperties")
@@ -101,7 +101,7 @@ def _exit(rule: Json) -> Json:
     }
 
 
-def _log(part: Part, log: Json, found: Found) -> None:
+def _log(part: Part, log: Json, found: AwsResource) -> None:
     """Carry log group and stream prefix: what reads them by their names, an alarm or an export, goes on to do so."""
     driver = log.get("logDriver", "awslogs")
     if driver != "awslogs":
@@ -124,7 +124,7 @@ def _log(part: Part, log: Json, found: Found) -> None:
     part.rest(options, _LOG_OPTIONS, "logConfiguration.options.")
 
 
-def _kept(part: Part, found: Found, lost: list[str]) -> None:
+def _kept(part: Part, found: AwsResource, lost: list[str]) -> None:
     document = found.document
     if lost:
         part.keep("container", "containerProperties", f"whole, for the sake of {', '.join(lost)}: image, env, logs too")

@@ -35,7 +35,7 @@ _ARN = re.compile(r"arn:[a-z-]+:batch:[a-z0-9-]+:\d{12}:[a-z-]+/\S+")
 
 
 @dataclass(frozen=True)
-class Found:
+class AwsResource:
     """One resource of a file. `exists`: AWS described it; else somebody asked for it."""
 
     kind: Kind
@@ -50,9 +50,9 @@ class Found:
         return str(self.document.get(NAMES[self.kind][1]) or "")
 
 
-def read(paths: list[str]) -> list[Found]:
+def read(paths: list[str]) -> list[AwsResource]:
     """Every resource of the files (`-`: standard input). Raises BadInputs with each file that is something else."""
-    found: list[Found] = []
+    found: list[AwsResource] = []
     faults: list[str] = []
     for path in paths:
         try:
@@ -84,7 +84,7 @@ def _parsed(path: str) -> Any:
         raise BadInput(f"{shown}:{error.lineno}: is not JSON: {error.msg}") from None
 
 
-def _documents(value: Any, place: str) -> Iterator[Found]:
+def _documents(value: Any, place: str) -> Iterator[AwsResource]:
     if isinstance(value, list):
         for index, entry in enumerate(_list(value)):
             yield from _documents(entry, f"{place}[{index}]")
@@ -106,20 +106,20 @@ def _documents(value: Any, place: str) -> Iterator[Found]:
     raise BadInput(f"{place}: {what}, and none of {known}")
 
 
-def _one(entry: Any, kind: Kind, place: str, *, answered: bool) -> Found:
+def _one(entry: Any, kind: Kind, place: str, *, answered: bool) -> AwsResource:
     key = NAMES[kind][0]
     document = _object(entry)
     name = document.get(key)
     if not isinstance(name, str) or not name:
         raise BadInput(f"{place}: {key}: must be a name, is {messages.shown(name)}")
-    found = Found(kind, name, said(document), answered, place)
+    found = AwsResource(kind, name, without_empty(document), answered, place)
     if answered and kind != "subnet" and not _ARN.fullmatch(found.arn):
         arn = NAMES[kind][1]
         raise BadInput(f"{place}: {arn}: must be an ARN of AWS Batch, is {messages.shown(document.get(arn))}")
     return found
 
 
-def said(document: Json) -> Json:
+def without_empty(document: Json) -> Json:
     """What an object says: skeletons and answers are full of empty values."""
     return {key: value for key, value in document.items() if value not in (None, "", [], {})}
 
@@ -129,7 +129,7 @@ def block(document: Json, key: str) -> Json:
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         raise BadInput(f"{key}: must be an object, is {messages.shown(value)}")
-    return said(_object(value))
+    return without_empty(_object(value))
 
 
 def entries(document: Json, key: str) -> list[Json]:
@@ -137,7 +137,7 @@ def entries(document: Json, key: str) -> list[Json]:
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, dict) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of objects, is {messages.shown(value)}")
-    return [said(_object(one)) for one in _list(value or [])]
+    return [without_empty(_object(one)) for one in _list(value or [])]
 
 
 def names(document: Json, key: str) -> list[str]:
@@ -156,14 +156,14 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _newest(found: list[Found]) -> list[Found]:
+def _newest(found: list[AwsResource]) -> list[AwsResource]:
     """One of each name: what AWS described rather than what was asked for, and a definition's latest revision."""
 
-    def rank(one: Found) -> tuple[bool, int]:
+    def rank(one: AwsResource) -> tuple[bool, int]:
         revision = one.document.get("revision")
         return one.exists, revision if isinstance(revision, int) else 0
 
-    kept: dict[tuple[Kind, str], Found] = {}
+    kept: dict[tuple[Kind, str], AwsResource] = {}
     for one in found:
         if one.document.get("status") in ("INACTIVE", "DELETING", "DELETED"):
             continue

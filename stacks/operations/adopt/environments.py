@@ -3,7 +3,7 @@
 from accel.rules.aws import templates
 from accel.rules.aws.roles import SERVICE_LINKED_ROLE
 
-from .documents import Found, Json, block, entries
+from .documents import AwsResource, Json, block, entries
 from .notes import Part
 
 CAPACITY = {"EC2": "on-demand", "SPOT": "spot"}
@@ -50,7 +50,7 @@ def resources(document: Json) -> Json:
     return block(document, "computeResources")
 
 
-def environment(found: Found, key: str) -> Part:
+def environment(found: AwsResource, key: str) -> Part:
     """The values of one environment. One that exists keeps its name, image, launch template and instance tags."""
     part, inner = Part(key), resources(found.document)
     part.values["capacity"] = CAPACITY[str(inner["type"])]
@@ -80,7 +80,7 @@ def _image(part: Part, inner: Json) -> None:
             part.values["image_id_override"] = image["imageIdOverride"]
 
 
-def _kept(part: Part, found: Found, inner: Json) -> None:
+def _kept(part: Part, found: AwsResource, inner: Json) -> None:
     role = str(inner.get("instanceRole") or "")
     if role and not role.startswith("arn:"):
         # The provider compares texts, and AWS makes an infrastructure update of another one.
@@ -109,7 +109,7 @@ def _kept(part: Part, found: Found, inner: Json) -> None:
     part.values["adopted"] = {"name": found.name, "tags": block(found.document, "tags"), "keeps": part.keeps}
 
 
-def _asked(part: Part, found: Found, inner: Json) -> None:
+def _asked(part: Part, found: AwsResource, inner: Json) -> None:
     template = block(inner, "launchTemplate")
     if template:
         part.note("lost", "launchTemplate", f"{_named(template)}; the stack makes its own: write `instance`")

@@ -14,7 +14,7 @@ from components.aws.compute_environment import ComputeEnvironment
 from components.aws.job_definition import JobDefinition
 from components.aws.job_queue import JobQueue
 
-from .documents import Found
+from .documents import AwsResource
 
 COMPONENTS: Mapping[str, tuple[str, str]] = {
     "environments": (ComputeEnvironment.TYPE, "aws:batch/computeEnvironment:ComputeEnvironment"),
@@ -26,7 +26,7 @@ COMPONENTS: Mapping[str, tuple[str, str]] = {
 PROVIDER = "aws"
 
 
-def document(existing: Mapping[tuple[str, str], Found], region: str, project: str, stack: str) -> dict[str, Any]:
+def document(existing: Mapping[tuple[str, str], AwsResource], region: str, project: str, stack: str) -> dict[str, Any]:
     """What exists, as the program of this project registers it. An environment's id is its name, others' their ARN."""
     sdk = version("pulumi_aws")
     resources: list[dict[str, Any]] = []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .documents import Found, Json, block, entries
+from .documents import AwsResource, Json, block, entries
 from .notes import Part
 
 _HANDLED = {
@@ -12,13 +12,13 @@ _HANDLED = {
 }
 
 
-def environment_names(found: Found) -> list[str]:
+def environment_names(found: AwsResource) -> list[str]:
     """The environments that a queue tries, in their order, each by its name."""
     ordered = sorted(entries(found.document, "computeEnvironmentOrder"), key=lambda one: str(one.get("order")).zfill(9))
     return [str(one.get("computeEnvironment")).rpartition("/")[2] for one in ordered]
 
 
-def unfit(found: Found, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
+def unfit(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
     """Why a queue cannot be one of ours. `environments`: keys by name; `refused`: why an environment is left out."""
     if found.document.get("serviceEnvironmentOrder") or found.document.get("jobQueueType") == "SAGEMAKER_TRAINING":
         return "is a queue of SageMaker training jobs"
@@ -30,7 +30,7 @@ def unfit(found: Found, environments: Mapping[str, str], refused: Mapping[str, s
     return None
 
 
-def queue(found: Found, key: str, environments: Mapping[str, str]) -> Part:
+def queue(found: AwsResource, key: str, environments: Mapping[str, str]) -> Part:
     """The values of one queue; one that exists keeps its name, and the time limits that it has."""
     part, document = Part(key), found.document
     part.values["environments"] = [environments[name] for name in environment_names(found)]

@@ -13,7 +13,7 @@ from components.base import Spec
 
 from ...environment.config import Environment, load_environment, warnings
 from . import definitions, environments, queues
-from .documents import Found, Json, Kind, names
+from .documents import AwsResource, Json, Kind, names
 from .notes import Note, Part, Word
 
 SECTIONS: dict[Kind, str] = {"environment": "environments", "queue": "queues", "definition": "definitions"}
@@ -25,13 +25,13 @@ class Adopted:
     """The environment as plain values, what exists of it (section and key to what was found), and the notes."""
 
     values: Json
-    existing: dict[tuple[str, str], Found]
+    existing: dict[tuple[str, str], AwsResource]
     notes: list[Note]
     faults: list[Fault] = field(default_factory=list[Fault])
     """What keeps it from being deployed as it is."""
 
 
-def adopt(found: list[Found], owner: str, region: str | None) -> Adopted:
+def adopt(found: list[AwsResource], owner: str, region: str | None) -> Adopted:
     """Raises BadInput where the region is not to be told."""
     parts, refused = _parts(found)
     kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in SECTIONS}
@@ -64,7 +64,7 @@ def adopt(found: list[Found], owner: str, region: str | None) -> Adopted:
     return _judged(Adopted(values, existing, notes))
 
 
-def _parts(found: list[Found]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
+def _parts(found: list[AwsResource]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
     """The resources by kind and name, and why others are left out. Raises BadInput for a value of another shape."""
     parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in SECTIONS}
     refused: dict[Kind, dict[str, str]] = {kind: {} for kind in SECTIONS}
@@ -82,7 +82,7 @@ def _parts(found: list[Found]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, 
     return parts, refused
 
 
-def _part(one: Found, key: str, by_name: Mapping[str, str], refused: dict[Kind, dict[str, str]]) -> Part | str:
+def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[Kind, dict[str, str]]) -> Part | str:
     """One resource, or why it is left out. `by_name`: the keys of the environments before it."""
     match one.kind:
         case "environment":
@@ -103,7 +103,7 @@ def _key(name: str, taken: list[str]) -> str:
     return tried
 
 
-def _network(found: list[Found], kept: list[Found], parts: Mapping[str, Part], notes: list[Note]) -> Json:
+def _network(found: list[AwsResource], kept: list[AwsResource], parts: Mapping[str, Part], notes: list[Note]) -> Json:
     """The network of the first environment; another one's is kept, or named as lost."""
     places = [(environments.resources(one.document), parts[one.name], one) for one in kept]
     first = places[0][0] if places else {}

@@ -10,10 +10,10 @@ from accel.clouds.aws.errors import asking
 from accel.contract.budgets import Budget
 from components.aws.budget_function import SETTINGS, Settings, TableStore, levers, read
 
-from .parts import Part
+from .cloud_budgets import CloudBudgets
 
 
-def part(promises: Mapping[str, Budget]) -> Part | None:
+def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
     """Read from the function that stops the stack. Raises the errors of accel.diagnostics.errors."""
     acting = next((each for each in promises.values() if each.function and each.region), None)
     if acting is None:
@@ -23,7 +23,7 @@ def part(promises: Mapping[str, Budget]) -> Part | None:
         client = sdk.client("lambda", region_name=acting.region)
         found = client.get_function_configuration(FunctionName=acting.function)
     settings = Settings(**json.loads(found["Environment"]["Variables"][SETTINGS]))
-    return Part(
+    return CloudBudgets(
         cloud="aws",
         store=TableStore(sdk.client("dynamodb", region_name=settings.region), settings.table),
         limits=[Limit(**fields) for fields in settings.budgets.values()],

@@ -12,10 +12,10 @@ from components.gcp.budget_function.cloud import Cloud, Gone, Refused
 from components.gcp.budget_function.handler import BUCKET, levers
 from components.gcp.budget_function.store import BucketStore
 
-from .parts import Part
+from .cloud_budgets import CloudBudgets
 
 
-def part(promises: Mapping[str, Budget]) -> Part | None:
+def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
     """Read from the function that stops the stack, with the caller's credentials. Raises JobsError."""
     name = next((each.function for each in promises.values() if each.function and each.stops_at is not None), None)
     if name is None:
@@ -35,7 +35,7 @@ def part(promises: Mapping[str, Budget]) -> Part | None:
         known = told.load(cloud, store.bucket)
         return [known[limit.budget].reading for limit in plan.limits if limit.budget in known]
 
-    return Part(
+    return CloudBudgets(
         cloud="google",
         store=store,
         limits=plan.limits,

@@ -259,7 +259,7 @@ def usd(amount: Amount) -> dict[str, Any]:
     }
 
 
-def shown(amount: Amount, decimals: int = 2) -> str:
+def amount_text(amount: Amount, decimals: int = 2) -> str:
     """An amount as people read it: `1,234.50`, `at least 1.00`, `unknown`."""
     if amount.usd is None:
         return "unknown"
@@ -286,7 +286,7 @@ def rows(found: Estimate) -> list[dict[str, str]]:
         {
             "component": line.component,
             "what": line.what,
-            **{name: shown(getattr(line.envelope, name), 3) for name in SCENARIOS},
+            **{name: amount_text(getattr(line.envelope, name), 3) for name in SCENARIOS},
             "spot": "..".join(f"{usd:,.2f}" for usd in line.envelope.spot) if line.envelope.spot else "",
             "prices_of": ", ".join(line.dates),
             "confidence": line.confidence,
@@ -294,6 +294,6 @@ def rows(found: Estimate) -> list[dict[str, str]]:
         for line in found.lines
     ]
     for what, hours in (("an hour", 1), ("a month of 730 hours", cost.HOURS_A_MONTH)):
-        sums = {name: shown(amount.times(hours), 2) for name, amount in found.totals.items()}
+        sums = {name: amount_text(amount.times(hours), 2) for name, amount in found.totals.items()}
         made.append({"component": "total", "what": what, **sums, "spot": "", "prices_of": "", "confidence": ""})
     return made

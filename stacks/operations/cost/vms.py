@@ -26,7 +26,7 @@ RESERVED_TPU = "counted at the on-demand price, though a reservation is paid oth
 
 
 @dataclass(frozen=True)
-class Kept:
+class Standing:
     """Machines of one kind: from `least` to `most` of them, at the price of one. `covered` is how many of them
     something else pays for, and `notes` say what. `partly`: a charge on top of the price is not known."""
 
@@ -78,7 +78,7 @@ class Committed:
         return taken
 
 
-def _of_vms(vms: Vms) -> Iterator[Kept]:
+def _of_vms(vms: Vms) -> Iterator[Standing]:
     """Reservations and the machines beside them. A reservation is paid whether it is used or not, so that the stack's
     own machines in it cost nothing more; commitments pay for on-demand machines of their type and region."""
     paid = Committed.of(vms)
@@ -99,28 +99,28 @@ def _of_vms(vms: Vms) -> Iterator[Kept]:
         yield _vm(f"gcp.vms.gpu_groups.{key}", spec, spec.size, vms, paid)
 
 
-def _reserved(path: str, spec: ReservedSpec, count: int | None = None, notes: tuple[str, ...] = ()) -> Kept:
+def _reserved(path: str, spec: ReservedSpec, count: int | None = None, notes: tuple[str, ...] = ()) -> Standing:
     number = spec.count if count is None else count
-    return Kept(path, f"reserved {_name(spec)}, {spec.count} machines", _price(spec), number, number, notes=notes)
+    return Standing(path, f"reserved {_name(spec)}, {spec.count} machines", _price(spec), number, number, notes=notes)
 
 
-def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid: Committed) -> Kept:
+def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid: Committed) -> Standing:
     machines = f"{count} machines" if isinstance(spec, GpuVmGroupSpec) else "1 machine"
     what, own = f"{spec.capacity} {_name(spec)}, {machines}", spec.reservation
     if own is not None and own.project is None and own.name in vms.reservations:
         note = f"paid with gcp.vms.reservations.{own.name}"
-        return Kept(path, what, _price(spec), count, count, covered=count, notes=(note,))
-    made = Kept(path, what, _price(spec), count, count, spot=spec.capacity in ("spot", "flex-start"))
+        return Standing(path, what, _price(spec), count, count, covered=count, notes=(note,))
+    made = Standing(path, what, _price(spec), count, count, spot=spec.capacity in ("spot", "flex-start"))
     return made if made.spot else _paid(made, spec, paid)
 
 
-def _paid(made: Kept, spec: GpuMachineSpec, paid: Committed) -> Kept:
+def _paid(made: Standing, spec: GpuMachineSpec, paid: Committed) -> Standing:
     """With what commitments pay for."""
     taken = 0 if spec.attached else paid.take(spec.region, spec.machine, made.most)
     if not taken:
         return made
     note = f"{taken} of {made.most} paid with gcp.vms.commitments"
-    return Kept(made.path, made.what, made.price, made.least, made.most, made.spot, taken, (*made.notes, note))
+    return Standing(made.path, made.what, made.price, made.least, made.most, made.spot, taken, (*made.notes, note))
 
 
 def _name(spec: GpuMachineSpec) -> str:
@@ -133,26 +133,26 @@ def _price(spec: GpuMachineSpec) -> Price:
     return known("gcp", spec.region, spec.machine)
 
 
-def _tpus(vms: Vms) -> Iterator[Kept]:
+def _tpus(vms: Vms) -> Iterator[Standing]:
     """Slices, which are priced as a whole."""
     for key, spec in vms.tpus.items():
         name, notes = spec.slice.name, (RESERVED_TPU,) if spec.reserved else ()
         bought = "spot" if spec.spot else "reserved" if spec.reserved else "on-demand"
         price = known("gcp", spec.region, name)
-        yield Kept(f"gcp.vms.tpus.{key}", f"{bought} {name}, 1 slice", price, 1, 1, spec.spot, notes=notes)
+        yield Standing(f"gcp.vms.tpus.{key}", f"{bought} {name}, 1 slice", price, 1, 1, spec.spot, notes=notes)
     for key, spec in vms.tpu_queues.items():
         name = spec.slice.name
         price = known("gcp", spec.zone.rpartition("-")[0], name)
-        yield Kept(f"gcp.vms.tpu_queues.{key}", f"on-demand {name}, 1 slice", price, 1, 1, notes=(QUEUED,))
+        yield Standing(f"gcp.vms.tpu_queues.{key}", f"on-demand {name}, 1 slice", price, 1, 1, notes=(QUEUED,))
     for key, spec in vms.queued_tpus.items():
         count = spec.slices
         what = f"{spec.capacity} {spec.slice.name}, {count} {'slice' if count == 1 else 'slices'}"
         notes = (QUEUED, RESERVED_TPU) if spec.capacity == "reserved" else (QUEUED,)
         price, spot = known("gcp", spec.region, spec.slice.name), spec.capacity == "spot"
-        yield Kept(f"gcp.vms.queued_tpus.{key}", what, price, count, count, spot, notes=notes)
+        yield Standing(f"gcp.vms.queued_tpus.{key}", what, price, count, count, spot, notes=notes)
 
 
-def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Kept:
+def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
     """Machines that Vertex AI keeps: so many, or as many as jobs need between two numbers."""
     least = spec.replicas if spec.min_replicas is None else spec.min_replicas
     most = spec.replicas if spec.max_replicas is None else spec.max_replicas
@@ -161,12 +161,12 @@ def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Kept:
         price = with_gpus(region, spec.machine_type, kind, spec.accelerator_count or 1)
     else:
         price = known("gcp", region, spec.machine_type)
-    return Kept(
+    return Standing(
         path, f"kept {spec.key}, {least} to {most} machines", price, least, most, notes=(VERTEX_FEE,), partly=True
     )
 
 
-def _line(each: Kept, utilisation: float, unknown: list[str]) -> Line:
+def _line(each: Standing, utilisation: float, unknown: list[str]) -> Line:
     least, most = max(0, each.least - each.covered), max(0, each.most - each.covered)
     dates = [each.price.on_demand_date, each.price.spot_date if each.spot else None]
     notes = list(each.notes)

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from accel.clouds.aws.errors import asking
-from jobs.backends.aws_batch.lookup import part, parts
+from accel.clouds.aws.responses import part, parts
 
 from ...environment.images_lock import ImageLock, LockedImage
 from ..aws_region import AwsRegion
-from .differences import Drift, asked, ending
+from .differences import Drift, attempt_check, ending
 from .state import Resource, State
 
 ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
@@ -95,10 +95,12 @@ def drift_of_aws(state: State, lock: ImageLock | None, now: datetime, within: ti
         by_region.setdefault(str(each.inputs.get("region")), []).append(each)
     for name, own in sorted(by_region.items()):
         region = Region(name)
-        found += asked(f"environments in {name}", lambda one=region, own=own: _environments(one, own, state, lock, now))
+        found += attempt_check(
+            f"environments in {name}", lambda one=region, own=own: _environments(one, own, state, lock, now)
+        )
         queues = [each for each in state.of(QUEUE) if each.inputs.get("region") == name]
-        found += asked(f"queues in {name}", lambda one=region, queues=queues: _queues(one, queues))
-        found += asked(f"reservations in {name}", lambda one=region: _reservations(one, state, now, within))
+        found += attempt_check(f"queues in {name}", lambda one=region, queues=queues: _queues(one, queues))
+        found += attempt_check(f"reservations in {name}", lambda one=region: _reservations(one, state, now, within))
     return found
 
 
@@ -110,8 +112,8 @@ def _environments(
     live = [Environment(keys[each["computeEnvironmentName"]], each) for each in described]
     for each in live:
         yield from status("environment", each.key, each.now, f"stacks unwedge {each.key} shows what holds it")
-    yield from asked(f"launch templates in {region.name}", lambda: _templates(region, live))
-    yield from asked(f"images in {region.name}", lambda: _images(region, live, state, lock, now))
+    yield from attempt_check(f"launch templates in {region.name}", lambda: _templates(region, live))
+    yield from attempt_check(f"images in {region.name}", lambda: _images(region, live, state, lock, now))
 
 
 def status(what: str, key: str, now: Mapping[str, Any], fix: str) -> Iterator[Drift]:
@@ -156,7 +158,9 @@ def _images(
     there = region.images(pinned) if pinned else {}
     newest: dict[str, LockedImage] = {}
     for image_type in sorted({each.image_type for each in live if each.image_id and each.key not in own}):
-        yield from asked(f"newest image {image_type} in {region.name}", partial(_newest, image_type, region, newest))
+        yield from attempt_check(
+            f"newest image {image_type} in {region.name}", partial(_newest, image_type, region, newest)
+        )
     for each in live:
         image = each.image_id
         fix = "name another image_id_override" if each.key in own else UPGRADE

@@ -44,7 +44,7 @@ def ending(what: str, name: str, end: datetime | None, now: datetime, within: ti
     return [Drift(what, name, "soon", f"ends {end:%Y-%m-%d %H:%M} UTC, in {left}", fix)]
 
 
-def asked(
+def attempt_check(
     place: str, call: Callable[[], Iterable[Drift]], borne: tuple[type[JobsError], ...] = (CloudRefused, NotFound)
 ) -> list[Drift]:
     """What a check finds; where that is answered with an error of the kinds in `borne`, that nothing is known of the

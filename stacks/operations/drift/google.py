@@ -10,8 +10,8 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
+from jobs.backends.vm import state_machine
 from jobs.backends.vm.queues import Queues
-from jobs.backends.vm.state_machine import RUNNING, STARTING, WAITING
 from jobs.backends.vm.tpu.queued import QueuedResources
 
 from .differences import Drift, ending
@@ -148,7 +148,7 @@ def _declared(each: Resource, google: Google) -> Iterator[Drift]:
     elif records[0].ended:
         text = f"are asked for no more: {records[0].outcome} {records[0].reason}".rstrip()
         yield Drift("declared TPUs", each.name, "broken", text, "pulumi up --replace the URN of the declaration")
-    elif seen.state not in (WAITING, STARTING, RUNNING):
+    elif seen.state not in (state_machine.WAITING, state_machine.STARTING, state_machine.RUNNING):
         before = next((one.reason for one in reversed(records[0].attempts) if one.reason), "") or seen.reason
         yield Drift("declared TPUs", each.name, "broken", f"are not there: {before or seen.native}", TEND)
 

@@ -11,7 +11,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.gke.clusters import Clusters
 from jobs.backends.gke.labels import Scope
 
-from .differences import Drift, asked
+from .differences import Drift, attempt_check
 from .google import moment
 from .state import State
 
@@ -48,8 +48,8 @@ def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
                 if pool := pools.get(str(labels.get(NODE_POOL))):
                     yield from judge_node(node, pool, now)
 
-        found += asked(f"nodes of cluster {key}", nodes, BORNE)
-        found += asked(f"queues of cluster {key}", lambda clusters=clusters: _queues(clusters, state), BORNE)
+        found += attempt_check(f"nodes of cluster {key}", nodes, BORNE)
+        found += attempt_check(f"queues of cluster {key}", lambda clusters=clusters: _queues(clusters, state), BORNE)
     return found
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends.aws_batch.lookup import part, parts
 
 from ..pulumi_command import ran
 from .differences import Drift

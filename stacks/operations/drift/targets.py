@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from accel.clouds.aws.responses import part
 from accel.contract.published import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backends.aws_batch.lookup import part
 
-from .differences import Drift, asked
+from .differences import Drift, attempt_check
 from .state import State
 
 FIX = "pulumi up --refresh publishes what the stack has"
@@ -23,7 +23,7 @@ def drift_of_targets(state: State) -> list[Drift]:
     found: list[Drift] = []
     for source, names in sorted(_sources(state, promised).items()):
         wanted = {name: {key: value for key, value in part(promised, name).items() if key != SOURCE} for name in names}
-        found += asked(source, lambda source=source, wanted=wanted: _compared(source, wanted), BORNE)
+        found += attempt_check(source, lambda source=source, wanted=wanted: _compared(source, wanted), BORNE)
     return found
 
 

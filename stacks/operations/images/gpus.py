@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from accel.diagnostics.errors import BadInput
 
@@ -21,43 +19,6 @@ class Place:
     name: str
     accelerators: tuple[str, ...]
     driver: "Version | None"
-
-
-class Numbers(click.ParamType[tuple[int, ...]]):
-    """Numbers with dots, as numbers."""
-
-    name = "version"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        from accel.catalog.cuda import version
-
-        try:
-            return version(str(value))
-        except ValueError:
-            self.fail(f"must be a version such as 580.126.09, is {str(value)[:60]!r}", param, ctx)
-
-
-class Gpu(click.ParamType[str]):
-    """An accelerator that CUDA runs on, under any of its names."""
-
-    name = "accelerator"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
-
-        try:
-            found = accelerator(str(value))
-        except (UnknownName, AmbiguousName, NotOffered) as error:
-            self.fail(str(error), param, ctx)
-        if not found.is_nvidia_gpu:
-            self.fail(f"{found.name} is no GPU of NVIDIA's, and runs no CUDA", param, ctx)
-        return found.name
-
-
-ACCELERATORS = click.option(
-    "--accelerator", "accelerators", type=Gpu(), multiple=True, help="A GPU that the image shall run on."
-)
-DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDIA driver of the machines.")
 
 
 def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version | None") -> list[Place]:

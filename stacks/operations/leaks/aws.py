@@ -11,14 +11,14 @@ from typing import Any
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import known
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchTarget
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.aws_batch.lookup import part, parts
 
 from ..aws_region import AwsRegion
-from ..images.prune import KEPT, judged
-from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
+from ..images.definitions import LATEST, revisions
+from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or its disk, is there. Source:
@@ -87,7 +87,9 @@ def look(region: Region, unread: Unread) -> Iterator[Lost]:
         "launch templates": _templates,
         "job definitions": _revisions,
     }
-    yield from asked({f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread)
+    yield from search_parts(
+        {f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread
+    )
 
 
 def _environments(region: Region) -> Iterator[Lost]:
@@ -245,9 +247,9 @@ def _revisions(region: Region) -> Iterator[Lost]:
         for each in region.stacks.targets
         if (each.get("kind"), each.get("region")) == ("aws-batch", region.name)
     ]
-    old = Counter(each.name for each in judged(targets, KEPT, unused=False) if each.goes)
+    old = Counter(each.name for each in revisions(targets, LATEST, unused=False) if each.goes)
     for name, count in sorted(old.items()):
-        why = f"{count} revisions before the latest {KEPT}, and no job that has not ended names them"
+        why = f"{count} revisions before the latest {LATEST}, and no job that has not ended names them"
         tags = {"accel:stack": ", ".join(sorted(region.stacks.names))}
         yield region.lost("revisions", name, tags, why, state="ACTIVE", fix="stacks images prune-definitions --yes")
 

@@ -12,9 +12,9 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
-from jobs.backends.vm.labels import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
+from jobs.backends.vm import labels as vm_labels
 
-from .orphans import Unread, asked
+from .orphans import Unread, search_parts
 
 DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
@@ -24,7 +24,7 @@ DEAD_NODES = {"PREEMPTED", "TERMINATED"}
 
 
 @dataclass(frozen=True)
-class Found:
+class GoogleResource:
     """A resource: how it is deleted, whose it is, and what it is made of."""
 
     kind: str
@@ -50,25 +50,25 @@ class Found:
     @property
     def of_jobs(self) -> bool:
         """Whether a job made it, or a declared queue."""
-        return self.labels.get(MAKER) in (JOBS, QUEUES)
+        return self.labels.get(vm_labels.MAKER) in (vm_labels.JOBS, vm_labels.QUEUES)
 
 
 @dataclass(frozen=True)
 class Leak:
     """A resource, and why nobody needs it."""
 
-    found: Found
+    found: GoogleResource
     why: str
     dollars_a_day: float | None
 
 
-def leaks(found: Iterator[Found], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
+def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
     """Those that serve nobody. `ended` tells of a job, by bucket and name, how it has ended, or None."""
     made = [Leak(each, why, dollars_a_day(each)) for each in found if (why := reason(each, ended, now))]
     return sorted(made, key=lambda leak: -(leak.dollars_a_day or 0))
 
 
-def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
+def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
     """Why nobody needs it; None where somebody may."""
     if each.kind == "queued resource" and each.state in DEAD_REQUESTS:
         return DEAD_REQUESTS[each.state]
@@ -77,14 +77,14 @@ def reason(each: Found, ended: Callable[[str, str], str | None], now: datetime) 
     if each.kind == "tpu" and each.state in DEAD_NODES:
         return f"is {each.state}"
     if each.job and (how := ended(*each.job)):
-        return f"its {'queue' if each.labels.get(MAKER) == QUEUES else 'job'} {how}"
-    expires = each.labels.get(EXPIRES, "")
+        return f"its {'queue' if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES else 'job'} {how}"
+    expires = each.labels.get(vm_labels.EXPIRES, "")
     if expires.isdigit() and int(expires) < now.timestamp():
         return f"was needed until {datetime.fromtimestamp(int(expires), UTC):%Y-%m-%d %H:%M} UTC at the latest"
     return None if each.used else "no machine has it"
 
 
-def dollars_a_day(each: Found) -> float | None:
+def dollars_a_day(each: GoogleResource) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
     from accel.catalog import UnknownName
     from accel.catalog.node_prices import known, with_gpus
@@ -102,10 +102,10 @@ def dollars_a_day(each: Found) -> float | None:
     return None if hour is None else hour * 24
 
 
-def look(google: Google, project: str, unread: Unread) -> Iterator[Found]:
+def look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResource]:
     """Everything of the kinds that jobs make, in every zone of a project."""
 
-    def everywhere(kind: str, collection: str) -> Iterator[Found]:
+    def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
         for place, item in aggregated(google, project, collection):
             yield _compute(kind, collection, project, place, item)
 
@@ -117,15 +117,15 @@ def look(google: Google, project: str, unread: Unread) -> Iterator[Found]:
         "disks": lambda: everywhere("disk", "disks"),
         "templates": lambda: _templates(google, project),
     }
-    yield from asked({f"{name} of {project}": part for name, part in parts.items()}, unread)
+    yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
 
 
-def _queued(google: Google, project: str) -> Iterator[Found]:
+def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
         name = str(item.get("name"))
         specs = entries((mapping(item.get("tpu")) or {}).get("nodeSpec"))
         node = mapping((mapping(specs[0]) or {}).get("node")) or {} if specs else {}
-        yield Found(
+        yield GoogleResource(
             kind="queued resource",
             name=name.rpartition("/")[2],
             zone=_zone(name),
@@ -141,10 +141,10 @@ def _queued(google: Google, project: str) -> Iterator[Found]:
         )
 
 
-def _nodes(google: Google, project: str) -> Iterator[Found]:
+def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/nodes", "nodes"):
         name = str(item.get("name"))
-        yield Found(
+        yield GoogleResource(
             kind="tpu",
             name=name.rpartition("/")[2],
             zone=_zone(name),
@@ -160,10 +160,10 @@ def _nodes(google: Google, project: str) -> Iterator[Found]:
         )
 
 
-def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> Found:
+def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
     scheduling = mapping(item.get("scheduling")) or {}
     labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
-    return Found(
+    return GoogleResource(
         kind=kind,
         name=str(item.get("name")),
         zone=place.rpartition("/")[2],
@@ -182,10 +182,10 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
     )
 
 
-def _templates(google: Google, project: str) -> Iterator[Found]:
+def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
         properties = mapping(item.get("properties")) or {}
-        yield Found(
+        yield GoogleResource(
             kind="template",
             name=str(item.get("name")),
             zone="global",
@@ -250,7 +250,7 @@ def moment(text: object) -> datetime | None:
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
     """The record that a machine's own metadata names."""
     try:
-        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (QUEUE, buckets.QUEUES)
+        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (vm_labels.QUEUE, buckets.QUEUES)
         told = json.loads(metadata[kind])
         return str(told["bucket"]), f"{of}/{told['name']}"
     except (KeyError, TypeError, ValueError):
@@ -273,10 +273,10 @@ def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
     return ended
 
 
-def owner(each: Found) -> str:
+def owner(each: GoogleResource) -> str:
     """Whose it is, as far as it says so."""
-    if each.labels.get(MAKER) == QUEUES:
-        return f"queue {each.labels.get(QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
+    if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
+        return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
-        return f"job {each.labels.get(JOB, '?')} ({each.labels.get(TARGET, '?')})"
+        return f"job {each.labels.get(vm_labels.JOB, '?')} ({each.labels.get(vm_labels.TARGET, '?')})"
     return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""

@@ -11,8 +11,8 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping, part
 from accel.rules.gcp.labels import translated
 
-from .google import Found, aggregated, dollars_a_day, ended_by_record, labels_of, leaks, look, moment, owner
-from .orphans import NOT_HELD, Lost, Stacks, Unread, asked
+from .google import GoogleResource, aggregated, dollars_a_day, ended_by_record, labels_of, leaks, look, moment, owner
+from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
 
 MADE_BY_PULUMI = "goog-pulumi-provisioned"
 """Label of what the provider made. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
@@ -45,7 +45,7 @@ def of_project(
         "node pools": lambda: _pools(google, project, ours),
         **{f"persistent resources in {at}": lambda at=at: _kept(google, project, at, ours) for at in sorted(regions)},
     }
-    yield from asked({f"{name} of {project}": part for name, part in parts.items()}, unread)
+    yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
 
 
 def _spelt(stacks: Stacks) -> Stacks:
@@ -59,7 +59,7 @@ def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
     return not stacks.names or stacks.own(labels, "-")
 
 
-def _fix(request: Found, stacks: Stacks) -> str:
+def _fix(request: GoogleResource, stacks: Stacks) -> str:
     """Of a queued resource that no job made."""
     if stacks.held and request.path.removeprefix("v2/") in stacks.held:
         return "the stack has it: pulumi up --replace its URN"
@@ -67,7 +67,7 @@ def _fix(request: Found, stacks: Stacks) -> str:
     return f"gcloud compute tpus queued-resources delete {at}, unless another stack has it"
 
 
-def orphan(each: Found, stacks: Stacks) -> bool:
+def orphan(each: GoogleResource, stacks: Stacks) -> bool:
     """Whether Pulumi made it for one of the stacks, and the state has it no longer."""
     if each.of_jobs or each.by_group or each.labels.get(MADE_BY_PULUMI) != "true" or not stacks.own(each.labels, "-"):
         return False
@@ -76,7 +76,7 @@ def orphan(each: Found, stacks: Stacks) -> bool:
     return not stacks.holds(each.path.removeprefix("v2/"))
 
 
-def _lost(google: Google, project: str, each: Found, why: str, dollars: float | None) -> Lost:
+def _lost(google: Google, project: str, each: GoogleResource, why: str, dollars: float | None) -> Lost:
     return Lost(
         cloud="gcp",
         place=project,

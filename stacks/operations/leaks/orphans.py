@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from accel.diagnostics.errors import CloudRefused, NotFound
 
-COLUMNS = ("cloud", "place", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
-WIDE = (*COLUMNS, "fix")
 BY_YES = "--yes deletes it"
 NOT_HELD = "the stack's state does not have it (any more)"
 
@@ -79,7 +77,7 @@ class Lost:
         return not self.settled and age is not None and age < hours
 
 
-def asked(parts: Mapping[str, Callable[[], Iterable[Item]]], unread: Unread) -> Iterator[Item]:
+def search_parts(parts: Mapping[str, Callable[[], Iterable[Item]]], unread: Unread) -> Iterator[Item]:
     """What every part finds. An API that is not enabled, or may not be asked, does not keep the others."""
     for place, part in parts.items():
         try:

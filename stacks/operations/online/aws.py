@@ -1,23 +1,24 @@
 """The AWS section of an environment against what the account has."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.aws.responses import part
 from accel.contract.network import AwsNetwork
 from accel.diagnostics.findings import Finding, under
 from accel.rules.aws import existing as rules
-from accel.rules.aws.existing import HTTPS, NFS
+from accel.rules.aws.existing import HTTPS, NFS, RoleFacts
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
-from jobs.backends.aws_batch.explain.reader import Reader
+from jobs.backends.aws_batch.explain import role as iam_role
+from jobs.backends.aws_batch.explain.reader import Absent, Reader
 
 from ...environment.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 from ..quota.aws import check_account
 from ..stack_files import stack_output
 from .aws_network import read_groups, read_offers, read_subnets, read_vpcs
-from .aws_roles import read_profile, read_role
 from .checks import Checked
 
 WAYS_OUT = (*AGENT_ENDPOINTS[:3], *JOB_ENDPOINTS, "s3")
@@ -113,9 +114,9 @@ def _environments(section: Aws, reader: Reader) -> Iterator[Finding]:
 def _environment(spec: OnDemandSpec | SpotSpec, reader: Reader) -> list[Finding]:
     found: list[Finding] = []
     profile, role = spec.instance_profile, spec.service_role
-    if profile and (facts := read_profile(reader, profile)) is not None:
+    if profile and (facts := _read_profile(reader, profile)) is not None:
         found += rules.role("instance_profile", profile, facts, "ec2.amazonaws.com")
-    if role and (facts := read_role(reader, role, BATCH, ())) is not None:
+    if role and (facts := _read_role(reader, role, BATCH, ())) is not None:
         found += rules.role("service_role", role, facts, BATCH)
     return found
 
@@ -125,7 +126,7 @@ def _definitions(section: Aws, reader: Reader) -> Iterator[Finding]:
         needed = {"job_role": (), "execution_role": _execution_actions(spec)}
         for at, actions in needed.items():
             role: str | None = getattr(spec, at)
-            if role and (facts := read_role(reader, role, TASKS, actions)) is not None:
+            if role and (facts := _read_role(reader, role, TASKS, actions)) is not None:
                 yield from under(f"definitions.{name}", rules.role(at, role, facts, TASKS))
 
 
@@ -133,3 +134,24 @@ def _execution_actions(spec: JobDefinitionSpec) -> tuple[str, ...]:
     pull = PULL if ".dkr.ecr." in spec.image else ()
     secrets = {action for service, action in SECRETS.items() for arn in spec.secrets.values() if f":{service}:" in arn}
     return (*pull, *LOGS, *sorted(secrets))
+
+
+def _read_profile(reader: Reader, profile: str) -> RoleFacts | None:
+    """The role of an instance profile, by name or ARN; None where it may not be read."""
+    found = iam_role.role(reader, profile)
+    if found is None:
+        return None
+    return RoleFacts(found.exists, found.trusted, () if found.role and found.registers else (iam_role.REGISTER,))
+
+
+def _read_role(reader: Reader, arn: str, service: str, actions: Sequence[str]) -> RoleFacts | None:
+    """A role by name or ARN; None where it may not be read."""
+    name = arn.rpartition("/")[2]
+    try:
+        found = reader.ask("iam:GetRole", lambda iam: iam.get_role(RoleName=name), absent=("NoSuchEntity",))
+    except Absent:
+        return RoleFacts(exists=False)
+    if found is None:
+        return None
+    missing = iam_role.lacking(reader, name, actions) if actions else ()
+    return RoleFacts(True, iam_role.trusts(part(found, "Role"), service), missing or ())

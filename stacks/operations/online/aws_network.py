@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from accel.clouds.aws.responses import parts
 from accel.rules.aws.existing import HTTPS, GroupFacts, SubnetFacts
 from jobs.backends.aws_batch.explain.network import default_route
 from jobs.backends.aws_batch.explain.reader import Reader
-from jobs.backends.aws_batch.lookup import parts
 
 EVERY_PORT = range(65536)
 

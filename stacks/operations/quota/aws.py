@@ -10,8 +10,7 @@ from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import BadInput, CloudRefused
 from accel.quota import Pool, Use, Verdict, needs, verdict
-from jobs.backends.aws_batch.quota import Limit, read
-from jobs.backends.aws_batch.quota import client as service_quotas
+from jobs.backends.aws_batch import quota as batch_quota
 
 COUNTED = ("pending", "running")
 """States in which an instance counts. Source:
@@ -49,7 +48,7 @@ class Running:
 class Readings:
     """Limits by code, and what runs; None and the reason where that may not be read."""
 
-    limits: dict[str, Limit]
+    limits: dict[str, batch_quota.Limit]
     running: Running | None
     why: str = ""
 
@@ -70,8 +69,8 @@ def readings(
     """Asks a region. What may not be read is None with its reason; raises as `judge_aws` does."""
     if account_id is not None:
         check_account(region, account_id)
-    asked = service_quotas(region)
-    limits = {code: read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
+    asked = batch_quota.client(region)
+    limits = {code: batch_quota.read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
     try:
         return Readings(limits, running(_instances(region), project, stack))
     except CloudRefused as refused:

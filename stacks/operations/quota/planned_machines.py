@@ -20,6 +20,9 @@ from accel.console.errors import say
 from accel.diagnostics.errors import BadInput
 from accel.quota import GooglePool, Pool, Verdict
 
+from .aws import judge_aws
+from .google import judge_google
+
 CLOUDS = ("aws", "gcp")
 PROJECT = "GOOGLE_CLOUD_PROJECT"
 
@@ -39,15 +42,11 @@ def judge_machines(
         if isinstance(found, Machine):
             _check_place(found, region)
     if clouds == {"aws"}:
-        from .aws import judge_aws
-
         if project:
             raise BadInput("stacks quota: --project is for gcp machines; AWS's account is that of the credentials")
         return None, judge_aws(
             region, [_aws(found, count, region, spot) for found, count in planned if isinstance(found, Machine)]
         )
-    from .google import judge_google
-
     project = project or os.environ.get(PROJECT)
     if not project:
         raise BadInput(f"stacks quota: --project is missing, and {PROJECT} is not set")

@@ -9,10 +9,10 @@ from string import Template
 from typing import Any
 
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import NoCredentials
-from jobs.backends.aws_batch.lookup import part, parts
 
-from .lookup import GONE, Found, NotSought, matching, moment, proof
+from .lookup import GONE, Candidate, NotSought, matching, moment, proof
 from .pending import Json, Pending, resources, setting
 
 _NOT_THERE = re.compile(r"NotFound|NoSuch|\.Unknown$")
@@ -58,7 +58,7 @@ class Aws:
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     _account: str = ""
 
-    def find(self, operation: Pending) -> Sequence[Found]:
+    def find(self, operation: Pending) -> Sequence[Candidate]:
         """Raises NotSought, NoCredentials where the account is not the stack's, and what the API raises."""
         row = rows().get(operation.type)
         if row is None:
@@ -71,7 +71,7 @@ class Aws:
             raise NotSought(f"its provider signs in by {other[0]}, and this looks with the shell's credentials")
         values = {**inputs, "account": self._checked(region, frozenset(setting(settings, "allowedAccountIds")))}
         wanted = _tags(inputs, settings)
-        found: list[Found] = []
+        found: list[Candidate] = []
         for item in self._items(row, region, values):
             state = str(item.get("state") or "")
             if state.lower() in GONE or not matching(inputs, item):
@@ -80,7 +80,7 @@ class Aws:
             id = str(item.get("id") or row.id.format_map({**values, **item}))
             why, strange = proof(operation, row.part, row.over, row.within, wanted, seen)
             rest = tuple(dict.fromkeys(call.partition(".")[2] for calls in row.rest for call in calls))
-            found.append(Found(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
+            found.append(Candidate(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
         return found
 
     def names(self, operation: Pending) -> Sequence[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from .lookup import Found, NotSought
+from .lookup import Candidate, NotSought
 from .pending import Json, Pending, provider_inputs
 
 
@@ -14,7 +14,7 @@ class Clouds:
     def __init__(self, deployment: Json) -> None:
         self._deployment = deployment
 
-    def find(self, operation: Pending) -> Sequence[Found]:
+    def find(self, operation: Pending) -> Sequence[Candidate]:
         cloud = operation.type.partition(":")[0]
         match cloud:
             case "aws":

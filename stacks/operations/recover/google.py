@@ -12,7 +12,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import part
 from accel.diagnostics.errors import NotFound
 
-from .lookup import GONE, Found, MadeAgain, NotSought, moment, proof
+from .lookup import GONE, Candidate, MadeAgain, NotSought, moment, proof
 from .pending import Json, Pending, setting
 
 
@@ -58,7 +58,7 @@ class GoogleCloud:
     def _google(self) -> Google:
         return Google()
 
-    def find(self, operation: Pending) -> Sequence[Found]:
+    def find(self, operation: Pending) -> Sequence[Candidate]:
         """Raises NotSought, MadeAgain, and what the API raises."""
         import jmespath
 
@@ -81,7 +81,7 @@ class GoogleCloud:
         why, _ = proof(operation, row.part, row.over, row.within, _labels(inputs, settings, row.labels), seen)
         made = moment(answer.get("creationTimestamp") or answer.get("createTime") or answer.get("timeCreated"))
         id = _path(row.id or row.path, inputs)
-        return [Found(id, state, why, None if row.found else made, row.part, row.over)]
+        return [Candidate(id, state, why, None if row.found else made, row.part, row.over)]
 
     def names(self, operation: Pending) -> Sequence[str]:
         """Those that all of its kind have, in its project and place."""

@@ -9,7 +9,7 @@ from accel.clouds.google.rest import entries, mapping
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
 
-from .lookup import Found, NotSought, moment
+from .lookup import Candidate, NotSought, moment
 from .pending import Json, Pending
 
 
@@ -20,7 +20,7 @@ class Kubernetes:
     provider: Callable[[Pending], Json]
     _apis: dict[str, Api] = field(default_factory=dict[str, Api])
 
-    def find(self, operation: Pending) -> Sequence[Found]:
+    def find(self, operation: Pending) -> Sequence[Candidate]:
         """Raises NotSought, and what the API raises."""
         api, inputs = self._api(operation), operation.inputs
         version, kind = str(inputs.get("apiVersion") or ""), str(inputs.get("kind") or "")
@@ -42,7 +42,7 @@ class Kubernetes:
         id = f"{namespace or 'default'}/{name}" if served.get("namespaced") else name
         state = "deleting" if found.get("deletionTimestamp") else ""
         why = "its name was made up for it" if operation.made_up else ""
-        return [Found(id, state, why, moment(found.get("creationTimestamp")))]
+        return [Candidate(id, state, why, moment(found.get("creationTimestamp")))]
 
     def _api(self, operation: Pending) -> Api:
         given = self.provider(operation).get("kubeconfig")

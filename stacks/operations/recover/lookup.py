@@ -19,7 +19,7 @@ _STACK = frozenset({"accel:stack", "accel-stack"})
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidate:
     """Something that is there, as the pending operation wanted it. `why`: what proves that the operation made it;
     empty: nothing does."""
 
@@ -49,7 +49,7 @@ class MadeAgain(Exception):
     """It need not be looked for: to make it again changes nothing where it is there."""
 
 
-Finder = Callable[[Pending], Sequence[Found]]
+Finder = Callable[[Pending], Sequence[Candidate]]
 
 
 def matching(inputs: Mapping[str, Any], item: Mapping[str, Any]) -> bool:

@@ -108,7 +108,7 @@ def pending(deployment: Mapping[str, Any]) -> list[Pending]:
     """Every operation of the deployment that was cut short: each create, and of all others one for each resource."""
     told = [(each["type"], each["resource"]) for each in deployment.get("pending_operations") or ()]
     told += [("adopting", each) for each in resources(deployment) if _unread(each)]
-    made = made_of(deployment)
+    made = created_resources(deployment)
     known = {(each["urn"], each.get("id")) for each in resources(deployment)}
     found: dict[object, Pending] = {}
     for at, (doing, resource) in enumerate(told):
@@ -120,7 +120,7 @@ def pending(deployment: Mapping[str, Any]) -> list[Pending]:
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedResources:
     """URNs of what the state has made outside it."""
 
     urns: frozenset[str]
@@ -131,10 +131,10 @@ class Made:
         return frozenset(name for name, urns in of_properties.items() if self.urns.intersection(urns or ()))
 
 
-def made_of(deployment: Mapping[str, Any]) -> Made:
+def created_resources(deployment: Mapping[str, Any]) -> CreatedResources:
     """Without what was only read."""
     there = (each for each in resources(deployment) if not each.get("external"))
-    return Made(frozenset(each["urn"] for each in there if Pending("reading", each).outside))
+    return CreatedResources(frozenset(each["urn"] for each in there if Pending("reading", each).outside))
 
 
 def resources(deployment: Mapping[str, Any]) -> list[Json]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from accel.diagnostics.errors import BadInput
 
-from .lookup import Finder, Found, MadeAgain, NotSought
+from .lookup import Candidate, Finder, MadeAgain, NotSought
 from .pending import Pending, alike, live, pending, resources
 
 Deed = Literal["adopt", "clear", "read", "drop", "wait", "ask"]
@@ -31,7 +31,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Said:
+class Decisions:
     """What a person has decided, by URN or by name in the program: ids to adopt, and operations to clear."""
 
     adopt: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -56,7 +56,7 @@ class Plan:
 
     deployment: Mapping[str, Any]
     find: Finder
-    said: Said
+    said: Decisions
     began: datetime | None
     more: Sequence[Pending] | None = ()
     """Creates besides that a person may speak of; None: what was said has been checked."""
@@ -99,9 +99,9 @@ class Plan:
         if given and (operation.type, given) in self._known:
             raise BadInput(f"--adopt {operation.name}={given}: the state has it already")
         if given and (operation.type, given) not in self._taken:
-            return self._adopted(operation, Found(given, why="as you say"))
+            return self._adopted(operation, Candidate(given, why="as you say"))
         if operation.id:
-            return self._adopted(operation, Found(operation.id, why="the state has the cloud's answer"))
+            return self._adopted(operation, Candidate(operation.id, why="the state has the cloud's answer"))
         try:
             seen = self.find(operation)
         except MadeAgain:
@@ -121,7 +121,7 @@ class Plan:
             return Step(operation, "ask", f"nothing proves that this run made {listed(found)}")
         return Step(operation, "clear", "clear it: the cloud does not have it")
 
-    def _adopted(self, operation: Pending, found: Found) -> Step:
+    def _adopted(self, operation: Pending, found: Candidate) -> Step:
         if found.moving:
             return Step(operation, "wait", f"{found.id} is {found.state}; it is adopted when that has ended", found.id)
         there = live(self.deployment, operation.urn)
@@ -137,7 +137,7 @@ class Plan:
         why = f"{found.why}; the state has {there.get('id')}, so the next up deletes this one"
         return Step(operation, "adopt", f"adopt {found.id}: {why}", found.id)
 
-    def _moving(self, operation: Pending) -> Found | None:
+    def _moving(self, operation: Pending) -> Candidate | None:
         """What a cloud is still changing or deleting, where its row can tell."""
         try:
             return next((each for each in self.find(operation) if each.id == operation.id and each.moving), None)
@@ -145,13 +145,13 @@ class Plan:
             return None
 
 
-def dated(found: Found, began: datetime | None) -> Found:
+def dated(found: Candidate, began: datetime | None) -> Candidate:
     """With the proof that its time is, to the second as clouds tell it."""
     if found.why or not (began and found.made) or found.made < began.replace(microsecond=0):
         return found
     return replace(found, why="it was made after the run began")
 
 
-def listed(found: Sequence[Found]) -> str:
+def listed(found: Sequence[Candidate]) -> str:
     """Their ids."""
     return ", ".join(each.id for each in found)

@@ -15,8 +15,8 @@ from .clouds import Clouds
 from .engine import Engine, Files
 from .locks import Lock, locks
 from .pending import Json, pending, resolved, resources
-from .plan import Plan, Said, Step
-from .unrecorded import Unknown, began, gone, planned
+from .plan import Decisions, Plan, Step
+from .unrecorded import Unknown, began, missing_lines, planned
 
 POLL_S = (1.0, 15.0)
 """Shortest and longest pause between two looks."""
@@ -25,7 +25,7 @@ POLL_S = (1.0, 15.0)
 class Recovery:
     """Of one stack of the project in this folder."""
 
-    def __init__(self, stack: str, said: Said, break_lock: bool, settle_s: float, wait_s: float) -> None:
+    def __init__(self, stack: str, said: Decisions, break_lock: bool, settle_s: float, wait_s: float) -> None:
         self.engine = Engine(stack)
         self._said, self._break, self._settle_s, self._wait_s = said, break_lock, settle_s, wait_s
         self._began: datetime | None = None
@@ -51,7 +51,7 @@ class Recovery:
             return [*lines, f"{torn}: cut off, so the state cannot be read; it holds nothing of it, and is removed"]
         state = self.engine.export()
         lines += map(str, self._steps(state))
-        return [*lines, *gone(self._preview, state["deployment"])]
+        return [*lines, *missing_lines(self._preview, state["deployment"])]
 
     def run(self) -> Iterator[str]:
         """Does it; a line for each thing done. Raises CloudRefused where a run is at work or somebody has to say."""

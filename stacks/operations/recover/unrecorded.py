@@ -13,9 +13,9 @@ from typing import Any
 from accel.clouds.google.rest import NOT_ENABLED
 from accel.diagnostics.errors import CloudRefused
 
-from .lookup import Finder, Found, MadeAgain, NotSought
-from .pending import Json, Pending, live, made_of, pending, resources
-from .plan import Said, Step, dated, listed
+from .lookup import Candidate, Finder, MadeAgain, NotSought
+from .pending import Json, Pending, created_resources, live, pending, resources
+from .plan import Decisions, Step, dated, listed
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What stands in a preview for what is not known before the deployment. Source:
@@ -41,7 +41,7 @@ def planned(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[P
     """What a preview would make, of providers that the state has; without what is pending."""
     at_work = {each.urn for each in pending(deployment)}
     there = {each["urn"]: each for each in resources(deployment)}
-    made = made_of(deployment)
+    made = created_resources(deployment)
     found: list[Pending] = []
     for step in preview.get("steps") or ():
         state: Json = step.get("newState") or {}
@@ -58,7 +58,7 @@ def planned(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[P
     return found
 
 
-def gone(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
+def missing_lines(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
     """A line for each resource that the state has, and that a preview with a refresh would make again."""
     made = [each for each in planned(preview, deployment) if live(deployment, each.urn)]
     return [f"{each.type} {each.name}: its cloud does not have it any more; the state forgets it" for each in made]
@@ -78,7 +78,7 @@ class Unknown:
     deployment: Mapping[str, Any]
     find: Finder
     names: Callable[[Pending], Sequence[str]]
-    said: Said
+    said: Decisions
     began: datetime | None
 
     def steps(self, operations: Sequence[Pending]) -> list[Step]:
@@ -101,7 +101,7 @@ class Unknown:
             # Of an API that is not enabled nothing can be there.
             return None if NOT_ENABLED in why.message else Step(operation, "ask", f"may be there: {why.message}")
         if given := next((self.said.adopt[key] for key in both if key in self.said.adopt), None):
-            chosen = [(name, each) for name, each in seen if each.id == given] or [(operation, Found(given))]
+            chosen = [(name, each) for name, each in seen if each.id == given] or [(operation, Candidate(given))]
             return _adopted(chosen[0][0], replace(chosen[0][1], why="as you say"))
         proven = [(name, told) for name, each in seen if (told := dated(each, self.began)).why]
         if len(proven) == 1:
@@ -113,7 +113,7 @@ class Unknown:
             return Step(operation, "ask", f"nothing proves that this stack's last run made {told}")
         return None
 
-    def _seen(self, operation: Pending) -> Iterator[tuple[Pending, Found]]:
+    def _seen(self, operation: Pending) -> Iterator[tuple[Pending, Candidate]]:
         try:
             for named in self._named(operation):
                 # What is written over, the next up writes.
@@ -130,7 +130,7 @@ class Unknown:
         return [operation.called(name) for name in fitting]
 
 
-def _adopted(operation: Pending, found: Found) -> Step:
+def _adopted(operation: Pending, found: Candidate) -> Step:
     if found.moving:
         return Step(operation, "wait", f"{found.id} is {found.state}; it is adopted when that has ended", found.id)
     text = f"adopt {found.id}, which the state does not know: {found.why}"

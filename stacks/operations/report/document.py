@@ -13,7 +13,7 @@ from ..cost.estimate import SCENARIOS, usd
 from .costs import Costs, costs
 from .images import moved
 from .live import Hit, Hits, hits
-from .plain import hidden, told
+from .plain import hidden, message_line
 from .preview import Preview
 from .stateful import loss
 from .threats import threats
@@ -53,8 +53,8 @@ def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
         "failed": preview.failed,
         "empty": preview.empty,
         "summary": _summary(preview),
-        "errors": [told(each) for each in preview.errors],
-        "warnings": [told(each) for each in preview.warnings],
+        "errors": [message_line(each) for each in preview.errors],
+        "warnings": [message_line(each) for each in preview.warnings],
         "stateful": [
             {"name": each.name, "type": each.type, "op": each.op, "loses": lost}
             for each in preview.changes
@@ -62,7 +62,7 @@ def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
         ],
         "jobs": {**_jobs(found), "at_stake": len(at_stake)},
         "cost": _cost(priced),
-        "quota": {"rows": list(verdicts.rows), "unread": verdicts.unread and told(verdicts.unread)},
+        "quota": {"rows": list(verdicts.rows), "unread": verdicts.unread and message_line(verdicts.unread)},
         "policy": list(wanted.policy),
         "drift": [*_refreshed(preview), *wanted.drift],
         "images": [
@@ -129,7 +129,7 @@ def _jobs(found: Hits) -> dict[str, Any]:
         for fate in FATES
         if any(row["fate"] == fate for row in rows)
     }
-    return {"hit": rows, "accelerator_hours": hours, "unread": [told(why) for why in found.unread]}
+    return {"hit": rows, "accelerator_hours": hours, "unread": [message_line(why) for why in found.unread]}
 
 
 def _row(hits: Sequence[Hit]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchTarget
-from jobs.backends.aws_batch.lookup import describe, pages, part, parts
-from jobs.backends.aws_batch.request import KIND
-from jobs.backends.aws_batch.status import LIVE, phase
+from jobs.backends.aws_batch import status as batch_status
 from jobs.backends.base import JobRef, Phase
 
 from .live import Live, hours
@@ -25,7 +25,7 @@ def jobs_of(
     """Of these queues of the region, or of all. `own`: the targets by their queue's ARN."""
     batch = client("batch", region, connect_s=5, read_s=20, attempts=4)
     asked_of = _queues(batch) if queues is None else sorted(queues)
-    wanted = [(queue, status) for queue in asked_of for status in LIVE]
+    wanted = [(queue, status) for queue in asked_of for status in batch_status.LIVE]
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         lists = [pool.submit(_listed, batch, jobQueue=queue, jobStatus=status) for queue, status in wanted]
@@ -77,9 +77,9 @@ def _live(
     if own:
         places |= {f"role:{own[1].job_role_arn}", f"role:{own[1].execution_role_arn}"}
     return Live(
-        ref=str(JobRef(KIND, region, job["jobId"])),
+        ref=str(JobRef("aws-batch", region, job["jobId"])),
         name=str(job["jobName"]),
-        phase=str(Phase.RUNNING if running and phase(job) is Phase.QUEUED else phase(job)),
+        phase=str(Phase.RUNNING if running and batch_status.phase(job) is Phase.QUEUED else batch_status.phase(job)),
         target=own[0] if own else f"queue {queue.rpartition('/')[2]}",
         accelerators=held,
         hours=sum(span for span in spans if span is not None),

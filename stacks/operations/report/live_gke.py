@@ -7,10 +7,9 @@ from typing import Any
 from accel.clouds.kubernetes.responses import part, parts
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import NotFound
-from jobs.backends.gke import GkeBackend, lookup
+from jobs.backends.gke import GkeBackend, lookup, machines
 from jobs.backends.gke import labels as marks
 from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.machines import CHIPS, GPUS, NODEPOOL
 
 from .live import LIMIT, Live, hours
 from .threats import JOBSETS
@@ -51,7 +50,7 @@ def jobs_of(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
 def _pools(api: Any) -> dict[str, str]:
     """Node pools by the names of nodes."""
     labels = {part(node, "metadata")["name"]: part(node, "metadata", "labels") for node in api.items("/api/v1/nodes")}
-    return {name: str(each.get(NODEPOOL, "")) for name, each in labels.items()}
+    return {name: str(each.get(machines.NODEPOOL, "")) for name, each in labels.items()}
 
 
 def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
@@ -64,4 +63,4 @@ def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
 def _count(pod: dict[str, Any]) -> tuple[int, int]:
     """GPUs and TPU chips that the pod's own container asked for."""
     asked = part(lookup.main(parts(part(pod, "spec"), "containers")), "resources", "limits")
-    return int(asked.get(GPUS) or 0), int(asked.get(CHIPS) or 0)
+    return int(asked.get(machines.GPUS) or 0), int(asked.get(machines.CHIPS) or 0)

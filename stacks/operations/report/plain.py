@@ -29,7 +29,7 @@ def hidden(text: str, environ: Mapping[str, str] | None = None) -> str:
     return redacted(text, public=True, by=HIDDEN)
 
 
-def told(message: str) -> str:
+def message_line(message: str) -> str:
     """One line of a message. Of an exception that nobody handled the type alone: its text may be anything."""
     if "Traceback (most recent call last)" in message or "unhandled exception" in message:
         last = next((line for line in reversed(message.strip().splitlines()) if line.strip()), "")

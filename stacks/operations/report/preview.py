@@ -17,7 +17,7 @@ from accel.diagnostics.errors import BadInput, JobsError, NotFound
 
 from ..pulumi_command import ran
 from ..stack_files import KEY
-from .plain import told
+from .plain import message_line
 
 STACK = "pulumi:pulumi:Stack"
 OPS = {
@@ -72,8 +72,8 @@ class Change:
         return self.type.startswith("accel:")
 
     @property
-    def gone(self) -> bool:
-        """What is there now would not be there any more. The state alone decides what is kept:
+    def removes(self) -> bool:
+        """Whether what is there now would not be there any more. The state alone decides what is kept:
         https://github.com/pulumi/pulumi/issues/13428"""
         return self.op in ("replace", "delete") and not self.kept
 
@@ -116,7 +116,7 @@ def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
     done = ran("preview", "--json", "--stack", stack, *more)
     if not done.stdout.strip():
         said = _last(done.stderr) or f"pulumi ended with {done.returncode}"
-        raise JobsError(f"pulumi preview printed no report: {told(said)}", "run `pulumi preview` to see why")
+        raise JobsError(f"pulumi preview printed no report: {message_line(said)}", "run `pulumi preview` to see why")
     return of_text(done.stdout, "pulumi preview", stack, failed=done.returncode != 0)
 
 

@@ -44,4 +44,4 @@ LOSSES: Mapping[str, str] = {
 
 def loss(change: Change) -> str | None:
     """What the change would lose for good; None where it loses nothing that lasts."""
-    return LOSSES.get(change.type) if change.gone else None
+    return LOSSES.get(change.type) if change.removes else None

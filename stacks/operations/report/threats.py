@@ -46,7 +46,7 @@ def _environment(change: Change) -> Iterator[Threat]:
     place, region = f"cluster:{cluster}", _region(change)
     if not cluster:
         return
-    if change.gone:
+    if change.removes:
         drain = drain_of(change.old_inputs)
         if drain.jobs == "terminate":
             yield Threat(change, place, "ends", "terminated before the environment goes", region=region)
@@ -60,7 +60,7 @@ def _environment(change: Change) -> Iterator[Threat]:
 def _queue(change: Change) -> Iterator[Threat]:
     """Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteJobQueue.html"""
     arn = str(change.old_outputs.get("arn") or "")
-    if change.gone and arn:
+    if change.removes and arn:
         how = "AWS terminates every job of a queue that is deleted"
         yield Threat(change, f"queue:{arn}", "ends", how, queued=True, region=_region(change))
 
@@ -90,7 +90,7 @@ def _pool(change: Change) -> Iterator[Threat]:
         project, location, cluster = parts[1], parts[3], parts[5]
     place = f"pool:{project}/{location}/{cluster}/{name or change.id.rpartition('/')[2]}"
     new_nodes = [path for path in change.diffs if not path.startswith(IN_PLACE)]
-    if change.gone:
+    if change.removes:
         yield Threat(change, place, "ends", "its pods are evicted with the node pool")
     elif change.op == "update" and new_nodes:
         how = f"GKE makes every node anew ({', '.join(new_nodes[:3])}), and evicts its pods"
@@ -98,14 +98,14 @@ def _pool(change: Change) -> Iterator[Threat]:
 
 
 def _cluster(change: Change) -> Iterator[Threat]:
-    if change.gone:
+    if change.removes:
         found = {**change.old_inputs, **change.old_outputs}
         place = "gke:" + "/".join(str(found.get(key) or "") for key in ("project", "location", "name"))
         yield Threat(change, place, "ends", "it goes with the cluster", queued=True)
 
 
 def _namespace(change: Change) -> Iterator[Threat]:
-    if change.gone:
+    if change.removes:
         yield Threat(change, f"namespace:{_object(change)}", "ends", "it goes with the namespace", queued=True)
 
 
@@ -114,19 +114,19 @@ JOBSETS = "jobsets.jobset.x-k8s.io"
 
 def _definition(change: Change) -> Iterator[Threat]:
     """Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#delete-a-customresourcedefinition"""
-    if change.gone and (name := _object(change)) == JOBSETS:
+    if change.removes and (name := _object(change)) == JOBSETS:
         how = "Kubernetes deletes every JobSet with their definition"
         yield Threat(change, f"definition:{name}", "ends", how, queued=True)
 
 
 def _local_queue(change: Change) -> Iterator[Threat]:
-    if change.gone:
+    if change.removes:
         how = "what waits there is not admitted any more, and what runs keeps the queue until it ends"
         yield Threat(change, f"localqueue:{_object(change)}", "loses", how, queued=True)
 
 
 def _bucket(change: Change) -> Iterator[Threat]:
-    if change.gone:
+    if change.removes:
         place = f"bucket:{change.old_outputs.get('name') or change.id}"
         how = "its record, results and checkpoints go with the bucket"
         yield Threat(change, place, "loses", how, queued=True)
@@ -134,18 +134,18 @@ def _bucket(change: Change) -> Iterator[Threat]:
 
 def _persistent(change: Change) -> Iterator[Threat]:
     """Source: https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
-    if change.gone:
+    if change.removes:
         name = str(change.old_outputs.get("name") or change.id).rpartition("/")[2]
         yield Threat(change, f"persistent:{name}", "ends", "it is cancelled with the persistent resource", queued=True)
 
 
 def _account(change: Change) -> Iterator[Threat]:
-    if change.gone and (email := change.old_outputs.get("email")):
+    if change.removes and (email := change.old_outputs.get("email")):
         yield Threat(change, f"account:{email}", "loses", "the account that it runs as goes", queued=True)
 
 
 def _role(change: Change) -> Iterator[Threat]:
-    if change.gone and (arn := change.old_outputs.get("arn")):
+    if change.removes and (arn := change.old_outputs.get("arn")):
         yield Threat(change, f"role:{arn}", "loses", "the role that it runs as goes", queued=True)
 
 

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import BadInput, JobsError
 from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ...environment.config import Environment
-from ..quota.verb import judge, row_of
+from ..quota.judgement import judge, row_of
 from ..stack_files import ReadStack
 
 WORDS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from typing import Any
 from accel.clouds.google.rest import entries, mapping
 from accel.diagnostics.errors import BadInput, NotFound
 
-from .plain import hidden, told
+from .plain import hidden, message_line
 
 LISTS = ("findings", "violations", "drift", "results", "diagnostics", "rows")
 """Where a document that is no list itself may have it."""
@@ -22,7 +22,7 @@ def policy(path: Path) -> list[dict[str, str]]:
             "rule": _first(each, "rule", "id", "policyName", "policy"),
             "level": MANDATORY if _first(each, "level", "severity", "enforcementLevel") == MANDATORY else ADVISORY,
             "resource": _first(each, "resource", "name", "urn").rpartition("::")[2],
-            "text": told(_first(each, "text", "message", "description")),
+            "text": message_line(_first(each, "text", "message", "description")),
         }
         for each in _findings(path)
     ]
@@ -34,7 +34,7 @@ def drift(path: Path) -> list[dict[str, str]]:
         {
             "resource": hidden(_first(each, "resource", "name", "what", "urn").rpartition("::")[2]),
             "weight": _first(each, "weight") or "changed",
-            "text": told(_first(each, "text", "message", "why", "reason", "what")),
+            "text": message_line(_first(each, "text", "message", "why", "reason", "what")),
         }
         for each in _findings(path)
     ]

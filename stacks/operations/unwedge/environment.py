@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import pages
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
-from jobs.backends.aws_batch.lookup import pages
 
-from .roles import Named, named
+from .roles import EnvironmentRole, environment_roles
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Diagnosis:
     """One environment. `running`: ids of the jobs on its instances."""
 
     environment: dict[str, Any]
-    roles: tuple[Named, ...]
+    roles: tuple[EnvironmentRole, ...]
     queues: tuple[Queue, ...]
     running: tuple[str, ...]
 
@@ -108,4 +108,4 @@ def diagnose(region: Region, environment: dict[str, Any]) -> Diagnosis:
             naming.append(Queue(queue["jobQueueName"], tuple(one for one in arns if one != arn), waiting))
     with asking(f"jobs on {environment['computeEnvironmentName']}"):
         running = running_on(region.batch, environment, [queue["jobQueueArn"] for queue in all_queues])
-    return Diagnosis(environment, tuple(named(region.iam, environment)), tuple(naming), tuple(running))
+    return Diagnosis(environment, tuple(environment_roles(region.iam, environment)), tuple(naming), tuple(running))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends.aws_batch.lookup import part, parts
 
 Kind = Literal["service role", "Spot Fleet role", "instance profile"]
 State = Literal["there", "gone", "without a role", "made by unwedge", "not known"]
@@ -37,7 +37,7 @@ https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
 
 
 @dataclass(frozen=True)
-class Named:
+class EnvironmentRole:
     """A role or instance profile as the environment names it, and how it is."""
 
     kind: Kind
@@ -57,7 +57,7 @@ class Named:
         return self.path.startswith(LINKED)
 
 
-def named(iam: Any, environment: Mapping[str, Any]) -> list[Named]:
+def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[EnvironmentRole]:
     """The roles of an environment as DescribeComputeEnvironments shows it."""
     resources = part(environment, "computeResources")
     given: dict[Kind, str | None] = {
@@ -65,15 +65,15 @@ def named(iam: Any, environment: Mapping[str, Any]) -> list[Named]:
         "Spot Fleet role": resources.get("spotIamFleetRole"),
         "instance profile": resources.get("instanceRole"),
     }
-    found: list[Named] = []
+    found: list[EnvironmentRole] = []
     for kind, arn in given.items():
         if arn:
             name, path = _parts(arn)
-            found.append(Named(kind, name, path, *_state(iam, kind, name)))
+            found.append(EnvironmentRole(kind, name, path, *_state(iam, kind, name)))
     return found
 
 
-def make(iam: Any, role: Named, environment: str, partition: str, boundary: str | None = None) -> None:
+def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boundary: str | None = None) -> None:
     """A stand-in under the same name; what is there already stays as it is. `boundary`: ARN of the policy that limits
     it."""
     if role.linked:

@@ -13,7 +13,7 @@ from sandbox.environment import project
 from stacks.operations.report.document import Wanted, document
 from stacks.operations.report.images import UNKNOWN
 from stacks.operations.report.markdown import LIMIT, render
-from stacks.operations.report.plain import hidden, markdown, told
+from stacks.operations.report.plain import hidden, markdown, message_line
 from stacks.operations.report.preview import Preview
 from stacks.operations.report.thresholds import Limit, exceeded, limits
 from stacks.operations.report.tool_findings import drift, policy
@@ -255,11 +255,11 @@ def test_values_of_variables_with_such_names_are_hidden() -> None:
 def test_a_message_of_any_length_takes_no_time() -> None:
     began = time.monotonic()
     for long in ("a" * 1_000_000, "password" * 100_000, "://a" * 100_000):
-        assert len(told(long)) <= 400
+        assert len(message_line(long)) <= 400
     assert time.monotonic() - began < 30
 
 
 def test_an_exception_is_told_by_its_type_alone() -> None:
     trace = "error: Program failed with an unhandled exception:\nTraceback (most recent call last):\nKeyError: 'pw'"
-    assert told(f"{trace}\n\n") == "the program failed: KeyError; its log has the rest"
-    assert told("error: first\nsecond") == "first"
+    assert message_line(f"{trace}\n\n") == "the program failed: KeyError; its log has the rest"
+    assert message_line("error: first\nsecond") == "first"

@@ -1,25 +1,18 @@
-"""`stacks images prune-definitions`: old revisions of job definitions, of which every deployment leaves one behind."""
+"""Old revisions of job definitions, of which every deployment leaves one behind."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import click
-
+from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.backoff import Lease, now, patiently, pause
-from accel.console.errors import say, warn
-from accel.console.options import Settings
-from accel.console.output import show
+from accel.contract.targets import AwsBatchTarget
 
-from ...cli.main import StackVerb
-
-if TYPE_CHECKING:
-    from accel.contract.targets import AwsBatchTarget
-
-KEPT = 5
+LATEST = 5
+"""Revisions of each definition that stay."""
 LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "RUNNABLE")
 """States of a job that has not ended, in the order in which they are asked for: a job that moves on is seen in a later
 one, one that is retried in the last. The parent of an array is PENDING while its children run.
@@ -28,15 +21,8 @@ PAUSE_S = 0.2
 """Between two DeregisterJobDefinition, on average: the account's limit is shared with whoever submits."""
 PATIENCE_S = 300
 CALL_S = 25
-COLUMNS = ("definition", "revision", "action", "why")
 
 Result = TypeVar("Result")
-
-
-class PruneVerb(StackVerb):
-    """With -o and --targets."""
-
-    COMMON = ("output", "targets", *StackVerb.COMMON)
 
 
 @dataclass(frozen=True)
@@ -56,42 +42,7 @@ class Revision:
         return {"definition": self.name, "revision": self.number, "action": action, "why": self.why, "arn": self.arn}
 
 
-@click.command("prune-definitions", cls=PruneVerb, short_help="Deregister old revisions of job definitions.")
-@click.option(
-    "--keep", type=click.IntRange(min=1), default=KEPT, show_default=True, help="Revisions of each that stay."
-)
-@click.option(
-    "--unused",
-    is_flag=True,
-    help="Also every definition that jobs registered and no live job names; a later job registers it again.",
-)
-@click.option("--yes", "-y", is_flag=True, help="Deregister them; without it, only show.")
-@click.pass_obj
-def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) -> None:
-    """Show the old revisions of the stack's job definitions, and with --yes deregister them.
-
-    The definitions are those of the targets, and those that jobs registered under a target's prefix. Of each the latest
-    stay, and whatever a job names that has not ended in a queue of the targets. Interrupted, run it again.
-    """
-    from jobs.client.targets import load
-
-    targets = load(settings.targets)
-    for warning in targets.warnings:
-        warn(warning, settings)
-    found = [entry.target for entry in targets.entries.values() if entry.target and entry.kind == "aws-batch"]
-    revisions = list(judged(found, keep, unused))  # pyright: ignore[reportArgumentType]
-    old = [each for each in revisions if each.goes]
-    show([each.row() for each in revisions], settings.output, COLUMNS, (*COLUMNS, "arn"), "arn")
-    if not old:
-        say("no revision is too old: nothing to deregister")
-    elif not yes:
-        say(f"{len(old)} of {len(revisions)} active revisions would be deregistered; --yes does it")
-    else:
-        _deregister(old)
-        say(f"deregistered {len(old)} of {len(revisions)} active revisions")
-
-
-def judged(targets: Iterable["AwsBatchTarget"], keep: int, unused: bool) -> Iterator[Revision]:
+def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Iterator[Revision]:
     """Every active revision of the targets' definitions, by region, name and falling number."""
     by_region: dict[str, list[AwsBatchTarget]] = {}
     for target in targets:
@@ -116,7 +67,7 @@ def judged(targets: Iterable["AwsBatchTarget"], keep: int, unused: bool) -> Iter
 
 def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
-    from jobs.backends.aws_batch.lookup import part
+    from accel.clouds.aws.responses import part
 
     name, tags = definition["jobDefinitionName"], part(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
@@ -134,8 +85,6 @@ def _verdict(rank: int, jobs: int, keep: int, unused: bool) -> tuple[bool, str]:
 
 
 def _client(region: str) -> Any:
-    from accel.clouds.aws.client import client
-
     with asking(f"batch in {region}"):
         return client("batch", region, connect_s=5, read_s=20, attempts=4)
 
@@ -157,7 +106,7 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
     """How many jobs that have not ended name each revision."""
-    from jobs.backends.aws_batch.lookup import describe, pages
+    from accel.clouds.aws.batch_jobs import describe, pages
 
     named: dict[str, str] = {}
     for queue in sorted(queues):
@@ -175,21 +124,24 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
     return Counter(named.values())
 
 
-def _deregister(revisions: list[Revision]) -> None:
-    """The oldest first, so that what an interruption leaves are the newer ones. An inactive one stays inactive."""
+def deregister(old: list[Revision]) -> Iterator[str]:
+    """Deregister the oldest first, so that what an interruption leaves are the newer ones; yield a line each.
+
+    An inactive one stays inactive.
+    """
     clients: dict[str, Any] = {}
-    for at, one in enumerate(sorted(revisions, key=lambda one: (one.region, one.name, one.number))):
+    for at, one in enumerate(sorted(old, key=lambda one: (one.region, one.name, one.number))):
         if one.region not in clients:
             clients[one.region] = _client(one.region)
         if at:
             pause(PAUSE_S)
 
-        def deregister(batch: Any = clients[one.region], arn: str = one.arn) -> None:
+        def call(batch: Any = clients[one.region], arn: str = one.arn) -> None:
             with asking(f"DeregisterJobDefinition {arn}"):
                 batch.deregister_job_definition(jobDefinition=arn)
 
-        _patient(deregister)
-        say(f"deregistered {one.name}:{one.number}")
+        _patient(call)
+        yield f"deregistered {one.name}:{one.number}"
 
 
 def _patient(call: Callable[[], Result]) -> Result:

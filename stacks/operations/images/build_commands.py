@@ -1,23 +1,18 @@
-"""`stacks images commands`: how to build and push container images that fit a stack's GPUs and their driver."""
+"""How to build and push container images that fit a stack's GPUs and their driver."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
-import click
-
-from accel.console.options import Settings
+from accel.catalog import cuda
+from accel.catalog.accelerators import Accelerator, accelerators
+from accel.catalog.cuda import Base, dotted, releases, shown
+from accel.catalog.machines import machines
+from accel.clouds import image_registry
 from accel.diagnostics.errors import BadInput
 
-from ...cli.main import StackVerb
-from .gpus import ACCELERATORS, DRIVER, Place, places
-
-if TYPE_CHECKING:
-    from accel.catalog.accelerators import Accelerator
-    from accel.catalog.cuda import Base, Version
-
-    from ..stack_files import ReadStack
+from ..stack_files import ReadStack
+from .gpus import Place
 
 TEMPLATE = Path(__file__).with_name("images.Dockerfile")
 RUNTIME = Path(__file__).parents[3] / "jobs" / "runtime"
@@ -25,40 +20,8 @@ TAG = "$(git rev-parse --short HEAD)"
 _READ = "import json, sys; print(json.load(sys.stdin)[sys.argv[1]])"
 
 
-@click.command("commands", cls=StackVerb, short_help="Print how to build and push images for the stack's GPUs.")
-@click.argument("names", metavar="[STACK...]", nargs=-1)
-@ACCELERATORS
-@DRIVER
-@click.option("--tag", default=TAG, show_default=True, help="Tag of the image; the CUDA version is put behind it.")
-@click.option("--pin", is_flag=True, help="Ask the registry for the base's digest, and name the base by it.")
-@click.option("--write", metavar="FOLDER", help="Write the Dockerfile into a folder; nothing is overwritten.")
-@click.pass_obj
-def print_commands(
-    settings: Settings,
-    names: tuple[str, ...],
-    accelerators: tuple[str, ...],
-    driver: "Version | None",
-    tag: str,
-    pin: bool,
-    write: str | None,
-) -> None:
-    """Print the commands that build a container image for the GPUs of each STACK and push it to its repositories.
-
-    The base is an image of NVIDIA's with the newest CUDA that the GPUs and the driver in images.lock.yaml run. GPUs are
-    those of AWS Batch environments, or what --accelerator names.
-    """
-    from ..stack_files import read_stacks, stack_files
-
-    if write:
-        click.echo(f"# {_written(Path(write))}")
-    for stack in read_stacks(stack_files(list(names), Path()), settings.strict):
-        for line in _stack_commands(stack, places(stack, accelerators, driver), tag, pin):
-            click.echo(line)
-
-
-def _stack_commands(stack: "ReadStack", wanted_at: Iterable[Place], tag: str, pin: bool) -> Iterator[str]:
-    from accel.catalog.accelerators import accelerators
-
+def build_commands(stack: ReadStack, wanted_at: Iterable[Place], tag: str, pin: bool) -> Iterator[str]:
+    """Yield the shell commands, one set for each base image that the places need."""
     wanted: dict[tuple[Base, str], dict[str, None]] = {}
     for place in wanted_at:
         for name in place.accelerators:
@@ -71,26 +34,22 @@ def _stack_commands(stack: "ReadStack", wanted_at: Iterable[Place], tag: str, pi
             yield from _build(repository, login, base, platform, tag, pin)
 
 
-def _base(kind: "Accelerator", place: Place) -> "Base":
-    from accel.catalog import cuda
-
-    found = cuda.base(kind, place.driver)
-    if found is None:
+def _base(kind: Accelerator, place: Place) -> Base:
+    base = cuda.base(kind, place.driver)
+    if base is None:
         driver = f" and driver {cuda.dotted(place.driver)}" if place.driver else ""
         raise BadInput(f"{place.name}: there is no base image for {kind.name}{driver}", "pin a newer machine image")
-    return found
+    return base
 
 
-def _about(base: "Base") -> Iterator[str]:
-    from accel.catalog.cuda import dotted, releases, shown
-
+def _about(base: Base) -> Iterator[str]:
     release = releases()[base.cuda]
     yield f"# CUDA {shown(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
     ends = "has ended" if base.branch_ends == "ended" else f"ends {base.branch_ends}"
     yield f"# driver branch {base.driver_branch} {ends}, and six months later NVIDIA deletes the base: keep a copy"
 
 
-def _repositories(stack: "ReadStack") -> Iterator[tuple[str, str]]:
+def _repositories(stack: ReadStack) -> Iterator[tuple[str, str]]:
     """The shell's word for each repository of a stack, and the command that logs in to it."""
     aws, gcp = stack.environment.aws, stack.environment.gcp
     for key in aws.repositories if aws else ():
@@ -107,10 +66,7 @@ def _output(name: str, key: str, stack: str) -> str:
     return f"$(pulumi stack output {name} --stack {quote(stack)} --json | python3 -c '{_READ}' {quote(key)})"
 
 
-def _build(repository: str, login: str, base: "Base", platform: str, tag: str, pin: bool) -> Iterator[str]:
-    from accel.catalog.cuda import shown
-    from accel.clouds import image_registry
-
+def _build(repository: str, login: str, base: Base, platform: str, tag: str, pin: bool) -> Iterator[str]:
     image = image_registry.pinned(base.image) if pin else base.image
     whole = f'"$REPOSITORY:{tag}-cuda{shown(base.cuda)}"'
     yield f"REPOSITORY={repository}"
@@ -125,15 +81,13 @@ def _build(repository: str, login: str, base: "Base", platform: str, tag: str, p
 
 def _platform(accelerator: str) -> str:
     """Of the machines that have it: arm64 where all are."""
-    from accel.catalog.machines import machines
-
     every = machines("aws") + machines("gcp")
     arches = {each.cpu_arch for each in every if each.accelerator == accelerator}
     return "linux/arm64" if arches == {"arm64"} else "linux/amd64"
 
 
-def _written(folder: Path) -> str:
-    """Writes the Dockerfile; the sentence about it. Raises BadInput where another one is there."""
+def write_dockerfile(folder: Path) -> str:
+    """Write the Dockerfile; return the sentence about it. Raise BadInput where another one is there."""
     path, text = folder / "Dockerfile", TEMPLATE.read_text(encoding="utf-8")
     try:
         if path.exists():

@@ -1,0 +1,99 @@
+"""`stacks budget`: what is spent of a stack's budgets, what crossing one would stop, and what takes a stop back."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from accel.budget.levers import drill as rehearse
+from accel.budget.state import State
+from accel.console.errors import say
+from accel.console.options import OneOf
+from accel.console.output import table
+from accel.diagnostics.errors import CloudRefused
+
+from ..operations.budget.cloud_budgets import CloudBudgets, stack_budgets
+from .verb import StackVerb
+
+_STACK = click.option("--stack", metavar="STACK", help="The stack; without it, the selected one.")
+_OUTPUT = click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Form of the output.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def budget() -> None:
+    """Show budgets, rehearse what crossing one stops, and take a stop back.
+
+    Clouds know what was spent some hours later: a budget stops what goes on too long, not what is too large to begin
+    with. For that, allowances are held when a job is submitted.
+    """
+
+
+@budget.command("status", cls=StackVerb, short_help="Show what is spent, and what is stopped.")
+@_STACK
+@_OUTPUT
+def status(stack: str | None, output: str) -> None:
+    """Show what the clouds say is spent of each budget that stops the stack, and what a stop has changed."""
+    states: list[tuple[CloudBudgets, State, list[dict[str, Any]]]] = []
+    for part in stack_budgets(stack):
+        with part.errors():
+            states.append((part, part.store.load()[0], part.spending()))
+    if output == "json":
+        documents = [{"cloud": part.cloud, "budgets": rows, "stop": asdict(state)} for part, state, rows in states]
+        click.echo(json.dumps(documents, indent=2))
+        return
+    table([row for _, _, rows in states for row in rows], ("budget", "cloud", "spent", "basis", "line", "period"))
+    for part, state, _ in states:
+        for line in part.state_lines(state):
+            click.echo(line)
+
+
+@budget.command("drill", cls=StackVerb, short_help="Show what crossing a budget would stop now.")
+@_STACK
+@_OUTPUT
+def drill(stack: str | None, output: str) -> None:
+    """Show every change that crossing a budget would make now, in order; nothing is changed.
+
+    It is read from the clouds by the levers that are pulled in earnest. Running work is listed where a budget stops
+    that too, after its grace period.
+    """
+    rows: list[dict[str, Any]] = []
+    for part in stack_budgets(stack):
+        after = [each.running_after_s for each in part.limits if each.running_after_s is not None]
+        with part.errors():
+            stopped = part.store.load()[0].stopped
+            changes = rehearse(part.levers(), running=bool(after))
+        for change in changes[1:] if stopped else changes:  # the first are the submissions
+            wait = f" (after {min(after) // 60} min)" if change.stage == "running" else ""
+            rows.append({"cloud": part.cloud, **asdict(change), "shown": f"{change.text}{wait}"})
+    if output == "json":
+        click.echo(json.dumps([{key: row[key] for key in row if key != "shown"} for row in rows], indent=2))
+        return
+    if not rows:
+        say("all of it is stopped already: `stacks budget status`")
+    for number, row in enumerate(rows, 1):
+        final = "" if row["before"] is not None else "; this cannot be taken back"
+        click.echo(f"{number}. {row['cloud']}: {row['shown']}{final}")
+
+
+@budget.command("resume", cls=StackVerb, short_help="Take a stop back: everything is as it was before.")
+@_STACK
+def resume(stack: str | None) -> None:
+    """Put back what a stop changed, in the opposite order; new submissions are taken again at the end.
+
+    What somebody has changed since is left as it is, and said. The budget that is over its line stops the stack again
+    only in its next period, or once its amount is raised and crossed too. Work that was ended is not begun again.
+    """
+    failures: list[str] = []
+    stopped = False
+    for part in stack_budgets(stack):
+        with part.errors():
+            done = part.resume()
+        for line in done.done:
+            click.echo(f"{part.cloud}: {line}")
+        stopped = stopped or bool(done.done or done.failures)
+        failures += [f"{part.cloud}: {each}" for each in done.failures]
+    if failures:
+        raise CloudRefused("; ".join(failures), "the stack stays stopped; run it again, it goes on")
+    if not stopped:
+        say("no budget has stopped this stack")

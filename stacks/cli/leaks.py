@@ -1,0 +1,83 @@
+"""`stacks leaks`: what costs money or quota and serves nobody."""
+
+from datetime import UTC, datetime
+
+import click
+
+from accel.console.errors import say, warn
+from accel.console.options import Settings
+from accel.console.output import show
+from accel.diagnostics.errors import BadInput, ChangesFound
+
+from ..operations.leaks.orphans import Lost, Unread
+from ..operations.leaks.search import delete, of_projects, of_stacks
+from .verb import OutputVerb
+
+COLUMNS = ("cloud", "place", "what", "name", "zone", "state", "age", "usd_a_day", "owner", "why")
+WIDE = (*COLUMNS, "fix")
+
+
+@click.command(cls=OutputVerb)
+@click.argument("names", metavar="[STACK...]", nargs=-1)
+@click.option("--project", "projects", metavar="PROJECT", multiple=True, help="A project of Google Cloud instead.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="HOURS",
+    help="Younger resources are left out: an update may be making what uses them.",
+)
+@click.option("--expect-none", is_flag=True, help="Exit with 7 where something is found.")
+@click.option("--yes", "-y", is_flag=True, help="Delete them; without it, only show.")
+@click.pass_obj
+def leaks(
+    settings: Settings,
+    names: tuple[str, ...],
+    projects: tuple[str, ...],
+    older_than: float,
+    expect_none: bool,
+    yes: bool,
+) -> None:
+    """Show what serves nobody in the regions and projects of each STACK: machines of jobs that have ended, instances
+    of environments that are gone, disks and addresses of nothing, requests that hold quota and come to nothing,
+    environments and pools that are stuck.
+
+    Nothing is deleted without --yes, and never what a stack's state has. What has a command of its own is only shown.
+    """
+    if names and projects:
+        raise BadInput("stacks leaks: STACK and --project exclude each other")
+    now = datetime.now(UTC)
+    unread = _unread(settings)
+    if projects:
+        every = list(of_projects(projects, now, unread))
+    else:
+        every = list(of_stacks(names, settings.strict, now, unread, say))
+    orphans = [each for each in every if not each.younger(now, older_than)]
+    orphans.sort(key=lambda each: -(each.usd_a_day or 0))
+    show([each.row(now) for each in orphans], settings.output, COLUMNS, WIDE, "name")
+    _sum_up(orphans)
+    if yes:
+        for line in delete(orphans):
+            say(line)
+    elif any(each.delete for each in orphans):
+        say("nothing was changed; --yes deletes them")
+    if orphans and expect_none:
+        raise ChangesFound(f"{len(orphans)} resources serve nobody", "stacks leaks --yes deletes what it can")
+
+
+def _sum_up(orphans: list[Lost]) -> None:
+    if not orphans:
+        say("nothing serves nobody")
+        return
+    priced = [each.usd_a_day for each in orphans if each.usd_a_day is not None]
+    unknown = len(orphans) - len(priced)
+    least = f"; of {unknown} no price is known" if unknown else ""
+    say(f"{len(orphans)} resources, {'at least ' if unknown else ''}${sum(priced):.2f} a day{least}")
+    for each in orphans:
+        if each.delete is None:
+            say(f"{each.what} {each.name}: {each.fix}")
+
+
+def _unread(settings: Settings) -> Unread:
+    return lambda text: warn(f"not looked at: {text}", settings)

@@ -1,0 +1,53 @@
+"""`stacks refresh`: live prices and offers, in a catalogue of one's own."""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from accel.catalog.chosen import CHOICE
+from accel.console.errors import say, warn
+from accel.console.options import OneOf, Settings
+from accel.console.output import show
+
+from ..operations.refresh.merge import merged, write
+from ..operations.refresh.sources import CLOUDS, read_cloud, regions_by_cloud
+from .verb import OutputVerb
+
+COLUMNS = ("cloud", "region", "on_demand", "spot", "offers")
+
+
+@click.command(cls=OutputVerb)
+@click.option(
+    "--cloud", "clouds", type=OneOf(*CLOUDS), multiple=True, help="Read this cloud; may be repeated. See below."
+)
+@click.option(
+    "--region", "regions", metavar="REGION", multiple=True, help="Read this region of its cloud; may be repeated."
+)
+@click.pass_obj
+def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...]) -> None:
+    """Read prices and offers with your own credentials into a catalogue in your cache.
+
+    The shipped catalogue stays in use; ACCEL_CATALOG=refreshed makes every command use the new one. There, what was not
+    read has its shipped value and date. What could not be read is a warning; with --strict nothing is written then.
+
+    AWS is asked for its price list, Spot prices, zones and GPU types. Without --region: of the regions of the
+    environments in this folder. Google Cloud is asked for its price list, with GOOGLE_API_KEY or application default
+    credentials, and for its GPU types where GOOGLE_CLOUD_PROJECT names a project; its zones stay as shipped. Without
+    --region: of all regions. Without --cloud: the clouds of each --region, else AWS. Types that the shipped catalogue
+    lacks are added to the new one.
+    """
+    os.environ.pop(CHOICE, None)  # a damaged catalogue must not keep anybody from making a new one
+    now = datetime.now(UTC)
+    outcome = merged(
+        [read_cloud(cloud, places) for cloud, places in regions_by_cloud(clouds, regions).items()], f"{now:%Y-%m-%d}"
+    )
+    for line in outcome.kept:
+        warn(f"kept as shipped: {line}", settings)
+    folder = write(outcome.texts, now)
+    rows: list[dict[str, Any]] = [
+        {"cloud": cloud, "region": region, **counts} for (cloud, region), counts in outcome.counts.items()
+    ]
+    show(rows, settings.output, COLUMNS, COLUMNS, "region")
+    say(f"Written to {folder}; {CHOICE}=refreshed uses it")

@@ -1,0 +1,60 @@
+"""A container image's CUDA against the GPUs and their driver where it shall run."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from accel.catalog.cuda import Version, dotted, shown, version
+from accel.clouds import image_registry
+from accel.diagnostics.errors import CloudRefused
+from accel.rules.jobs import image_cuda
+
+from .gpus import Place
+
+if TYPE_CHECKING:
+    from accel.diagnostics.findings import Finding
+
+
+def compatibility(
+    image: str, places: Iterable[Place], cuda: Version | None, strict: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each finding of each place, and the lines of those with which the image cannot run; with
+    `strict`, of all. The registry is asked for the image's CUDA where `cuda` is None."""
+    cuda = cuda or _registered_cuda(image)
+    rows: list[dict[str, Any]] = []
+    faults: list[str] = []
+    for place in places:
+        findings = image_cuda.image(image, place.accelerators, cuda=cuda, driver=place.driver)
+        known = cuda or image_cuda.named(image)
+        about = {
+            "place": place.name,
+            "accelerators": ", ".join(place.accelerators),
+            "driver": dotted(place.driver) if place.driver else "unknown",
+            "cuda": shown(known) if known else "unknown",
+        }
+        rows += [about | _row(each) for each in findings] or [about | {"rule": "", "says": _verdict(known, place)}]
+        faults += [
+            f"{place.name}: {each.field} {each.text}" for each in findings if strict or each.severity == "reject"
+        ]
+    return rows, list(dict.fromkeys(faults))
+
+
+def _registered_cuda(image: str) -> Version | None:
+    """Return the CUDA by the image's labels in its registry; None where they have none.
+
+    Raises as image_registry.read does.
+    """
+    found = image_registry.read(image).cuda
+    try:
+        return version(found) if found else None
+    except ValueError:
+        raise CloudRefused(f"{image}: its labels tell a CUDA that is no version: {str(found)[:60]}") from None
+
+
+def _verdict(cuda: Version | None, place: Place) -> str:
+    if cuda is None:
+        return "not known: neither name nor labels tell its CUDA; --cuda tells it"
+    return "runs" if place.driver else "the GPUs are fit; their driver is not known: --driver tells it"
+
+
+def _row(finding: "Finding") -> dict[str, str]:
+    return {"rule": finding.rule, "says": finding.text}
