@@ -46,7 +46,7 @@ def check_image(
     The CUDA version is what the image's labels and variables tell in its registry (none is asked where --cuda tells
     it), else its name. Exits with 2 where it cannot run; with --strict, where it runs in part.
     """
-    from accel.catalog.cuda import dotted, shown
+    from accel.catalog.cuda import dotted, version_text
     from accel.rules.jobs import image_cuda
 
     from ..stack_files import read_stacks, stack_files
@@ -61,12 +61,12 @@ def check_image(
     bad: list[str] = []
     for place in wanted:
         found = image_cuda.image(image, place.accelerators, cuda=told, driver=place.driver)
-        version = told or image_cuda.named(image)
+        version = told or image_cuda.version_in_name(image)
         about = {
             "place": place.name,
             "accelerators": ", ".join(place.accelerators),
             "driver": dotted(place.driver) if place.driver else "unknown",
-            "cuda": shown(version) if version else "unknown",
+            "cuda": version_text(version) if version else "unknown",
         }
         rows += [about | _said(each) for each in found] or [about | {"rule": "", "says": _verdict(version, place)}]
         bad += [f"{place.name}: {each.field} {each.text}" for each in found if _fatal(each, settings.strict)]

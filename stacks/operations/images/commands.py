@@ -82,10 +82,10 @@ def _base(kind: "Accelerator", place: Place) -> "Base":
 
 
 def _about(base: "Base") -> Iterator[str]:
-    from accel.catalog.cuda import dotted, releases, shown
+    from accel.catalog.cuda import dotted, releases, version_text
 
     release = releases()[base.cuda]
-    yield f"# CUDA {shown(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
+    yield f"# CUDA {version_text(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
     ends = "has ended" if base.branch_ends == "ended" else f"ends {base.branch_ends}"
     yield f"# driver branch {base.driver_branch} {ends}, and six months later NVIDIA deletes the base: keep a copy"
 
@@ -108,15 +108,15 @@ def _output(name: str, key: str, stack: str) -> str:
 
 
 def _build(repository: str, login: str, base: "Base", platform: str, tag: str, pin: bool) -> Iterator[str]:
-    from accel.catalog.cuda import shown
+    from accel.catalog.cuda import version_text
     from accel.clouds import image_registry
 
     image = image_registry.pinned(base.image) if pin else base.image
-    whole = f'"$REPOSITORY:{tag}-cuda{shown(base.cuda)}"'
+    whole = f'"$REPOSITORY:{tag}-cuda{version_text(base.cuda)}"'
     yield f"REPOSITORY={repository}"
     yield login
     yield (
-        f"docker build --platform {platform} --build-arg BASE={image} --build-arg CUDA={shown(base.cuda)}"
+        f"docker build --platform {platform} --build-arg BASE={image} --build-arg CUDA={version_text(base.cuda)}"
         f" --build-context {quote(f'accel_runtime={RUNTIME}')} --tag {whole} ."
     )
     yield f"docker push {whole}"

@@ -48,7 +48,7 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
     """
     from datetime import UTC, datetime
 
-    from accel.catalog.chosen import CHOICE
+    from accel.catalog.selection import CHOICE
 
     from .merge import merged, write
 
