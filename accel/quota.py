@@ -183,26 +183,26 @@ def verdict(need: Need, use: Use | None, limit: float | None, why: str = "") -> 
     be read is never ok. `why` says what could not be read. Google writes "no limit" as -1.
     """
 
-    def said(word: Word, reason: str, total: float | None = None) -> Verdict:
+    def verdict(word: Word, reason: str, total: float | None = None) -> Verdict:
         return Verdict(word, need, use, limit, total, reason)
 
     if need.quota is None:
-        return said("unknown", f"no quota is known that holds {need.label}")
+        return verdict("unknown", f"no quota is known that holds {need.label}")
     if limit is None:
-        return said("unknown", why or "the limit could not be read")
+        return verdict("unknown", why or "the limit could not be read")
     if limit < 0:
-        return said("ok", "there is no limit")
+        return verdict("ok", "there is no limit")
     if use is None:
         # What others use can only be added: a need above the limit is over it in any case.
         if need.amount > limit:
-            return said("over", f"{need.amount:g} is above the limit of {limit:g}, whatever else is in use")
-        return said("unknown", why or "what is in use could not be read")
+            return verdict("over", f"{need.amount:g} is above the limit of {limit:g}, whatever else is in use")
+        return verdict("unknown", why or "what is in use could not be read")
     total = use.total + max(0.0, need.amount - use.own)
     if total > limit:
-        return said("over", f"{total:g} of {limit:g} {need.quota.unit}s: {total - limit:g} too few", total)
+        return verdict("over", f"{total:g} of {limit:g} {need.quota.unit}s: {total - limit:g} too few", total)
     if need.unsized:
-        return said("unknown", f"{', '.join(need.unsized)}: not in the catalogue, so their size is not known", total)
-    return said("ok", f"{total:g} of {limit:g} {need.quota.unit}s", total)
+        return verdict("unknown", f"{', '.join(need.unsized)}: not in the catalogue, so their size is not known", total)
+    return verdict("ok", f"{total:g} of {limit:g} {need.quota.unit}s", total)
 
 
 @dataclass(frozen=True)

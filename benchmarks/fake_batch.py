@@ -88,10 +88,8 @@ class Service:
         return 200, {}
 
     def update(self, asked: Document) -> Answer:
-        assert asked["UpdateExpression"] == "SET #job = :job"
-        self.rows[str(asked["Key"])][asked["ExpressionAttributeNames"]["#job"]] = asked["ExpressionAttributeValues"][
-            ":job"
-        ]
+        assert asked["UpdateExpression"] == "SET #job_id = :new_job_id"
+        self.rows[str(asked["Key"])]["job_id"] = asked["ExpressionAttributeValues"][":new_job_id"]
         return 200, {}
 
     def set_delay(self, asked: Document) -> Answer:

@@ -7,7 +7,7 @@ from accel import cost
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import expand, machine
 from accel.catalog.gke_machines import node_machine
-from accel.catalog.node_prices import known, slice_host, with_gpus
+from accel.catalog.node_prices import find_price, slice_host, with_gpus
 from accel.catalog.prices import Price
 from accel.catalog.tpu import Slice, tpu, tpu_pool
 from accel.cost import UNKNOWN, Amount
@@ -17,7 +17,7 @@ from .resource import Resource, View
 
 
 @dataclass(frozen=True)
-class Held:
+class Capacity:
     """What one resource may hold at once: GPUs and TPU chips, USD an hour on demand, and whether it is Spot."""
 
     accelerators: int
@@ -25,7 +25,7 @@ class Held:
     spot: bool
 
 
-def held(resource: Resource) -> Iterator[Held]:
+def capacities(resource: Resource) -> Iterator[Capacity]:
     """What the resource may hold; nothing for a type that holds no machines.
 
     Reservations are left out: what runs in them is counted where it is made. Raises NotKnown, and LookupError for a
@@ -41,7 +41,7 @@ def _region(place: str) -> str:
     return place.rpartition("-")[0] if place.count("-") == 2 else place  # us-central1-a, us-central1
 
 
-def _batch(resource: Resource) -> Iterator[Held]:
+def _batch(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     own = view.inside("computeResources")
     kind = own.text("type")
@@ -51,26 +51,26 @@ def _batch(resource: Resource) -> Iterator[Held]:
     types = own.texts("instanceTypes")
     machines = expand("aws", [each for each in types if each not in BUNDLES])
     region = _aws_region(resource)
-    options = [cost.Option(each.name, each.vcpus, known("aws", region, each.name).on_demand) for each in machines]
+    options = [cost.Option(each.name, each.vcpus, find_price("aws", region, each.name).on_demand) for each in machines]
     counts = [cost.instances(round(limit), each.vcpus) * each.whole_accelerators for each in machines]
     worst = cost.pool(options, min_vcpus=0, max_vcpus=round(limit), utilisation=1, on_spot=False).worst
     if limit and set(types) & set(BUNDLES):  # of machines without GPUs, which AWS chooses
         worst = Amount(worst.usd, at_least=True)
-    yield Held(max(counts, default=0), worst, kind == "SPOT")
+    yield Capacity(max(counts, default=0), worst, kind == "SPOT")
 
 
 def _aws_region(resource: Resource) -> str:
     return resource.view.text("region") or View(resource.provider or {}, "provider").text("region")
 
 
-def _ec2(resource: Resource) -> Iterator[Held]:
+def _ec2(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     own = machine("aws", view.text("instanceType"))
     spot = view.text("instanceMarketOptions.marketType") == "spot"
-    yield _times(1, own.whole_accelerators, known("aws", _aws_region(resource), own.name), spot)
+    yield _times(1, own.whole_accelerators, find_price("aws", _aws_region(resource), own.name), spot)
 
 
-def _node_pool(resource: Resource) -> Iterator[Held]:
+def _node_pool(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     nodes = view.number("autoscaling.totalMaxNodeCount")
     if nodes is None:
@@ -98,24 +98,24 @@ def _gpus(region: str, name: str, view: View) -> tuple[int, Price]:
     own = node_machine(name)
     attached = [(gpu.text("type"), round(gpu.number("count") or 0)) for gpu in view.each("guestAccelerators")]
     if own.accelerator or not attached:
-        return own.whole_accelerators, known("gcp", region, name)
+        return own.whole_accelerators, find_price("gcp", region, name)
     kind, count = attached[0]
     return count, with_gpus(region, name, accelerator_named(kind.rpartition("/")[2]).name, count)
 
 
-def _times(count: float, accelerators: int, price: Price, spot: bool) -> Held:
+def _times(count: float, accelerators: int, price: Price, spot: bool) -> Capacity:
     usd = UNKNOWN if price.on_demand is None and count else Amount((price.on_demand or 0.0) * count)
-    return Held(round(count * accelerators), usd, spot)
+    return Capacity(round(count * accelerators), usd, spot)
 
 
-def _instance(resource: Resource) -> Iterator[Held]:
+def _instance(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     name, region = view.text("machineType").rpartition("/")[2], _region(view.text("zone"))
     spot = view.text("scheduling.provisioningModel") == "SPOT" or view.true("scheduling.preemptible")
     yield _times(1, *_gpus(region, name, view), spot)
 
 
-def _group(resource: Resource) -> Iterator[Held]:
+def _group(resource: Resource) -> Iterator[Capacity]:
     """Its template is not known before the update; its spec is."""
     spec = resource.view.inside("spec")
     name, region = spec.text("machine_type"), _region(spec.text("zone"))
@@ -126,7 +126,7 @@ def _group(resource: Resource) -> Iterator[Held]:
     yield _times(spec.number("size") or 0, count, price, spec.true("spot"))
 
 
-def _tpu(resource: Resource) -> Iterator[Held]:
+def _tpu(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     nodes = [spec.inside("node") for spec in view.each("tpu.nodeSpecs")] or [view]
     for node in nodes:
@@ -143,19 +143,19 @@ def _asked(node: View) -> Slice:
     return tpu(name[node.text("acceleratorConfig.type")], topology)
 
 
-def _slice(region: str, own: Slice, spot: bool) -> Held:
-    return _times(1, own.chips, known("gcp", region, own.name), spot)
+def _slice(region: str, own: Slice, spot: bool) -> Capacity:
+    return _times(1, own.chips, find_price("gcp", region, own.name), spot)
 
 
-def _queued(resource: Resource) -> Iterator[Held]:
+def _queued(resource: Resource) -> Iterator[Capacity]:
     """TPUs that are declared in a bucket, by the component's spec."""
     spec = resource.view.inside("spec")
     own = tpu(spec.text("accelerator_type"), spec.text("topology") or None)
-    price, count = known("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1
+    price, count = find_price("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1
     yield _times(count, own.chips, price, spec.text("capacity") == "spot")
 
 
-def _persistent(resource: Resource) -> Iterator[Held]:
+def _persistent(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     for pool in view.each("resourcePools"):
         count = pool.number("autoscalingSpec.maxReplicaCount") or pool.number("replicaCount") or 1
@@ -166,12 +166,12 @@ def _persistent(resource: Resource) -> Iterator[Held]:
         price = (
             with_gpus(region, own.name, accelerator_named(kind).name, gpus)
             if attached
-            else known("gcp", region, own.name)
+            else find_price("gcp", region, own.name)
         )
         yield _times(count, gpus, price, spot=False)
 
 
-MAKERS: dict[str, Callable[[Resource], Iterator[Held]]] = {
+MAKERS: dict[str, Callable[[Resource], Iterator[Capacity]]] = {
     "aws:batch/computeEnvironment:ComputeEnvironment": _batch,
     "aws:ec2/instance:Instance": _ec2,
     "gcp:container/nodePool:NodePool": _node_pool,

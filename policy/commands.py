@@ -13,6 +13,8 @@ from accel.console.output import table
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, NotFound, OverLimit
 
+from . import judge
+from .page import page as policies_page
 from .resource import from_preview, from_state
 
 VERBS = {
@@ -36,15 +38,12 @@ def check(file: str, config: str | None, output: str) -> None:
 
     Exit code 5 says that a mandatory policy does not hold, or that this cannot be told of a preview that failed.
     """
-    from .judge import ConfigFault, findings
-    from .judge import config as judged
-
     try:
-        using = judged(_read(config) if config else {})
-    except ConfigFault as fault:
+        using = judge.config(_read(config) if config else {})
+    except judge.ConfigFault as fault:
         raise BadInput(f"{config}: {fault}") from None
     resources, complete = _planned(file)
-    found = findings(resources, using)
+    found = judge.findings(resources, using)
     wrong = [each for each in found if not each.unknown]
     unseen = [each for each in found if each.unknown]
     if output == "json":
@@ -104,9 +103,7 @@ def _planned(name: str) -> tuple[list[Any], bool]:
 @click.command(cls=PolicyVerb)
 def page() -> None:
     """Print docs/policy.md."""
-    from .page import page as written
-
-    click.echo(written(), nl=False)
+    click.echo(policies_page(), nl=False)
 
 
 policy = Verbs(

@@ -196,7 +196,7 @@ class Cloud:
                     case _, "permissions":
                         answer = self._callers.control(method, request)
                     case "GET", "faults":
-                        answer = {"plans": [plan.shown() for plan in self._plans]}
+                        answer = {"plans": [plan.as_json() for plan in self._plans]}
                     case "POST", "spend":
                         answer = budgets.spend(ACCOUNT_ID, request)
                     case "GET" | "POST", "quotas":

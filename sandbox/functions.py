@@ -80,7 +80,7 @@ class Functions:
             self._threads.append(thread)
             thread.start()
 
-        def made(backend: Any, spec: dict[str, Any]) -> Any:
+        def checked(backend: Any, spec: dict[str, Any]) -> Any:
             _check_environment(spec)
             return create(backend, spec)
 
@@ -89,7 +89,7 @@ class Functions:
             return update(backend, function_name, qualifier, body)
 
         create, update = LambdaBackend.create_function, LambdaBackend.update_function_configuration
-        LambdaBackend.create_function, LambdaBackend.update_function_configuration = made, changed
+        LambdaBackend.create_function, LambdaBackend.update_function_configuration = checked, changed
         Subscription.publish = called
         LambdaBackend.put_function_concurrency = reserved
 

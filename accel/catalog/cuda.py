@@ -57,7 +57,7 @@ def dotted(driver: Version) -> str:
     return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])
 
 
-def shown(found: Version) -> str:
+def version_text(found: Version) -> str:
     """A version of CUDA as people write it: 12.8."""
     return ".".join(str(part) for part in found[:2])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LEAST_SURE_FIRST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
-def known(cloud: str, region: str, machine: str) -> Price:
+def find_price(cloud: str, region: str, machine: str) -> Price:
     """As price(); a machine or region that the catalogue does not have, such as one younger than it, has no price, with
     the reason."""
     try:
@@ -27,12 +27,12 @@ def known(cloud: str, region: str, machine: str) -> Price:
 
 def with_gpus(region: str, host: str, accelerator: str, count: int) -> Price:
     """An N1 machine of Google Cloud with so many GPUs attached to it (a key of accelerators.csv)."""
-    return together(known("gcp", region, host), known("gcp", region, f"n1+{accelerator}x{count}"))
+    return together(find_price("gcp", region, host), find_price("gcp", region, f"n1+{accelerator}x{count}"))
 
 
 def slice_host(region: str, tpu: Slice) -> Price:
     """One host of a TPU slice: its share of the slice, which is priced as a whole."""
-    whole = known("gcp", region, tpu.name)
+    whole = find_price("gcp", region, tpu.name)
     return replace(
         whole,
         on_demand=_share(whole.on_demand, tpu.hosts),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from operator import itemgetter
 
-from accel.catalog.chosen import ADDED, CHOICE, REFRESHED, NoCatalogue, folder
+from accel.catalog.selection import ADDED, CHOICE, REFRESHED, NoCatalogue, folder
 
 DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  pathlib takes 5 ms to import
 

@@ -83,7 +83,7 @@ def _known(error: BaseException) -> JobsError | None:
 
 def _damaged(error: BaseException) -> BadInput | None:
     """Of the shipped catalogue, or of the one that the user chose, which has a whole path."""
-    from accel.catalog.chosen import CHOICE, NoCatalogue
+    from accel.catalog.selection import CHOICE, NoCatalogue
     from accel.catalog.tables import DATA, DamagedData
 
     if isinstance(error, DamagedData) and "/" not in error.file:

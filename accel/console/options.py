@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..diagnostics.errors import BadInput
+from ..duration import WRITTEN, seconds
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -77,8 +78,6 @@ class Duration(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from ..duration import WRITTEN, seconds
-
         found = value if isinstance(value, int) else seconds(str(value))
         if found is None:
             self.fail(f"must be {WRITTEN}, is {str(value)[:60]!r}", param, ctx)

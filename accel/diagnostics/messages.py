@@ -64,7 +64,7 @@ def explained(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], v
     if kind in _OWN_VALUE or (kind == "value_error" and not words.startswith("must be")) or "YAML read" in words:
         return words
     meant = amount(str(path[-1]) if path else "", value) if kind.startswith("int_") else ""
-    return f"{words}, is {shown(value, hidden=any(part in _HIDDEN for part in path))}{meant}"
+    return f"{words}, is {display(value, hidden=any(part in _HIDDEN for part in path))}{meant}"
 
 
 _AMOUNT = re.compile(r"(\d{1,12}) ?([KMGT])i?[Bb]?", re.ASCII)
@@ -82,7 +82,7 @@ def amount(field: str, value: Any) -> str:
     return "" if rest or not whole else f"; write {whole} for {given[1]} {given[2]}iB"
 
 
-def shown(value: Any, hidden: bool = False) -> str:
+def display(value: Any, hidden: bool = False) -> str:
     """The value as a message may show it: short, no inside of a collection, nothing that may be a secret."""
     if value is None:
         return "empty"

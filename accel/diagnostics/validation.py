@@ -54,7 +54,7 @@ def _gpus(value: Any) -> str | None:
     """`; write accelerator: {count: 1}`, of a number or a kind of GPU as other tools have them."""
     if re.fullmatch(r"\d{1,4}", str(value), re.ASCII):
         return f"; write {_ACCELERATOR}: {{count: {value}}}"
-    found = _KIND.fullmatch(value) if isinstance(value, str) and messages.shown(value) != "text" else None
+    found = _KIND.fullmatch(value) if isinstance(value, str) and messages.display(value) != "text" else None
     count = f", count: {found[2]}" if found and found[2] else ""
     return f"; write {_ACCELERATOR}: {{type: {found[1]}{count}}}" if found else None
 

@@ -72,7 +72,7 @@ PROPERTIES: Mapping[str, tuple[str, ...]] = {
 Adopted = AdoptedEnvironment | AdoptedQueue | AdoptedDefinition
 
 
-def kept(adopted: Adopted | None) -> list[str]:
+def ignored_properties(adopted: Adopted | None) -> list[str]:
     """The properties that updates leave alone (`ignore_changes`)."""
     keeps: Sequence[str] = adopted.keeps if adopted else ()
     return [path for word in keeps for path in PROPERTIES[word]]

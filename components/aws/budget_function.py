@@ -19,7 +19,7 @@ from accel.budget.spending import Limit, Reading
 from accel.budget.state import Moved, State, of_json, to_json
 from accel.contract import stop
 
-from .budget_levers import Environments, Jobs, Queues, asked
+from .budget_levers import Environments, Jobs, Queues, call_patiently
 
 SETTINGS = "STACK"
 """The variable of Settings, as JSON."""
@@ -87,7 +87,7 @@ def levers(sdk: Any, settings: Settings, most: int | None = AT_ONCE) -> list[Lev
 
 def read(budgets: Any, settings: Settings, name: str) -> Reading:
     """What AWS Budgets says of one budget of a month."""
-    found = asked(lambda: budgets.describe_budget(AccountId=settings.account, BudgetName=name))["Budget"]
+    found = call_patiently(lambda: budgets.describe_budget(AccountId=settings.account, BudgetName=name))["Budget"]
     spend: dict[str, Any] = found.get("CalculatedSpend") or {}
     forecast = spend.get("ForecastedSpend")
     return Reading(
@@ -109,7 +109,7 @@ class TableStore:
     def load(self) -> tuple[State, int]:
         """The state, and its version: 0 where there is none."""
         key = {stop.TABLE_KEY: {"S": stop.KEY}}
-        answer = asked(lambda: self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        answer = call_patiently(lambda: self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         item = answer.get("Item")
         return (of_json(item[stop.STATE]["S"]), int(item[stop.VERSION]["N"])) if item else (State(), 0)
 
@@ -145,4 +145,6 @@ def _tell(sdk: Any, settings: Settings, outcome: Outcome) -> None:
     logging.getLogger().warning(text)
     for topic in settings.told:
         client = sdk.client("sns", region_name=topic.split(":")[3])
-        asked(lambda client=client, topic=topic: client.publish(TopicArn=topic, Subject="Budget", Message=text))
+        call_patiently(
+            lambda client=client, topic=topic: client.publish(TopicArn=topic, Subject="Budget", Message=text)
+        )

@@ -44,13 +44,13 @@ class Queues:
         return None if state in (change.before, change.after) else f"queue {_short(change.name)} is {state or 'gone'}"
 
     def _set(self, arn: str, state: str) -> None:
-        asked(lambda: self.batch.update_job_queue(jobQueue=arn, state=state))
+        call_patiently(lambda: self.batch.update_job_queue(jobQueue=arn, state=state))
 
     def _states(self, arns: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         for start in range(0, len(arns), DESCRIBED_AT_ONCE):
             part = list(arns[start : start + DESCRIBED_AT_ONCE])
-            answer = asked(lambda part=part: self.batch.describe_job_queues(jobQueues=part))
+            answer = call_patiently(lambda part=part: self.batch.describe_job_queues(jobQueues=part))
             found |= {each["jobQueueArn"]: each["state"] for each in answer["jobQueues"]}
         return found
 
@@ -99,13 +99,15 @@ class Environments:
 
     def _set(self, arn: str, state: str, resources: dict[str, int]) -> None:
         call = self.batch.update_compute_environment
-        asked(lambda: call(computeEnvironment=arn, state=state, computeResources=resources))
+        call_patiently(lambda: call(computeEnvironment=arn, state=state, computeResources=resources))
 
     def _sizes(self, arns: Sequence[str]) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(arns), DESCRIBED_AT_ONCE):
             part = list(arns[start : start + DESCRIBED_AT_ONCE])
-            answer = asked(lambda part=part: self.batch.describe_compute_environments(computeEnvironments=part))
+            answer = call_patiently(
+                lambda part=part: self.batch.describe_compute_environments(computeEnvironments=part)
+            )
             for each in answer["computeEnvironments"]:
                 of = each["computeResources"]
                 size = {"state": each["state"], "min": of["minvCpus"], "max": of["maxvCpus"]}
@@ -146,7 +148,7 @@ class Jobs:
 
     def pull(self, change: Change) -> None:
         reason = "the stack's budget is crossed"
-        asked(lambda: self.batch.terminate_job(jobId=change.name, reason=reason))
+        call_patiently(lambda: self.batch.terminate_job(jobId=change.name, reason=reason))
 
     def restore(self, change: Change) -> str | None:
         return f"job {change.name} has ended; submit it again"
@@ -163,12 +165,12 @@ class Jobs:
         return [
             job
             for status in statuses
-            for page in asked(lambda status=status: list(pages(**of, jobStatus=status)))
+            for page in call_patiently(lambda status=status: list(pages(**of, jobStatus=status)))
             for job in page["jobSummaryList"]
         ]
 
 
-def asked(call: Callable[[], Any]) -> Any:
+def call_patiently(call: Callable[[], Any]) -> Any:
     """The call's answer, tried again while AWS is still at work on the change before. Raises LeverFailed."""
     errors: Any = import_module("botocore.exceptions")
     for left in reversed(range(TRIES)):

@@ -15,7 +15,7 @@ from accel.rules.aws import environments as rules
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedEnvironment, kept
+from .adopted import AdoptedEnvironment, ignored_properties
 from .arns import iam_arn
 from .bucket_mounts import Access, bucket_mounts_script
 from .capacity_reservation import CapacityReservationSpec
@@ -209,7 +209,9 @@ class ComputeEnvironment(Component):
             region=args.region,  # for the hooks: of one whose creation failed, the state has no ARN
             # Batch moves desired vCPUs as jobs come and go; a value of ours would be drift after the first job
             # (https://github.com/hashicorp/terraform-provider-aws/issues/4788).
-            opts=self.child(ignore_changes=["computeResources.desiredVcpus", *kept(adopted)], hooks=args.hooks),
+            opts=self.child(
+                ignore_changes=["computeResources.desiredVcpus", *ignored_properties(adopted)], hooks=args.hooks
+            ),
         )
         self.arn = environment.arn
         self.ecs_cluster_arn = environment.ecs_cluster_arn

@@ -17,7 +17,7 @@ from accel.rules.aws.retries import INFRASTRUCTURE
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedDefinition, kept
+from .adopted import AdoptedDefinition, ignored_properties
 
 
 class ExitRule(Spec):
@@ -158,7 +158,7 @@ class JobDefinition(Component):
             # (https://github.com/pulumi/pulumi-aws/issues/3845).
             deregister_on_new_revision=False,
             tags=(spec.adopted.tags or None) if spec.adopted else None,
-            opts=self.child(ignore_changes=kept(spec.adopted)),
+            opts=self.child(ignore_changes=ignored_properties(spec.adopted)),
         )
         self.arn = definition.arn_prefix
         self.finish()

@@ -16,7 +16,7 @@ from accel.rules.aws import shares as aws_shares
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedQueue, kept
+from .adopted import AdoptedQueue, ignored_properties
 
 
 class TimeLimit(Spec):
@@ -130,7 +130,9 @@ class JobQueue(Component):
             # AWS refuses to add a policy to a queue, and the provider's update leaves one that it shall remove.
             # https://docs.aws.amazon.com/batch/latest/APIReference/API_CreateJobQueue.html
             opts=self.child(
-                ignore_changes=kept(spec.adopted), replace_on_changes=["schedulingPolicyArn"], hooks=args.hooks
+                ignore_changes=ignored_properties(spec.adopted),
+                replace_on_changes=["schedulingPolicyArn"],
+                hooks=args.hooks,
             ),
         )
         self.arn = queue.arn

@@ -159,7 +159,7 @@ def _currency(self: Component, account: str, services: pulumi.Output[Sequence[st
     """Of the billing account; of an API that is off a preview does not know it. Raises RunError for one that may not be
     read, in a preview too."""
 
-    async def told() -> str | None:
+    async def currency() -> str | None:
         # Not by the SDK's own function, whose failure would be told twice, once with a trace.
         asked = pulumi.runtime.invoke_async(_ACCOUNT, {"billingAccount": account}, pulumi.InvokeOptions(parent=self))
         found = asyncio.ensure_future(asked)
@@ -176,7 +176,7 @@ def _currency(self: Component, account: str, services: pulumi.Output[Sequence[st
         answer: dict[str, Any] = found.result() or {}
         return str(answer.get("currencyCode") or "")
 
-    first: pulumi.Output[str | None] = pulumi.Output.from_input(told())
+    first: pulumi.Output[str | None] = pulumi.Output.from_input(currency())
     return first.apply(lambda known: services.apply(lambda _: known or "") if known is None else known)
 
 

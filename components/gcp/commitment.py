@@ -121,7 +121,7 @@ class Commitment(Component):
     def __init__(self, name: str, args: CommitmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec.settled()
-        pulumi.log.warn(told(spec), self)
+        pulumi.log.warn(purchase_summary(spec), self)
         made = gcp.compute.RegionCommitment(
             name,
             project=args.project,
@@ -145,7 +145,7 @@ class Commitment(Component):
         self.finish()
 
 
-def told(spec: CommitmentSpec) -> str:
+def purchase_summary(spec: CommitmentSpec) -> str:
     """What the purchase costs and when it pays, in one line."""
     years = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}[spec.plan]
     price = committed(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None

@@ -27,7 +27,7 @@ class GpuMachineSpec(Spec):
         """machine_type, or the one that was chosen."""
         if self.machine_type:
             return self.machine_type
-        found = vms.chosen(self.accelerator or "", self.accelerator_count or 1, self.zone)
+        found = vms.smallest_machine(self.accelerator or "", self.accelerator_count or 1, self.zone)
         return found.name if found else ""
 
     @property

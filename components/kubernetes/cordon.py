@@ -44,7 +44,7 @@ class Xid:
     text: str
 
 
-def found(record: bytes) -> Xid | None:
+def parse_record(record: bytes) -> Xid | None:
     """The error in a record (`priority,number,time,flags;message`); None for any other message."""
     about, _, message = record.decode("utf-8", "replace").partition(";")
     match = _XID.search(message)
@@ -125,7 +125,7 @@ def watch(log: int, node: Node, numbers: Path, boot: str, cordon: bool = True) -
     before, _, number = node.annotations().get(SEEN, "").partition("/")
     seen = int(number) if before == boot else -1
     for record in records(log):
-        xid = found(record)
+        xid = parse_record(record)
         if xid is None or xid.record <= seen:
             continue
         fatal = serious(xid, listed(numbers.read_text()))

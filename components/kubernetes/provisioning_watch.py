@@ -66,7 +66,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingRequest:
     """A request that waits: for how long, since when it is where it is, and what it waits for that is not there."""
 
     age_s: float
@@ -116,7 +116,7 @@ def missing(selectors: list[dict[str, str]], details: dict[str, str], pools: Poo
     return None
 
 
-def decide(workload: Object, asked: list[Asked], limits: Limits) -> Act:
+def decide(workload: Object, asked: list[PendingRequest], limits: Limits) -> Act:
     """What to do with a Workload and its requests that wait."""
     metadata = workload["metadata"]
     marked = ASKING_AGAIN in metadata.get("labels", {})
@@ -201,7 +201,7 @@ def look(api: Api, check: str, pools: Pools, limits: Limits, now: float) -> None
                 say(f"{namespace}/{name}: {error}")
 
 
-def _asked(api: Api, request: Object, pools: Pools, now: float) -> Asked:
+def _asked(api: Api, request: Object, pools: Pools, now: float) -> PendingRequest:
     metadata = request["metadata"]
     accepted = [each["lastTransitionTime"] for each in _conditions(request) if each["type"] == "Accepted"]
     selectors: list[dict[str, str]] = []
@@ -212,7 +212,7 @@ def _asked(api: Api, request: Object, pools: Pools, now: float) -> Asked:
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
-    return Asked(
+    return PendingRequest(
         now - _at(metadata["creationTimestamp"]),
         now - max(_at(when) for when in [metadata["creationTimestamp"], *accepted]),
         missing(selectors, request.get("status", {}).get("provisioningClassDetails") or {}, pools),

@@ -268,7 +268,7 @@ def _request(file: str) -> dict[str, Any]:
         raise BadInput(f"cannot be read: {getattr(error, 'strerror', None) or 'it is not JSON'}") from None
     if not isinstance(document, dict):
         raise BadInput(
-            f"must be one SubmitJob request of at most {BYTES_MAX // 1000} kB, is {messages.shown(document)}"
+            f"must be one SubmitJob request of at most {BYTES_MAX // 1000} kB, is {messages.display(document)}"
         )
     return document  # pyright: ignore[reportUnknownVariableType]
 

@@ -6,7 +6,7 @@ A task is taken to have its instance to itself; start-up and idle time of instan
 from functools import lru_cache
 
 from accel import cost
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.contract.gke import GkePool, GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
@@ -139,4 +139,4 @@ def _attached(pool: GkePool) -> int:
 
 @lru_cache(maxsize=4096)
 def _rate(cloud: str, region: str, machine: str) -> Rate:
-    return rate_of(machine, known(cloud, region, machine))
+    return rate_of(machine, find_price(cloud, region, machine))

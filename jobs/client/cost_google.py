@@ -6,7 +6,7 @@ from typing import Any
 
 from accel import cost
 from accel.catalog.accelerators import accelerator
-from accel.catalog.node_prices import known, together, with_gpus
+from accel.catalog.node_prices import find_price, together, with_gpus
 from accel.catalog.prices import Price
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 
@@ -93,4 +93,4 @@ def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tup
     if gpus and machine.startswith("n1-"):
         kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
         return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)
-    return machine, known("gcp", region, machine)
+    return machine, find_price("gcp", region, machine)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel import cost
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 
 from ..backends.registry import of_target
@@ -44,4 +44,4 @@ def _rate(body: Mapping[str, Any], zone: str) -> Rate:
     if attached:
         kind, count = str(attached[0]["acceleratorType"]), int(attached[0]["acceleratorCount"])
         return rate_of(f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count))
-    return rate_of(machine, known("gcp", region, machine))
+    return rate_of(machine, find_price("gcp", region, machine))

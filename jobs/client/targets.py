@@ -108,7 +108,7 @@ def _file(path: Path) -> Documents:
     if isinstance(inner, dict) and not isinstance(cast(dict[str, Any], inner).get("kind"), str):
         return Documents(str(path), cast(dict[str, Any], inner))
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: must be a mapping from target name to target, is {messages.shown(document)}")
+        raise BadInput(f"{path}: must be a mapping from target name to target, is {messages.display(document)}")
     return Documents(str(path), cast(dict[str, Any], document))
 
 
@@ -125,7 +125,7 @@ def _entry(name: str, document: Any, folder: Path) -> Entry:
     """An unknown kind, or another word than this version knows, comes from a newer stack. Any other fault is one of the
     file: its kind is empty."""
     if not isinstance(document, Mapping):
-        return Entry(name, "", None, f"{name}: must be a mapping, is {messages.shown(document)}")
+        return Entry(name, "", None, f"{name}: must be a mapping, is {messages.display(document)}")
     values = cast(Mapping[str, Any], document)
     kind: Any = values.get("kind")
     if not isinstance(kind, str):

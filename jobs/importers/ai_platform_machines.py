@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from accel.catalog.attached import n1
 from accel.catalog.legacy import legacy_machines
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.vertex import ai_platform
 from accel.rules.vertex import legacy as gcp_legacy
 from accel.rules.vertex import machines as vertex_machines
@@ -114,7 +114,7 @@ def _machine(given: Given, role: str, kind: str, k80: str, found: Machines) -> J
         given.kept(config)
         given.report.findings(name, gcp_legacy.machine_type(kind))
         return None
-    accelerator = known(asked) if asked else None
+    accelerator = find_accelerator(asked) if asked else None
     if asked and "k80" in asked.lower():
         given.kept(f"{config}.count")
         given.kept(f"{base}Type", "machineSpec.machineType")
@@ -166,7 +166,7 @@ def _k80(given: Given, at: str, machine_at: str, machine: str, count: int, by: s
 def _spec(machine: str, accelerator: str | None, count: int | None, found: Machines) -> Json:
     spec: Json = {"machineType": machine}
     if accelerator and count:
-        kind = known(accelerator)
+        kind = find_accelerator(accelerator)
         assert kind, accelerator
         found.accelerators.append(kind.name)
         spec |= {"acceleratorType": kind.vertex_name, "acceleratorCount": count}

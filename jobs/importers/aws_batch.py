@@ -44,7 +44,7 @@ def imported(request: Json) -> Imported:
     job = Imported()
     for name in ("jobName", "jobQueue", "jobDefinition"):
         if not isinstance(request.get(name), str) or not request[name]:
-            raise BadInput(f"{name}: must be a name, is {messages.shown(request.get(name))}")
+            raise BadInput(f"{name}: must be a name, is {messages.display(request.get(name))}")
     name = str(request["jobName"])
     if len(name) > NAME_MAX:
         job.lost("jobName", f"cut to {NAME_MAX} characters, since a submission's key is appended")
@@ -95,7 +95,7 @@ def _overrides(job: Imported, value: Any) -> None:
         elif name in OLD_NEEDS:
             job.values[OLD_NEEDS[name]] = inner
         else:
-            job.lost(f"containerOverrides.{name}", f"is {messages.shown(inner)}; a job file has no counterpart")
+            job.lost(f"containerOverrides.{name}", f"is {messages.display(inner)}; a job file has no counterpart")
 
 
 def _environment(job: Imported, variables: list[Json]) -> None:
@@ -132,7 +132,9 @@ def _depends_on(job: Imported, value: Any) -> None:
     for index, one in enumerate(_objects("dependsOn", value)):
         job_id, kind = one.get("jobId"), one.get("type")
         if kind not in (None, *DEPENDENCIES) or not (job_id or kind == "SEQUENTIAL"):
-            job.lost(f"dependsOn[{index}]", f"is {messages.shown(one)}; Batch takes a jobId, and N_TO_N or SEQUENTIAL")
+            job.lost(
+                f"dependsOn[{index}]", f"is {messages.display(one)}; Batch takes a jobId, and N_TO_N or SEQUENTIAL"
+            )
         elif kind:
             entries.append({"type": kind, **({"job": job_id} if job_id else {})})
         else:
@@ -146,7 +148,7 @@ def _retry(job: Imported, value: Any) -> None:
     attempts = strategy.get("attempts")
     rules = _objects("retryStrategy.evaluateOnExit", strategy.get("evaluateOnExit") or [])
     if not isinstance(attempts, int) or not 1 <= attempts <= INT_MAX:
-        raise BadInput(f"retryStrategy.attempts: must be an integer from 1, is {messages.shown(attempts)}")
+        raise BadInput(f"retryStrategy.attempts: must be an integer from 1, is {messages.display(attempts)}")
     said = {"attempts": attempts, **({"evaluateOnExit": rules} if rules else {})}
     again = attempts - 1
     for own, lost in ((again, None), (None, again), (again, 0)):
@@ -187,7 +189,7 @@ def _tags(job: Imported, value: Any) -> None:
 
 
 def _propagate(job: Imported, value: Any) -> None:
-    job.lost("propagateTags", f"is {messages.shown(value)}; the definition says whether tags are propagated")
+    job.lost("propagateTags", f"is {messages.display(value)}; the definition says whether tags are propagated")
 
 
 def _parameters(job: Imported, value: Any) -> None:
@@ -211,11 +213,11 @@ _FIELDS: Mapping[str, Callable[[Imported, Any], None]] = {
 
 def _object(name: str, value: Any) -> Json:
     if not isinstance(value, dict):
-        raise BadInput(f"{name}: must be an object, is {messages.shown(value)}")
+        raise BadInput(f"{name}: must be an object, is {messages.display(value)}")
     return cast(Json, value)
 
 
 def _objects(name: str, value: Any) -> list[Json]:
     if not isinstance(value, list):
-        raise BadInput(f"{name}: must be a list, is {messages.shown(value)}")
+        raise BadInput(f"{name}: must be a list, is {messages.display(value)}")
     return [_object(f"{name}[{index}]", one) for index, one in enumerate(cast(list[Any], value))]

@@ -135,5 +135,5 @@ class Given:
         return value
 
     def _wrong(self, path: str, expected: str) -> None:
-        said = f"must be {expected}, is {messages.shown(self.values[path])}"
+        said = f"must be {expected}, is {messages.display(self.values[path])}"
         self.report.refuse(self.name(path), said)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.vertex.ai_platform import REPLACEMENTS
 
 Form = Literal["job", "custom-job", "tuning"]
@@ -31,7 +31,7 @@ def k80_replacement(name: str | None) -> str:
     """The accelerator by the catalogue's name. Raises BadInput."""
     if name is None:
         return REPLACEMENTS[0]
-    found = known(name)
+    found = find_accelerator(name)
     if found is None or found.name not in REPLACEMENTS:
         raise BadInput(f"--k80-replacement: is {messages.name_shown(name)}; use one of {', '.join(REPLACEMENTS)}")
     return found.name

@@ -54,7 +54,7 @@ def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
 
 def _mapping(name: str, value: Any) -> Json:
     if not isinstance(value, dict):
-        raise BadInput(f"{name}: must be a mapping of fields, is {messages.shown(value)}")
+        raise BadInput(f"{name}: must be a mapping of fields, is {messages.display(value)}")
     return cast(Json, value)
 
 

@@ -158,10 +158,10 @@ def shown(name: str, value: Any) -> str:
     """A value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
         items = cast(list[Any], value)
-        return "[" + ", ".join(messages.shown(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
+        return "[" + ", ".join(messages.display(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
     if isinstance(value, str) and _PLACE.match(value) and "@" not in value and not _hidden(name):
         return repr(value if len(value) <= _PLACE_MAX else f"{value[: _PLACE_MAX - 3]}...")
-    return messages.shown(value, hidden=_hidden(name))
+    return messages.display(value, hidden=_hidden(name))
 
 
 _PLACE = re.compile(r"(gs|nfs)://|projects/|[\w.-]+\.(pkg\.dev|io)/")

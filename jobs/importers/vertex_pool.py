@@ -5,7 +5,7 @@ from datetime import date
 from typing import cast
 
 from accel.contract.variables import RESERVED_PREFIXES
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.vertex import jobs, machines
 
 from ..backends.vertex import nodes
@@ -89,7 +89,7 @@ def _accelerator(given: Given, path: str, pool: Pool) -> None:
         name = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
         given.report.findings(given.name(f"{path}.diskSpec.{name}"), [finding])
     if kind:
-        named = known(kind)
+        named = find_accelerator(kind)
         pool.accelerator = (named.name if named and not named.is_tpu else kind, count or 1)
 
 

@@ -96,7 +96,7 @@ class Document:
     def job(self) -> Job:
         """Raises BadInputs with every fault of the file and of what was set over it."""
         if not _is_mapping(self.values):
-            said = f"must be a mapping of fields (name, command, ...), is {words.shown(self.values)}"
+            said = f"must be a mapping of fields (name, command, ...), is {words.display(self.values)}"
             raise BadInputs([*self.faults, f"{self._place(())}: {said}"])
         try:
             job = Job.model_validate(self.values)
@@ -264,6 +264,6 @@ def _unknown(path: tuple[str, ...]) -> str | None:
 def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
     """A value of what is no field may be anything, so that only numbers are shown."""
     shown = words.name_shown(dotted)
-    hidden = dotted.split(".")[0] in AS_WRITTEN or words.shown(raw) == "text"
+    hidden = dotted.split(".")[0] in AS_WRITTEN or words.display(raw) == "text"
     hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)
     return shown if hidden else f"{shown}={words.name_shown(raw)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from accel.cost import total
 
-from ..capacity import MAKERS, Held, held
+from ..capacity import MAKERS, Capacity, capacities
 from ..guard import Settings, StackPolicy
 from ..resource import NotKnown, Resource
 
@@ -16,14 +16,14 @@ class _Sum:
     """What the resources hold together, and which of them could not be counted."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self.parts: list[tuple[str, Held]] = []
+        self.parts: list[tuple[str, Capacity]] = []
         self.strange: list[str] = []
         self.unseen: NotKnown | None = None
         for resource in resources:
             if resource.type not in MAKERS:
                 continue
             try:
-                self.parts += [(resource.name, each) for each in held(resource)]
+                self.parts += [(resource.name, each) for each in capacities(resource)]
             except NotKnown as unseen:
                 self.unseen = NotKnown(f"{resource.name}: {unseen.path}")
             except LookupError as unknown:  # a machine that the catalogue does not have

@@ -67,7 +67,7 @@ class Plan:
         self.fired += hit
         return hit
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """What /sandbox-api/faults shows."""
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 

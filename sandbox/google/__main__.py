@@ -53,7 +53,7 @@ from . import (
     scoped,
     services,
 )
-from .api import PREEMPT, Found, answer, authorized
+from .api import PREEMPT, Methods, answer, authorized
 from .errors import Refused
 from .faults import Plan
 from .guests import relay
@@ -84,7 +84,7 @@ def control(world: World, http: str, body: bytes) -> Any:
                 setattr(world, name, value)
         told = {"stockout": sorted(world.stockouts), "quota": world.quota}
         told |= {name: getattr(world, name) for name in _PACES}
-        return {"plans": [plan.shown() for plan in world.plans], **told}
+        return {"plans": [plan.as_json() for plan in world.plans], **told}
 
 
 def preempt(world: World, body: bytes) -> Any:
@@ -117,7 +117,7 @@ def userinfo(world: World, bearer: str | None) -> Any:
     return {"sub": UNIQUE_ID, "email": USER, "email_verified": True}
 
 
-def handler(world: World, found: Found) -> type[BaseHTTPRequestHandler]:
+def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -217,7 +217,7 @@ def main() -> None:
     world = World(home, keys.key(home), settle_s)
     world.preempt |= PREEMPT
     world.services = None if given.all_services else world.services
-    server = Server(("127.0.0.1", given.port), handler(world, Found()))
+    server = Server(("127.0.0.1", given.port), handler(world, Methods()))
     port = server.server_address[1]
     world.url = f"http://127.0.0.1:{port}"
     stop = threading.Event()

@@ -90,7 +90,7 @@ PREEMPT: dict[str, Callable[[World, str], None]] = {
 }
 
 
-class Found:
+class Methods:
     """The methods that are served, by the path below the host."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Found:
         raise Refused(404, f"The requested URL /{path} was not found on this server.")
 
 
-def answer(world: World, found: Found, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
+def answer(world: World, found: Methods, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
     """The answer of a call: JSON, or an object's bytes. Raises Refused."""
     account = authorized(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
@@ -127,7 +127,7 @@ def answer(world: World, found: Found, http: str, target: str, query: str, body:
         plan = next((plan for plan in world.plans if plan.take(method.id)), None)
         if plan and plan.code and not plan.after:
             raise plan.refusal()
-        key, values = method.named(path)
+        key, values = method.key_of(path)
         call = _call(world, row, method, by_id(key), values, asked, target, plan, account)
         if not images.public(call, values.get("project", "")):
             services.require(world, row.host, row.title)
@@ -217,9 +217,9 @@ def _answered(call: Call) -> Any:
     made = _VERBS[method.verb](call, collection)
     if collection.schema == "Cluster" and method.verb in ("get", "list"):
         return (
-            container.shown(call, made)
+            container.with_node_pools(call, made)
             if method.verb == "get"
-            else {"clusters": [container.shown(call, item) for item in made["clusters"]]}
+            else {"clusters": [container.with_node_pools(call, item) for item in made["clusters"]]}
         )
     return made
 

@@ -16,7 +16,7 @@ from typing import Any
 from accel.catalog.places import regions
 
 from . import PROJECT, PROJECT_NUMBER
-from .batch_checks import asked, completed
+from .batch_checks import check_request, completed
 from .batch_job import OVER, Job
 from .batch_settings import change, settings
 from .batch_words import CODES, PREEMPTED, time_of
@@ -47,8 +47,8 @@ def _create(call: Call, collection: Collection) -> Json:
     given = call.query.get("requestId")
     once = f"{call.method.id} {call.key} {given}"
     if given and (known := call.world.requests.get(once)) and (first := call.world.live.get(known["name"])):
-        return first.shown()
-    name = asked(call)
+        return first.as_json()
+    name = check_request(call)
     key = f"{call.key}/{name}"
     if f"batch/{key}" in call.world.live:
         raise Refused(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
@@ -60,7 +60,7 @@ def _create(call: Call, collection: Collection) -> Json:
     if given:
         call.world.requests[once] = {"name": f"batch/{key}"}
     _run(call.world, job)
-    return job.shown()
+    return job.as_json()
 
 
 def _run(world: World, job: Job) -> None:
@@ -76,7 +76,7 @@ def _run(world: World, job: Job) -> None:
 
 
 def _get(call: Call, collection: Collection) -> Json:
-    return _job(call, call.key).shown()
+    return _job(call, call.key).as_json()
 
 
 def _list(call: Call, collection: Collection) -> Json:
@@ -94,9 +94,9 @@ def _list(call: Call, collection: Collection) -> Json:
     by: Callable[[Job], Any] = (lambda job: job.made) if order.startswith("create_time") else (lambda job: job.key)
     jobs.sort(key=by, reverse=order.endswith(" desc"))
     asked_for = call.query.get("filter", "")
-    shown = [job.shown() for job in jobs] if asked_for else jobs
+    shown = [job.as_json() for job in jobs] if asked_for else jobs
     kept = [each for each in shown if isinstance(each, Job) or matches(each, asked_for)]
-    return _page(call, "jobs", len(kept), lambda at: item.shown() if isinstance(item := kept[at], Job) else item)
+    return _page(call, "jobs", len(kept), lambda at: item.as_json() if isinstance(item := kept[at], Job) else item)
 
 
 def _page(call: Call, name: str, count: int, shown: Callable[[int], Json]) -> Json:
@@ -158,10 +158,10 @@ def _delete(call: Call, collection: Collection) -> Json:
         if was_over:
             _run(call.world, job)
 
-    def gone() -> None:
+    def forget() -> None:
         call.world.live.pop(f"batch/{call.key}", None)
 
-    return _operation(call, job, "delete", gone)
+    return _operation(call, job, "delete", forget)
 
 
 def _operation(call: Call, job: Job, verb: str, act: Callable[[], None]) -> Json:

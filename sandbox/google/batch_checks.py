@@ -26,7 +26,7 @@ def invalid(field: str, why: str) -> Refused:
     return Refused(400, f"{field} field is invalid. {why}")
 
 
-def asked(call: Call) -> str:
+def check_request(call: Call) -> str:
     """The id of the job, made up where none is given. Raises Refused."""
     if call.location not in regions("gcp"):
         raise Refused(403, f"Permission denied on 'locations/{call.location}' (or it may not exist).")

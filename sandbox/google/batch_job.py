@@ -109,7 +109,7 @@ class Job:
         if not self.shape.fits or not self._room():
             return
         if not settings(self.world).agent:
-            vm = self.tasks.made(0, self.shape.zones[0])
+            vm = self.tasks.new_vm(0, self.shape.zones[0])
             said = no_agent_text(vm, time.time())
             self._events.append(job_event(said, time.time(), "OPERATIONAL_INFO"))
             self.tasks.drop()
@@ -267,7 +267,7 @@ class Job:
         events = {"statusEvents": [task_event(event) for event in begun.events]} if begun else {}
         return {"name": self.task_name(index), "status": {"state": self.tasks.state(index), **events}}
 
-    def shown(self) -> Json:
+    def as_json(self) -> Json:
         """As the API has it; what was seen is seen again for Settings.state_lag_s."""
         lag, now = settings(self.world).state_lag_s, time.monotonic()
         if not self._seen or now - self._seen[0] >= lag:
@@ -280,7 +280,7 @@ class Job:
         if self._events:
             found["statusEvents"] = list(self._events)
         if self.listed:
-            group = {"counts": self.tasks.shown(), "instances": [self.shape.shown()]}
+            group = {"counts": self.tasks.counts_by_state(), "instances": [self.shape.as_json()]}
             found["taskGroups"] = {"group0": group}
         return found
 

@@ -106,7 +106,7 @@ class Shape:
     def spot(self) -> bool:
         return self.model in SPOT
 
-    def shown(self) -> Json:
+    def as_json(self) -> Json:
         disk = {"type": self.disk.get("type", "pd-balanced"), "sizeGb": self.disk.get("sizeGb", "30")}
         pack = {"taskPack": str(self.pack), "bootDisk": disk}
         return {"machineType": self.machine_type, "provisioningModel": self.model, **pack}

@@ -60,7 +60,7 @@ class Tasks:
             if len(self.vms) >= most_vms or not zones:
                 return None
             slot = self._slots.pop() if self._slots else len(self.vms)
-            vm = self.made(slot, zones[slot % len(zones)])
+            vm = self.new_vm(slot, zones[slot % len(zones)])
             self.vms[slot] = vm
             self._free.append(vm)
         vm = self._free[0]
@@ -72,7 +72,7 @@ class Tasks:
         self.running[index] = task
         return task
 
-    def made(self, slot: int, zone: str) -> Vm:
+    def new_vm(self, slot: int, zone: str) -> Vm:
         """Names: https://github.com/nextflow-io/nextflow/issues/3061 and others that quote them."""
         return Vm(f"{self._uid}-group0-{slot}-{secrets.token_hex(2)}", zone, str(self._number()), slot)
 
@@ -115,5 +115,5 @@ class Tasks:
     def failures(self) -> Iterator[Task]:
         return (self.begun[index] for index in sorted(self.begun) if self.begun[index].state == "FAILED")
 
-    def shown(self) -> Json:
+    def counts_by_state(self) -> Json:
         return {state: str(count) for state, count in sorted(self.counts.items()) if count}

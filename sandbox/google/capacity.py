@@ -7,7 +7,7 @@ from typing import Any
 
 from accel.catalog.quotas import quota_for
 
-from .compute import kept, located, zones
+from .compute import compute_collection, located, zones
 from .disks import listed as disk_types
 from .errors import Failure, Refused
 from .instance_body import accelerator_types, check_machine_type
@@ -142,7 +142,7 @@ def _accelerator_types(call: Call) -> list[Json]:
     ]  # fmt: skip
 
 
-_new_commitment: Any = kept("regionCommitments", "Commitment").made
+_new_commitment: Any = compute_collection("regionCommitments", "Commitment").made
 _MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 
 
@@ -165,7 +165,7 @@ def _active(call: Call, key: str) -> str:
     return ""
 
 
-_new_future: Any = kept("futureReservations", "FutureReservation").made
+_new_future: Any = compute_collection("futureReservations", "FutureReservation").made
 
 
 def _future(call: Call, key: str, item: Json) -> None:
@@ -237,10 +237,10 @@ def _resubmitted(call: Call, item: Json, news: Json) -> None:
 
 
 COLLECTIONS = (
-    kept("acceleratorTypes", "AcceleratorType", listed=_accelerator_types),
-    kept("diskTypes", "DiskType", listed=disk_types),
-    kept("regionCommitments", "Commitment", made=_commitment, settled=_active),
-    kept("futureReservations", "FutureReservation", made=_future, changed=_resubmitted),
+    compute_collection("acceleratorTypes", "AcceleratorType", listed=_accelerator_types),
+    compute_collection("diskTypes", "DiskType", listed=disk_types),
+    compute_collection("regionCommitments", "Commitment", made=_commitment, settled=_active),
+    compute_collection("futureReservations", "FutureReservation", made=_future, changed=_resubmitted),
 )
 CHANGES = {
     "compute.futureReservations.cancel": lambda call, item: {

@@ -224,27 +224,27 @@ def _places(call: Call) -> list[Json]:
     return rows
 
 
-def kept(name: str, schema: str, **more: Any) -> Collection:
+def compute_collection(name: str, schema: str, **more: Any) -> Collection:
     words = {"exists": "The resource '{key}' already exists", "missing": "The resource '{key}' was not found"}
     return Collection(id=f"compute.{name}", schema=schema, style="compute", **{"made": _made, **words, **more})
 
 
 COLLECTIONS = (
-    kept("networks", "Network", gone=_network_gone),
-    kept("subnetworks", "Subnetwork", leaving=refuse_used),
-    kept("routers", "Router"),
-    kept("firewalls", "Firewall"),
-    kept("addresses", "Address", leaving=refuse_used),
-    kept("globalAddresses", "Address", leaving=refuse_used),
-    kept("disks", "Disk", leaving=refuse_used),
-    kept("reservations", "Reservation", leaving=refuse_used),
-    kept("resourcePolicies", "ResourcePolicy", leaving=refuse_used),
-    kept("zones", "Zone", listed=_places),
-    kept("regions", "Region", listed=_places),
-    kept("machineTypes", "MachineType", listed=_machine_types),
-    kept("globalOperations", "Operation"),
-    kept("regionOperations", "Operation"),
-    kept("zoneOperations", "Operation"),
+    compute_collection("networks", "Network", gone=_network_gone),
+    compute_collection("subnetworks", "Subnetwork", leaving=refuse_used),
+    compute_collection("routers", "Router"),
+    compute_collection("firewalls", "Firewall"),
+    compute_collection("addresses", "Address", leaving=refuse_used),
+    compute_collection("globalAddresses", "Address", leaving=refuse_used),
+    compute_collection("disks", "Disk", leaving=refuse_used),
+    compute_collection("reservations", "Reservation", leaving=refuse_used),
+    compute_collection("resourcePolicies", "ResourcePolicy", leaving=refuse_used),
+    compute_collection("zones", "Zone", listed=_places),
+    compute_collection("regions", "Region", listed=_places),
+    compute_collection("machineTypes", "MachineType", listed=_machine_types),
+    compute_collection("globalOperations", "Operation"),
+    compute_collection("regionOperations", "Operation"),
+    compute_collection("zoneOperations", "Operation"),
 )
 
 

@@ -122,7 +122,7 @@ def _cluster_gone(call: Call, key: str) -> str:
     if failed := call.world.failures.get(key):
         return failed
     for item in call.world.below("container", f"{key}/nodePools"):
-        node_pools.gone(call, f"{key}/nodePools/{item['name']}")
+        node_pools.delete_groups(call, f"{key}/nodePools/{item['name']}")
         forget(call, f"{key}/nodePools/{item['name']}")
     return ""
 
@@ -150,7 +150,7 @@ def _wipe(world: World, key: str) -> None:
         world.failures[key] = f"sandbox: the control plane could not be emptied: {error}"
 
 
-def shown(call: Call, item: Json) -> Json:
+def with_node_pools(call: Call, item: Json) -> Json:
     """A cluster as it is read: with its node pools inside."""
     key = item["selfLink"].partition("/v1/")[2]
     pools = call.world.below("container", f"{key}/nodePools")

@@ -38,7 +38,7 @@ class Method:
     def verb(self) -> str:
         return self.id.rpartition(".")[2]
 
-    def named(self, path: str) -> tuple[str, dict[str, str]]:
+    def key_of(self, path: str) -> tuple[str, dict[str, str]]:
         """The key that a path names, without version, and its parameters."""
         found = self.pattern.fullmatch(path)
         assert found

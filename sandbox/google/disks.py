@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .compute import kept
+from .compute import compute_collection
 from .errors import Refused
 from .images import resolved
 from .instance_body import existing
@@ -21,7 +21,7 @@ TYPES = {
 }
 """Default and valid sizes. Source: https://cloud.google.com/compute/docs/disks, from memory of `gcloud compute
 disk-types list`; what a zone does not have is not known here."""
-_new_disk: Any = kept("disks", "Disk").made
+_new_disk: Any = compute_collection("disks", "Disk").made
 
 
 def listed(call: Call) -> list[Json]:

@@ -68,7 +68,7 @@ class Failure:
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """One of the `errors` of an operation."""
         return {"code": self.code, "message": self.message} | ({"errorDetails": self.details} if self.details else {})
 

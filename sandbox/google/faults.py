@@ -45,5 +45,5 @@ class Plan:
     def refusal(self) -> Refused:
         return Refused(self.code, self.message)
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}

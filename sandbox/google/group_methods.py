@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import groups, verbs
-from .compute import kept
+from .compute import compute_collection
 from .errors import Refused
 from .operations import begin
 from .world import Call, Collection, Json
@@ -164,8 +164,8 @@ def _emptied(call: Call, key: str) -> Callable[[], bool]:
 
 _LIFE: Any = {"made": groups.MADE, "leaving": _leaving, "ending": _emptied}
 COLLECTIONS = (
-    kept("instanceGroupManagers", "InstanceGroupManager", **_LIFE),
-    kept("regionInstanceGroupManagers", "InstanceGroupManager", **_LIFE),
+    compute_collection("instanceGroupManagers", "InstanceGroupManager", **_LIFE),
+    compute_collection("regionInstanceGroupManagers", "InstanceGroupManager", **_LIFE),
 )
 _METHODS: dict[str, Callable[[Call, Collection], Json]] = {
     "resize": resize,

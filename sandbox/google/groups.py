@@ -12,7 +12,7 @@ from typing import Any
 
 from . import PROJECT_NUMBER, instances, verbs
 from . import instance_life as life
-from .compute import kept, zones
+from .compute import compute_collection, zones
 from .errors import Failure, Refused
 from .instance_body import accelerator_types, check_machine_type, existing
 from .world import Call, Json, World
@@ -21,7 +21,7 @@ _INSTANCES = instances.COLLECTIONS[0]
 _RETRY = 4
 """A group tries again after so many times the pace of an operation."""
 _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
-_new: Any = kept("instanceGroupManagers", "InstanceGroupManager").made
+_new: Any = compute_collection("instanceGroupManagers", "InstanceGroupManager").made
 
 
 def rows(world: World, key: str) -> list[Json]:
@@ -131,7 +131,7 @@ def _create(call: Call, key: str, row: Json) -> None:
 
 
 def _failed(call: Call, key: str, row: Json, why: Failure | None) -> None:
-    row["lastAttempt"] = {"errors": {"errors": [why.shown()]}} if why else {}
+    row["lastAttempt"] = {"errors": {"errors": [why.as_json()]}} if why else {}
     life.later(call.world, _RETRY * call.world.settle_s, partial(_create, call, key, row))
 
 

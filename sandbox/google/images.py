@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from .compute import kept
+from .compute import compute_collection
 from .errors import Refused
 from .world import Call, Collection, Json
 
@@ -88,5 +88,5 @@ def public(call: Call, project: str) -> bool:
     return call.method.collection == "compute.images" and call.method.http == "GET" and project in published()
 
 
-COLLECTIONS = (kept("images", "Image", listed=_listed),)
+COLLECTIONS = (compute_collection("images", "Image", listed=_listed),)
 OWN = {"compute.images.getFromFamily": from_family}

@@ -4,12 +4,12 @@ from typing import Any
 
 from . import instance_body as body
 from . import instance_life as life
-from .compute import kept, located, zones
+from .compute import compute_collection, located, zones
 from .disks import attach, free
 from .errors import Failure, Refused
 from .world import Call, Json
 
-_new: Any = kept("instances", "Instance").made
+_new: Any = compute_collection("instances", "Instance").made
 
 
 def insert_body(call: Call, item: Json, properties: Json, zone: str) -> Json:
@@ -97,7 +97,7 @@ def _gone(call: Call, key: str) -> str:
 
 
 COLLECTIONS = (
-    kept(
+    compute_collection(
         "instances", "Instance", made=_made, settled=_settled, failed=_failed, leaving=_leaving, gone=_gone,
         ending=lambda call, key: lambda: not call.world.guests.running(f"compute/{key}"),
     ),

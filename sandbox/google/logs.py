@@ -15,7 +15,7 @@ _Place = tuple[int, str]
 
 
 @dataclass
-class Kept:
+class StoredEntry:
     """An entry, and from when on (monotonic) it can be read."""
 
     entry: Json
@@ -27,14 +27,14 @@ class Logs:
     """Entries by time and insertId: of two that have both alike, one is kept, as a query gives out one only. Source:
     https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId)."""
 
-    _kept: dict[_Place, Kept] = field(default_factory=dict[_Place, Kept])
+    _kept: dict[_Place, StoredEntry] = field(default_factory=dict[_Place, StoredEntry])
     _orders: dict[bool, list[_Place]] = field(default_factory=dict[bool, list[_Place]])
 
     def add(self, entry: Json, delay_s: float) -> None:
         """`entry` has its time as "__ns" too."""
         place = (entry["__ns"], entry["insertId"])
         if place not in self._kept:
-            self._kept[place] = Kept(entry, time.monotonic() + delay_s)
+            self._kept[place] = StoredEntry(entry, time.monotonic() + delay_s)
             for newest_first, order in self._orders.items():
                 insort(order, (-place[0] if newest_first else place[0], place[1]))
 

@@ -131,7 +131,7 @@ def _settled(call: Call, key: str) -> str:
     return stockout(call, key, item) if item else ""
 
 
-def gone(call: Call, key: str) -> str:
+def delete_groups(call: Call, key: str) -> str:
     for url in (call.find(key) or {}).get("instanceGroupUrls", []):
         call.world.items.pop(f"compute/{url.partition('/compute/v1/')[2]}", None)
     return ""
@@ -198,7 +198,7 @@ _POOLS = "container.projects.locations.clusters.nodePools"
 COLLECTIONS = (
     Collection(
         id=_POOLS, schema="NodePool", wrap="nodePool", style="container", kind="NODE_POOL", state=STATES, made=_made,
-        settled=_settled, gone=gone, **WORDS,
+        settled=_settled, gone=delete_groups, **WORDS,
     ),
 )  # fmt: skip
 CHANGES = {

@@ -136,7 +136,7 @@ def _compute_ended(call: Call, target: str, why: str | Failure) -> Json:
         return ended
     failure = as_failure(why)
     status = {"httpErrorStatusCode": failure.http[0], "httpErrorMessage": failure.http[1]}
-    return {**ended, **status, "error": {"errors": [failure.shown()]}}
+    return {**ended, **status, "error": {"errors": [failure.as_json()]}}
 
 
 def as_failure(why: str | Failure) -> Failure:

@@ -14,7 +14,7 @@ from accel.catalog.tpu_generations import GENERATIONS
 
 from . import PROJECT, PROJECT_NUMBER, verbs
 from .capacity import metrics
-from .compute import kept, zones
+from .compute import compute_collection, zones
 from .errors import Refused
 from .tpu_checks import zones as tpu_zones
 from .world import Call, Collection, Json, World
@@ -122,5 +122,5 @@ def _value(limit: int) -> Json:
     return {"value": str(limit)} if limit else {}
 
 
-COLLECTIONS = (kept("projects", "Project"),)
+COLLECTIONS = (compute_collection("projects", "Project"),)
 OWN = {"compute.regions.get": region, "compute.projects.get": of_project}

@@ -4,12 +4,12 @@ import copy
 from typing import Any
 
 from . import instance_body as body
-from .compute import kept, refuse_used
+from .compute import compute_collection, refuse_used
 from .errors import Refused
 from .images import resolved
 from .world import Call, Json
 
-_new: Any = kept("instanceTemplates", "InstanceTemplate").made
+_new: Any = compute_collection("instanceTemplates", "InstanceTemplate").made
 
 
 def _made(call: Call, key: str, item: Json) -> None:
@@ -40,6 +40,6 @@ def _made(call: Call, key: str, item: Json) -> None:
 
 
 COLLECTIONS = (
-    kept("instanceTemplates", "InstanceTemplate", made=_made, leaving=refuse_used),
-    kept("regionInstanceTemplates", "InstanceTemplate", made=_made, leaving=refuse_used),
+    compute_collection("instanceTemplates", "InstanceTemplate", made=_made, leaving=refuse_used),
+    compute_collection("regionInstanceTemplates", "InstanceTemplate", made=_made, leaving=refuse_used),
 )

@@ -41,14 +41,14 @@ def _versions(call: Call) -> list[Json]:
 COLLECTIONS = (
     Collection(
         id=f"{_LOCATIONS}.nodes", schema="Node", name="?nodeId", style="longrunning", kind="NODE", full_name=True,
-        state=("state", "CREATING", "READY", "DELETING"), made=tpu_nodes.made, settled=tpu_nodes.settled,
+        state=("state", "CREATING", "READY", "DELETING"), made=tpu_nodes.create_node, settled=tpu_nodes.settled,
         failed=tpu_nodes.dropped, changed=tpu_nodes.changed, leaving=tpu_nodes.leaving, ending=tpu_nodes.off,
         gone=tpu_queue.node_gone,
     ),
     Collection(
         id=f"{_LOCATIONS}.queuedResources", schema="QueuedResource", name="?queuedResourceId", style="longrunning",
-        kind="QUEUED_RESOURCE", full_name=True, made=tpu_requests.made, leaving=tpu_requests.leaving,
-        ending=tpu_requests.off, gone=tpu_requests.gone,
+        kind="QUEUED_RESOURCE", full_name=True, made=tpu_requests.create_request, leaving=tpu_requests.leaving,
+        ending=tpu_requests.off, gone=tpu_requests.delete_request,
     ),
     Collection(id=_LOCATIONS, schema="Location", listed=_locations),
     Collection(id=f"{_LOCATIONS}.acceleratorTypes", schema="AcceleratorType", listed=_types),

@@ -123,7 +123,7 @@ def _megascale(world: World, node: Json) -> dict[str, str]:
     }
 
 
-def made(call: Call, key: str, item: Json) -> None:
+def create_node(call: Call, key: str, item: Json) -> None:
     located(call.location)
     found = checked(call.world, call.location, item)
     within_quota(call.world, call.location, found, found.chips, spot(item))

@@ -38,7 +38,7 @@ def _once(call: Call, carry_out: Callable[[], Json]) -> Json:
     return call.world.requests[key]
 
 
-def made(call: Call, key: str, item: Json) -> None:
+def create_request(call: Call, key: str, item: Json) -> None:
     world, zone = call.world, call.location
     located(zone)
     if not NAME.fullmatch(call.query["queuedResourceId"]):
@@ -106,7 +106,7 @@ def off(call: Call, key: str) -> Callable[[], bool]:
     return lambda: not any(call.world.guests.running(f"tpu/{name}") for name in nodes)
 
 
-def gone(call: Call, key: str) -> str:
+def delete_request(call: Call, key: str) -> str:
     if item := call.find(key):
         drop(Request(call.world, key, item))
     return ""

@@ -16,7 +16,7 @@ from . import PROJECT_NUMBER
 from .errors import Refused
 from .faults import Plan
 from .vertex_checks import seconds
-from .vertex_limits import held, over
+from .vertex_limits import over, quota_in_use
 from .vertex_machines import own_gpus
 from .vertex_replicas import Replica, Replicas
 from .world import Json, Pending, World, stamp
@@ -94,7 +94,7 @@ class Job:
 
     def _admit(self) -> None:
         limited = any(name.startswith("aiplatform/") for name in self.world.quota)
-        if limited and over(self.world, self.region, self.spec, held(self.world, self.region)):
+        if limited and over(self.world, self.region, self.spec, quota_in_use(self.world, self.region)):
             return self._later(self.world.settle_s, self._admit)
         self.enter("JOB_STATE_PENDING")
         self._since = time.monotonic()

@@ -37,7 +37,7 @@ def submitted(call: Call) -> None:
     calls.append(now)
 
 
-def asked(spec: Json) -> dict[str, int]:
+def quota_use(spec: Json) -> dict[str, int]:
     """How much of each quota a job holds. Flex-start counts as Spot does: schedule-jobs-dws of the documentation."""
     spot = spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
     found: dict[str, int] = {}
@@ -58,10 +58,10 @@ def asked(spec: Json) -> dict[str, int]:
 
 def over(world: World, region: str, spec: Json, held: dict[str, int]) -> list[str]:
     """The quotas that a job would exceed beside what is held."""
-    limits = {metric: world.quota.get(f"aiplatform/{region}/{metric}") for metric in asked(spec)}
+    limits = {metric: world.quota.get(f"aiplatform/{region}/{metric}") for metric in quota_use(spec)}
     return [
         metric
-        for metric, count in asked(spec).items()
+        for metric, count in quota_use(spec).items()
         if (limit := limits[metric]) is not None and count + held.get(metric, 0) > limit
     ]
 
@@ -75,11 +75,11 @@ def within(call: Call, spec: Json) -> None:
         raise Refused(429, f"The following quota metrics exceed quota limits: {named}")
 
 
-def held(world: World, region: str) -> dict[str, int]:
+def quota_in_use(world: World, region: str) -> dict[str, int]:
     """What the jobs of a region hold that have left the queue and not ended."""
     found: dict[str, int] = {}
     for item in world.below("aiplatform", f"projects/{PROJECT}/locations/{region}/customJobs"):
         if item["state"] in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING"):
-            for metric, count in asked(item["jobSpec"]).items():
+            for metric, count in quota_use(item["jobSpec"]).items():
                 found[metric] = found.get(metric, 0) + count
     return found

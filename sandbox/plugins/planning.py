@@ -10,7 +10,7 @@ from .resource import State
 OURS = {"region", "tags", "tagsAll", "id", "namePrefix", "bucketPrefix", "timeouts", "__defaults"}
 
 
-def kept(kind: Any, outputs: State) -> State:
+def kept_outputs(kind: Any, outputs: State) -> State:
     return {name: outputs[name] for name in kind.computed | kind.outputs.keys() if name in outputs}
 
 
@@ -26,7 +26,7 @@ def preview_create(kind: Any, inputs: State) -> State:
 def preview_update(kind: Any, outputs: State, olds: State, news: State) -> State:
     moving = kind.moving if changed(olds, news) - OURS - kind.own else frozenset[str]()
     known = {name: value for name, value in news.items() if name != "__defaults"}
-    return {**kept(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
+    return {**kept_outputs(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
 
 
 def difference(kind: Any, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:

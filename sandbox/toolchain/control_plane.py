@@ -96,7 +96,7 @@ def kubernetes() -> Path:
     if _is_whole(place):
         return place
     with making.alone(place, "the commands of Kubernetes"):
-        return place if _is_whole(place) else making.made(place, _fill)
+        return place if _is_whole(place) else making.make_folder(place, _fill)
 
 
 def _is_whole(place: Path) -> bool:

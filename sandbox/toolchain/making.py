@@ -59,7 +59,7 @@ def version_of(command: str, *arguments: str) -> Version:
     return parse_version(answer.stdout) if answer.returncode == 0 else ()
 
 
-def made(root: Path, make: Callable[[Path], None]) -> Path:
+def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
     """Make a folder of the cache, under its lock: `make` fills one beside it, which gets its name when it is whole."""
     for abandoned in root.parent.glob(f"{root.name}.partial-*"):
         shutil.rmtree(abandoned)

@@ -85,7 +85,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _make(root: Path) -> Path:
-    return making.made(root, _fill) / "bin"
+    return making.make_folder(root, _fill) / "bin"
 
 
 def _fill(partial: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from accel.catalog.chosen import CHOICE
+from accel.catalog.selection import CHOICE
 from accel.console.errors import say, warn
 from accel.console.options import OneOf, Settings
 from accel.console.output import show

@@ -14,7 +14,7 @@ from accel.budget.acting import LEASE_S, look, resume
 from accel.budget.levers import Lever, LeverFailed
 from accel.budget.spending import Limit, Reading
 from components.aws.budget_levers import Environments, Jobs, Queues
-from components.gcp.budget_function.cloud import Cloud, Gone
+from components.gcp.budget_function.cloud import Cloud, NotThere
 from components.gcp.budget_function.handler import levers as google_levers
 from components.gcp.budget_function.plan import Plan, PlannedCluster
 from tests.components.aws.test_budget_function import DEMAND, QUEUE, SPOT, Batch
@@ -112,7 +112,7 @@ class Apis(Cloud):
         if method == "POST":
             self.tpus[f"{at}/{query['queuedResourceId']}"] = body
         elif at not in self.tpus:
-            raise Gone(path, 404, "not found")
+            raise NotThere(path, 404, "not found")
         elif method == "DELETE":
             del self.tpus[at]
         else:

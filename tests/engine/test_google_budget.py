@@ -21,7 +21,7 @@ from jobs.backends import google_budget_gate
 from jobs.backends.registry import of_target
 from jobs.model.job import Job
 from sandbox.google.billing import ACCOUNT
-from stacks.operations.budget.google import part as part_of
+from stacks.operations.budget.google import cloud_budgets as part_of
 from tests.support.engine import Engine
 from tests.support.google_batch import JOBS, body, create, shell
 from tests.support.google_fake import Fake, P, engine_on

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from jobs.client import cost
 from jobs.client.cost_parts import JobCost
 from jobs.model.job import Job
@@ -21,7 +21,7 @@ def priced(on: str, **fields: Any) -> JobCost:
 
 
 def hour(name: str) -> float:
-    found = known("gcp", REGION, name).on_demand
+    found = find_price("gcp", REGION, name).on_demand
     assert found
     return found
 
@@ -64,7 +64,7 @@ def test_tasks_that_share_a_vm_share_its_price() -> None:
 def test_spot_costs_what_spot_costs() -> None:
     found = priced("batch", **L4, spot=True)
     assert found.environments[0].capacity == "spot"
-    assert found.environments[0].range("spot") == (known("gcp", REGION, "g2-standard-4").spot,) * 2
+    assert found.environments[0].range("spot") == (find_price("gcp", REGION, "g2-standard-4").spot,) * 2
 
 
 def test_all_worker_pools_are_counted() -> None:

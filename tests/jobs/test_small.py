@@ -9,7 +9,7 @@ import time
 import pytest
 
 from accel.diagnostics.errors import BadInput, JobsError
-from accel.diagnostics.messages import name_shown, shown
+from accel.diagnostics.messages import display, name_shown
 from accel.duration import seconds
 from jobs.backends.base import JobRef
 from jobs.backends.local import process
@@ -68,7 +68,7 @@ def test_keys() -> None:
     ],
 )
 def test_values_in_words(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert display(value) == text
 
 
 def test_names_are_printable() -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sandbox.google.__main__ import Server, handler
-from sandbox.google.api import Found
+from sandbox.google.api import Methods
 from sandbox.google.world import World
 from tests.support.guests import KEY, TOKEN, machine, processes
 from tests.support.waiting import until
@@ -32,7 +32,7 @@ OS_LOGIN = {"enable-oslogin": "TRUE", "enable-guest-attributes": "TRUE"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The server in this process, so that a test can put machines and keys into its world."""
     made = World(tmp_path_factory.mktemp("google"), TOKEN, 0.05)
-    server = Server(("127.0.0.1", 0), handler(made, Found()))
+    server = Server(("127.0.0.1", 0), handler(made, Methods()))
     made.url = f"http://127.0.0.1:{server.server_address[1]}"
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     yield made

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.plugins.kubernetes.objects import difference, imported, named, observed, to_api
+from sandbox.plugins.kubernetes.objects import difference, imported, observed, to_api, with_generated_name
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin
 from sandbox.plugins.mapping import UNKNOWN
 from sandbox.plugins.server import Refused
@@ -68,12 +68,12 @@ def test_an_automatic_name_lets_the_new_one_come_first() -> None:
 
 
 def test_names() -> None:
-    made = named({"kind": "Pod"}, {}, "a", "0123456789abcdef")
+    made = with_generated_name({"kind": "Pod"}, {}, "a", "0123456789abcdef")
     assert made["metadata"] == {"name": "a-01234567", "annotations": {"pulumi.com/autonamed": "true"}}
-    assert named({"kind": "Pod"}, made, "a", "f" * 16) == made
+    assert with_generated_name({"kind": "Pod"}, made, "a", "f" * 16) == made
     mine = {"kind": "Pod", "metadata": {"name": "mine"}}
-    assert named(mine, made, "a", "f" * 16) == mine
-    assert named({"metadata": UNKNOWN}, {}, "a", "f" * 16) == {"metadata": UNKNOWN}
+    assert with_generated_name(mine, made, "a", "f" * 16) == mine
+    assert with_generated_name({"metadata": UNKNOWN}, {}, "a", "f" * 16) == {"metadata": UNKNOWN}
 
 
 def test_what_is_seen() -> None:

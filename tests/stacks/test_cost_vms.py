@@ -7,7 +7,7 @@ import pytest
 
 from accel.catalog.disk_prices import disk_price
 from accel.catalog.gcp_commitments import committed
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.catalog.prices import Price
 from accel.cost import HOURS_A_MONTH, total
 from stacks.environment.config import Environment, load_environment
@@ -34,7 +34,7 @@ def priced(**vms: Any) -> Estimate:
 
 
 def price(machine: str) -> Price:
-    found = known("gcp", REGION, machine)
+    found = find_price("gcp", REGION, machine)
     assert found.on_demand, machine
     return found
 
@@ -141,7 +141,7 @@ def test_a_commitment_without_a_known_price_is_named() -> None:
 
 def test_a_machine_without_a_price_makes_the_total_at_least() -> None:
     b200 = {"zone": "us-central1-b", "machine_type": "a4-highgpu-8g", "capacity": "spot"}
-    assert known("gcp", REGION, "a4-highgpu-8g").on_demand is None, "seen on Spot alone"
+    assert find_price("gcp", REGION, "a4-highgpu-8g").on_demand is None, "seen on Spot alone"
     found = priced(gpus={"one": VM, "new": b200})
     assert found.totals["worst"].at_least and found.totals["worst"].usd
     assert any(text.startswith("gcp.vms.gpus.new: ") for text in found.unknown)

@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from accel.catalog.chosen import REFRESHED, snapshots
+from accel.catalog.selection import REFRESHED, snapshots
 from accel.catalog.tables import Row, Table, shipped
 from accel.diagnostics.errors import BadInput, JobsError
 from stacks.operations.refresh.aws import OFFERS, ON_DEMAND, SPOT

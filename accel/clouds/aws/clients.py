@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ..rate_limit import Rate
+from .client import client
 from .errors import asking
 
 SUBMITS_PER_S = 49
@@ -81,8 +82,6 @@ class Clients:
         return self._readers[service]
 
     def _client(self, service: str, attempts: int) -> Client:
-        from .client import client
-
         timing = self.timing
         with asking(f"{service} in {self.region}"):
             return client(service, self.region, connect_s=timing.connect_s, read_s=timing.read_s, attempts=attempts)

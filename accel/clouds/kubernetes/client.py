@@ -16,7 +16,7 @@ from ...diagnostics.errors import BadInput, CloudSilent, NotFound
 from ...folders import cache
 from ..google.rest import entries, mapping, unchanged
 from ..timeouts import Timing, tried, unanswered
-from .responses import REACH, line, named, object_of, refusal
+from .responses import REACH, describe_path, line, object_of, refusal
 
 PAGE = 500
 """Objects a page of a list, as kubectl asks for."""
@@ -62,7 +62,7 @@ class Api:
 
     def create(self, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
         """Sent once. Raises AlreadyExists; after CloudSilent that is not Throttled the object may be there."""
-        return object_of(f"create {named(path)}", self._call("POST", path, query, body))
+        return object_of(f"create {describe_path(path)}", self._call("POST", path, query, body))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """A merge patch; made twice, it changes nothing more."""
@@ -81,7 +81,7 @@ class Api:
                 for read in answer.iter_lines():
                     yield read.decode("utf-8", "replace")
             except failures.RequestException as error:
-                raise self._unanswered(f"get {named(path)}", error) from error
+                raise self._unanswered(f"get {describe_path(path)}", error) from error
 
     def socket(self, path: str, query: list[tuple[str, str]], protocols: list[str]) -> Any:
         """A websocket at the path."""
@@ -102,16 +102,16 @@ class Api:
                     self._token = None
                     continue
                 body: Any = error.resp_body or b""
-                raise refusal(f"exec {named(path)}", int(error.status_code or 0), body) from error
+                raise refusal(f"exec {describe_path(path)}", int(error.status_code or 0), body) from error
             except (websocket.WebSocketException, OSError) as error:
-                raise CloudSilent(f"exec {named(path)}: {line(error)}", REACH) from error
+                raise CloudSilent(f"exec {describe_path(path)}: {line(error)}", REACH) from error
         raise AssertionError
 
     def _repeated(
         self, method: str, path: str, query: Mapping[str, object], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """A call that may be made twice, tried again while it is not answered."""
-        doing = f"{VERBS[method]} {named(path)}"
+        doing = f"{VERBS[method]} {describe_path(path)}"
         return tried(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
 
     def _call(
@@ -124,7 +124,7 @@ class Api:
     ) -> Any:
         """One call; a second one only where the first was refused for its token, and so did nothing."""
         failures = import_module("requests.exceptions")
-        doing = f"{VERBS[method]} {named(path)}"
+        doing = f"{VERBS[method]} {describe_path(path)}"
         for again in (False, True):
             headers = {"Authorization": f"Bearer {self._bearer()}"}
             if body is not None:

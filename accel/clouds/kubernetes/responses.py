@@ -66,7 +66,7 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
     return CloudRefused(message, PERMISSION if status == 403 else None)
 
 
-def named(path: str) -> str:
+def describe_path(path: str) -> str:
     """A path in words: `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]

@@ -40,7 +40,7 @@ Source: https://github.com/aws/aws-parallelcluster/issues/7143"""
 
 def efa_cards(instance_types: Sequence[str]) -> tuple[int, ...]:
     """The network cards with EFA of the types and families, where all have the same; else none."""
-    layouts = {_cards(machine) for _, machine in types.known(instance_types)}
+    layouts = {_cards(machine) for _, machine in types.find_machines(instance_types)}
     return next(iter(layouts)) if len(layouts) == 1 else ()
 
 
@@ -68,7 +68,7 @@ def cluster(
 
 def _efa(instance_types: Sequence[str]) -> list[Finding]:
     field, found = "instance_types", list[Finding]()
-    machines = types.known(instance_types)
+    machines = types.find_machines(instance_types)
     for i, machine in machines:
         if not machine.efa_interfaces:
             message = f'is "{instance_types[i]}", and {machine.name} has no EFA'
@@ -82,7 +82,7 @@ def _efa(instance_types: Sequence[str]) -> list[Finding]:
 
 
 def _with_efa(machine: Machine) -> str:
-    sizes = [each.name for _, each in types.known([machine.family]) if each.efa_interfaces]
+    sizes = [each.name for _, each in types.find_machines([machine.family]) if each.efa_interfaces]
     return f"name sizes with EFA: {', '.join(sizes)}" if sizes else "use a type with EFA, such as p4d.24xlarge"
 
 

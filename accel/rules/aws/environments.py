@@ -247,7 +247,7 @@ def instances_within(max_vcpus: int, instance_types: Sequence[str]) -> dict[str,
 
 
 def _usable(instance_types: Sequence[str], usable_old: bool) -> list[Machine]:
-    machines = [machine for _, machine in types.known(instance_types) if ecs_gpus(machine)]
+    machines = [machine for _, machine in types.find_machines(instance_types) if ecs_gpus(machine)]
     return [machine for machine in machines if usable_old or machine.family not in types.NEEDS_OWN_AMI]
 
 

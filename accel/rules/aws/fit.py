@@ -14,7 +14,7 @@ from accel.catalog.memory import (
     suggested_memory_mib,
     usable_memory_mib,
 )
-from accel.catalog.node_prices import known
+from accel.catalog.node_prices import find_price
 from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules.aws import types
 
@@ -252,7 +252,7 @@ def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine]
     by_size = sorted(fits, key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
     if region is None:
         return by_size, ""
-    usd = {machine.name: known("aws", region, machine.name).on_demand for machine in by_size}
+    usd = {machine.name: find_price("aws", region, machine.name).on_demand for machine in by_size}
     if not any(usd.values()):
         return by_size, f" (by size: no price in {region} is known)"
     return sorted(by_size, key=lambda machine: usd[machine.name] or math.inf), f" (by price in {region})"

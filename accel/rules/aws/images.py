@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from accel.catalog import nearest
 from accel.catalog.memory import ecs_gpus
 from accel.diagnostics.findings import API, Finding, Rule, did_you_mean
-from accel.rules.aws.types import NEEDS_OWN_AMI, family, known
+from accel.rules.aws.types import NEEDS_OWN_AMI, family, find_machines
 
 _PAGE = f"{API}API_Ec2Configuration.html"
 _MIGRATE = "https://docs.aws.amazon.com/batch/latest/userguide/ecs-migration-2023.html"
@@ -98,7 +98,7 @@ def locked(
 
 
 def _no_driver(image_type: str, instance_types: Sequence[str], field: str) -> list[Finding]:
-    gpu = list(dict.fromkeys(instance_types[i] for i, machine in known(instance_types) if ecs_gpus(machine)))
+    gpu = list(dict.fromkeys(instance_types[i] for i, machine in find_machines(instance_types) if ecs_gpus(machine)))
     if not gpu:
         return []
     message = f"is {image_type}, which has no NVIDIA driver, and {gpu[0]} has GPUs"
@@ -112,7 +112,9 @@ def _unsupported(instance_types: Sequence[str], field: str) -> list[Finding]:
             message = f'is "{name}", which ECS_AL2023_NVIDIA does not support'
             fix = "use g5, g6 or p4d, or give an image of your own in image_id_override"
             found.append(OLD_GPU.finding(f"{field}[{i}]", message, fix))
-    arm = {i: machine for i, machine in known(instance_types) if machine.cpu_arch == "arm64" and ecs_gpus(machine)}
+    arm = {
+        i: machine for i, machine in find_machines(instance_types) if machine.cpu_arch == "arm64" and ecs_gpus(machine)
+    }
     for i in arm:
         message = f'is "{instance_types[i]}", a Graviton instance, for which Batch has no NVIDIA image'
         fix = "use g5 or g6, or give an arm64 image of your own in image_id_override"

@@ -94,7 +94,7 @@ def architectures(types_by_environment: Mapping[str, Sequence[str]]) -> list[Fin
     """The instance types of a queue's environments, by environment: one CPU architecture for all."""
     first: dict[str, str] = {}
     for environment, instance_types in types_by_environment.items():
-        for _, machine in types.known(instance_types):
+        for _, machine in types.find_machines(instance_types):
             first.setdefault(machine.cpu_arch, environment)
     if len(first) < 2:
         return []

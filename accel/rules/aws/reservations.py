@@ -66,7 +66,7 @@ def environment(
         message = "is given, and Spot instances are not launched into one"
         return [SPOT.finding(field, message, "use capacity: on-demand, or leave it out")]
     found: list[Finding] = []
-    machines = [machine for _, machine in types.known(instance_types)]
+    machines = [machine for _, machine in types.find_machines(instance_types)]
     if len(machines) > 1 and not by_group:
         shown = ", ".join(machine.name for machine in machines[:4])
         message = f"is of one instance type, and instance_types means {len(machines)} ({shown})"

@@ -51,7 +51,7 @@ def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "lo
     """A scratch folder on the instance's own NVMe disks: every type has some."""
     if path is None:
         return []
-    for i, machine in types.known(instance_types):
+    for i, machine in types.find_machines(instance_types):
         if not machine.local_ssd_gb:
             message = f"is set, and {machine.name} of instance_types[{i}] has no local disk"
             return [NO_LOCAL_DISK.finding(field, message, "leave it out, or name types with local NVMe, such as g6")]

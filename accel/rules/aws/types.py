@@ -67,7 +67,7 @@ def family(name: str) -> str:
     return name.partition(".")[0]
 
 
-def known(names: Sequence[str]) -> list[tuple[int, Machine]]:
+def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
     """The machines that the names mean, each with the index of its name; names that are not known are left
     out."""
     found: list[tuple[int, Machine]] = []
@@ -81,7 +81,7 @@ def known(names: Sequence[str]) -> list[tuple[int, Machine]]:
 
 def gpus(names: Sequence[str]) -> list[str]:
     """The kinds of GPU of the machines that the names mean, each once."""
-    return list({machine.accelerator: None for _, machine in known(names) if machine.accelerator})
+    return list({machine.accelerator: None for _, machine in find_machines(names) if machine.accelerator})
 
 
 @lru_cache(maxsize=1024)
@@ -141,7 +141,7 @@ def _unlike(name: str) -> str:
 
 def _architectures(field: str, names: Sequence[str]) -> list[Finding]:
     first: dict[str, str] = {}
-    for i, machine in known(names):
+    for i, machine in find_machines(names):
         first.setdefault(machine.cpu_arch, names[i])
     if len(first) < 2:
         return []
@@ -151,7 +151,7 @@ def _architectures(field: str, names: Sequence[str]) -> list[Finding]:
 
 def _gpu_counts(field: str, names: Sequence[str]) -> list[Finding]:
     least: dict[int, int] = {}
-    for i, machine in known(names):
+    for i, machine in find_machines(names):
         if gpus := ecs_gpus(machine):
             least[i] = min(gpus, least.get(i, gpus))
     small = [names[i] for i, gpus in least.items() if gpus == 1]

@@ -61,7 +61,7 @@ _SCARCE_SERIES = ("a3-ultragpu", "a4-", "a4x-")
 _INTERRUPTIBLE = ("spot", "flex-start")
 
 
-def known(name: str) -> Accelerator | None:
+def find_accelerator(name: str) -> Accelerator | None:
     """The accelerator of that name; None for one that accelerator_name() reports."""
     try:
         return accelerator(name)
@@ -107,7 +107,7 @@ def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
 def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
     """The numbers of that accelerator that machines of a cloud have (None: of any), shares of one included; none for a
     name that is not known."""
-    kind = known(name)
+    kind = find_accelerator(name)
     if kind is None:
         return ()
     try:
@@ -122,7 +122,7 @@ def accelerator_count(
 ) -> list[Finding]:
     """A number of GPUs on one machine, whichever it is; with `cloud=None` on a machine of any cloud. Unknown
     accelerators are not spoken of, nor are TPUs."""
-    kind = known(name)
+    kind = find_accelerator(name)
     offered = counts(name, cloud)
     if kind is None or kind.is_tpu or not offered or count in offered:
         return []

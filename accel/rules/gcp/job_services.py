@@ -121,7 +121,9 @@ def database(name: str, field: str = "database") -> list[Finding]:
     return [DATABASE.finding(field, f'is "{name}"', 'write its id alone, such as claims, or "(default)"')]
 
 
-def kept(name: str | None, known: Sequence[str], field: str = "persistent_resource") -> list[Finding]:
+def persistent_resource_key(
+    name: str | None, known: Sequence[str], field: str = "persistent_resource"
+) -> list[Finding]:
     """The key of a persistent resource that a target's jobs use."""
     if name is None or name in known:
         return []
@@ -159,7 +161,7 @@ def kept_machine(machine_type: str, accelerator: str | None, count: int | None) 
 
 def _is_tpu(machine_type: str) -> bool:
     try:
-        kind = gpus.known(machine("gcp", machine_type).accelerator)
+        kind = gpus.find_accelerator(machine("gcp", machine_type).accelerator)
     except UnknownName:
         return False
     return kind is not None and kind.is_tpu

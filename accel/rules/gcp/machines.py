@@ -5,7 +5,7 @@ from accel.catalog import machine as machine_named
 from accel.catalog.attached import N1, Attached, attached, n1
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
 from accel.rules import newer_types
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 
 _N1_GPUS = f"{COMPUTE}gpus#n1-gpus"
 
@@ -104,7 +104,7 @@ def machine(
     return _bundled(found, accelerator, count)
 
 
-def named(machine_type: str) -> list[Finding]:
+def target_machine(machine_type: str) -> list[Finding]:
     """A machine type that a target only names: nothing but jobs has to know what it holds."""
     found = machine(machine_type)
     if not newer_types.gcp(machine_type):
@@ -114,14 +114,14 @@ def named(machine_type: str) -> list[Finding]:
 
 def attachable(machine_type: str, accelerator: str) -> list[Finding]:
     """GPUs beside an N1 machine, whatever their number."""
-    kind = known(accelerator)
+    kind = find_accelerator(accelerator)
     return [] if kind is None or kind.name in attached() else _not_attachable(machine_type, accelerator)
 
 
 def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list[Finding]:
     built_in = f"{found.accelerator_count:g} {found.accelerator}"
     if accelerator is not None:
-        kind = known(accelerator)
+        kind = find_accelerator(accelerator)
         if kind is not None and kind.name != found.accelerator:
             message = f"is {accelerator}, and {found.name} has {built_in} built in"
             fix = f"leave it out, or use {_with(kind.name)}"
@@ -144,7 +144,7 @@ def _with(accelerator: str) -> str:
 
 
 def _not_attachable(machine_type: str, accelerator: str | None) -> list[Finding]:
-    kind = known(accelerator) if accelerator is not None else None
+    kind = find_accelerator(accelerator) if accelerator is not None else None
     if kind is None:
         return []
     message = f'is "{machine_type}", which takes no {kind.name}'
@@ -152,7 +152,7 @@ def _not_attachable(machine_type: str, accelerator: str | None) -> list[Finding]
 
 
 def _on_n1(size: N1, accelerator: str | None, count: int | None, zone: str | None) -> list[Finding]:
-    kind = known(accelerator) if accelerator is not None else None
+    kind = find_accelerator(accelerator) if accelerator is not None else None
     if kind is None:
         return []
     if kind.name not in attached():

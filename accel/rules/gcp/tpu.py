@@ -3,7 +3,7 @@
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
 from accel.diagnostics.findings import GKE, TPU, VERTEX_TRAINING, Finding, Rule
-from accel.rules.gcp.gpus import known as accelerator_known
+from accel.rules.gcp.gpus import find_accelerator as accelerator_known
 
 TYPE_MISSING = Rule(
     "gcp.tpu.type-missing",
@@ -98,7 +98,7 @@ RULES = (
 _VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e", "tpu7x")
 
 
-def known(name: str | None, topology: str | None = None) -> Slice | None:
+def find_slice(name: str | None, topology: str | None = None) -> Slice | None:
     """The slice; None for one that accelerator_type() reports."""
     try:
         return tpu(name, topology) if name else None
@@ -161,7 +161,7 @@ def provisioning(*, spot: bool = False, reserved: bool = False, field: str = "re
 
 def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
     """The number of a worker of a slice."""
-    found = known(name)
+    found = find_slice(name)
     if found is None or 0 <= index < found.hosts or (found.generation.recalled and found.multi_host):
         return []
     only = "0" if found.hosts == 1 else f"0 to {found.hosts - 1}"

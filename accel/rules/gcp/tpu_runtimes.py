@@ -5,7 +5,7 @@ import re
 from accel.catalog.tpu import Slice
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.diagnostics.findings import TPU, Finding, Rule
-from accel.rules.gcp.tpu import known
+from accel.rules.gcp.tpu import find_slice
 
 _PAGE = f"{TPU}runtimes"
 
@@ -58,7 +58,7 @@ _NEW = ("tpu-v5litepod", "tpu-v5p", "tpu-v6e")
 def runtime(name: str, accelerator_type: str, field: str = "runtime_version") -> list[Finding]:
     """A TPU software version on a slice. Nothing is said of a slice that is not known or that the Cloud TPU API does
     not have."""
-    of = known(accelerator_type)
+    of = find_slice(accelerator_type)
     own = of.generation.runtime if of else None
     if of is None or own is None or name == own.name:
         return []

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from accel.catalog.places import nearest_places
 from accel.diagnostics.findings import TPU, Finding, Rule
-from accel.rules.gcp.tpu import known
+from accel.rules.gcp.tpu import find_slice
 
 _DISKS = "https://cloud.google.com/tpu/docs/setup-persistent-disk"
 _QUEUE = "https://www.pulumi.com/registry/packages/gcp/api-docs/tpu/v2queuedresource/"
@@ -62,7 +62,7 @@ _NEW = "tpu-v6e"
 
 def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]:
     """The zone of a slice. Nothing is said of a region whose zones the catalogue does not have."""
-    of = known(accelerator_type)
+    of = find_slice(accelerator_type)
     regions = of.places if of else {}
     offered = tuple(sorted(each for zones in regions.values() for each in zones))
     if of is None or not offered or name in offered or regions.get(name.rpartition("-")[0]) == ():
@@ -110,7 +110,7 @@ def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
 
 def disk_types(accelerator_type: str) -> tuple[str, ...]:
     """The types of data disk that a slice attaches, that of a new one first."""
-    of = known(accelerator_type)
+    of = find_slice(accelerator_type)
     return _HYPERDISK if of and of.generation.accelerator == _NEW else ("pd-balanced",)
 
 
@@ -128,7 +128,7 @@ def data_disk(
         message = "has a size and a source" if source else "has neither size_gib nor source"
         return [DISK.finding(field, message, "write size_gib for a new disk, or source for one that is there")]
     found: list[Finding] = []
-    of = known(accelerator_type)
+    of = find_slice(accelerator_type)
     if of and of.multi_host and not read_only:
         message = f"is written to, and {of.name} has {of.hosts} hosts"
         found.append(DISK_SHARED.finding(field, message, "write mode: read-only and a source, or use a bucket"))

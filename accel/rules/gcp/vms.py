@@ -87,7 +87,7 @@ _OWN_METADATA = {
 """Keys of metadata that the components write, and what to use instead."""
 
 
-def chosen(accelerator: str, count: int, zone: str) -> Machine | None:
+def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
     """The smallest machine with so many GPUs built in, of those that the zone is known to offer, else of all; None
     where there is none, or where several are as small."""
     try:
@@ -109,7 +109,7 @@ def gpu_machine(
     if machine_type is None:
         if refused := _unnamed(accelerator, count or 1, zone):
             return refused
-        found = chosen(accelerator or "", count or 1, zone)
+        found = smallest_machine(accelerator or "", count or 1, zone)
         machine_type = found.name if found else ""
     else:
         refused = machines.machine(machine_type, accelerator, count, zone) or _has_gpus(machine_type, accelerator)
@@ -117,7 +117,7 @@ def gpu_machine(
             return refused
         named += refused
     named += gpus.small_a3(machine_type, capacity, "capacity") + gpus.scarce(machine_type, capacity, "capacity")
-    kind = gpus.known(accelerator) if accelerator else None
+    kind = gpus.find_accelerator(accelerator) if accelerator else None
     at = f"n1+{kind.name}x{count or 1}" if n1(machine_type) and kind else machine_type
     return named + gcp_zones.zone(zone, at.removeprefix("n1+"), _zones(at))
 
@@ -128,9 +128,9 @@ def _unnamed(accelerator: str | None, count: int, zone: str) -> list[Finding]:
         return [MACHINE.finding("machine_type", "is missing", fix)]
     if wrong := gpus.accelerator_count(accelerator, count):
         return wrong
-    if chosen(accelerator, count, zone):
+    if smallest_machine(accelerator, count, zone):
         return []
-    kind = gpus.known(accelerator)
+    kind = gpus.find_accelerator(accelerator)
     if kind and kind.name in attached():
         message = f"is missing, and {count} {kind.name} are attached to an N1 machine of your choice"
         return [MACHINE.finding("machine_type", message, "name one such as n1-standard-8")]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from accel.catalog import cuda as catalogue
 from accel.catalog.accelerators import Accelerator
-from accel.catalog.cuda import Version, dotted, shown
+from accel.catalog.cuda import Version, dotted, version_text
 from accel.diagnostics.findings import Finding, Rule
 from accel.rules.gcp import gpus
 
@@ -48,7 +48,7 @@ RULES = (OLD, DROPPED, DRIVER, MINOR, GPU_DRIVER)
 _NAMED = re.compile(r"(?:cuda|cu)[-:]?(\d{2})[.-]?(\d)")
 
 
-def named(image: str) -> Version | None:
+def version_in_name(image: str) -> Version | None:
     """The CUDA version that an image's name tells of; None where it tells none."""
     told = _NAMED.search(image.rpartition("/")[2])
     return (int(told[1]), int(told[2])) if told else None
@@ -64,10 +64,10 @@ def image(
 ) -> list[Finding]:
     """An image against every one of these accelerators and a driver, one finding a rule at most. `cuda`: what its
     labels tell; else its name is looked at, and where that tells nothing either, the GPUs and driver alone are."""
-    kinds = {each: kind for each in accelerators if (kind := gpus.known(each)) and kind.is_nvidia_gpu}
+    kinds = {each: kind for each in accelerators if (kind := gpus.find_accelerator(each)) and kind.is_nvidia_gpu}
     if not kinds:
         return []
-    found = cuda or named(name)
+    found = cuda or version_in_name(name)
     said = [*_gpus(name, found, kinds, field), *_driver(name, found, driver, field)] if found else []
     return said + (_new_gpus(driver, kinds) if driver else [])
 
@@ -86,15 +86,15 @@ def everywhere(name: str, places: Iterable[Iterable[str]], field: str = "image")
 
 def _gpus(name: str, cuda: Version, kinds: dict[str, Accelerator], field: str) -> list[Finding]:
     said: dict[str, Finding] = {}
-    of = f'is "{name}", of CUDA {shown(cuda)}'
+    of = f'is "{name}", of CUDA {version_text(cuda)}'
     for each, kind in kinds.items():
         known = catalogue.architecture(kind)
         if known and cuda[:2] < known.first:
-            first = shown(known.first)
+            first = version_text(known.first)
             fix = f"use an image of CUDA {first} or later"
             said.setdefault(OLD.id, OLD.finding(field, f"{of}, and {each} wants {first}", fix))
         if known and known.last and cuda[:1] > known.last[:1]:
-            last = shown(known.last)
+            last = version_text(known.last)
             fix = f"use an image of CUDA {last} or older"
             said.setdefault(DROPPED.id, DROPPED.finding(field, f"{of}, and {last} was the last for {each}", fix))
     return list(said.values())
@@ -104,7 +104,7 @@ def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> lis
     release = catalogue.release(cuda)
     if driver is None or release is None or driver >= release.driver:
         return []
-    of = f'is "{name}", of CUDA {shown(cuda)}, and the machines\' driver is {dotted(driver)}'
+    of = f'is "{name}", of CUDA {version_text(cuda)}, and the machines\' driver is {dotted(driver)}'
     if driver < release.least_driver:
         fix = f"use an image of an older CUDA, or machines with driver {dotted(release.least_driver)} or later"
         return [DRIVER.finding(field, f"{of}; it wants {dotted(release.least_driver)}", fix)]

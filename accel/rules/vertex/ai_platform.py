@@ -7,7 +7,7 @@ from accel.catalog.attached import n1
 from accel.catalog.legacy import legacy_machines
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import Finding, Rule, did_you_mean
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.vertex.legacy import legacy_counts
 
 JOBS = "https://cloud.google.com/ai-platform/training/docs/reference/rest/v1/projects.jobs"
@@ -185,5 +185,5 @@ def k80(machine_type: str, count: int, by: str, field: str = "accelerator") -> l
         choice = " or ".join(f"{n} {other} ({machine})" for other, (machine, n) in others) or "fewer GPUs a machine"
         said = f"{message}; {count} {by} fit no machine"
         return [K80_NONE.finding(field, said, f"choose with --k80-replacement: {choice}")]
-    kind = known(by)
+    kind = find_accelerator(by)
     return [K80.finding(field, message, f"use {new[1]} {by} on {new[0]}", kind.vertex_name if kind else by)]

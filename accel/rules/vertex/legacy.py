@@ -8,7 +8,7 @@ from accel.catalog import UnknownName, machines
 from accel.catalog.attached import N1_SIZES, n1
 from accel.catalog.legacy import legacy_machine, legacy_machines
 from accel.diagnostics.findings import Finding, Rule
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 
 _TABLE = "https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute#gpu-compatibility-table"
 _TYPES = "https://cloud.google.com/ai-platform/training/docs/machine-types"
@@ -115,7 +115,7 @@ def legacy_counts(machine_type: str, accelerator: str) -> Counts | None:
 
 def vertex_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:
     """GPUs on an N1 machine of a Vertex AI job. Machines with built-in GPUs are gcp_machines.machine()'s."""
-    kind = known(accelerator)
+    kind = find_accelerator(accelerator)
     name = kind.name if kind else accelerator.lower().replace("_", "-")
     allowed = legacy_counts(machine_type, name)
     if allowed is None or count in allowed.values or name == "nvidia-tesla-a100":

@@ -117,7 +117,7 @@ def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:
     """A GPU by its name: whether Google Cloud has it, and whether Vertex AI does. TPUs are gcp_tpu.vertex()'s."""
     found = gpus.accelerator_name(name, field)
-    kind = gpus.known(name)
+    kind = gpus.find_accelerator(name)
     if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
         return found
     if kind.name in offered.accelerator_names():
@@ -132,7 +132,7 @@ def _gpus() -> list[str]:
 
 def p100(accelerator: str, field: str = "accelerator") -> list[Finding]:
     """The P100."""
-    kind = gpus.known(accelerator)
+    kind = gpus.find_accelerator(accelerator)
     if kind is None or kind.name != "nvidia-tesla-p100":
         return []
     return [P100.finding(field, f'is "{accelerator}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]

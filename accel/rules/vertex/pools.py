@@ -8,7 +8,7 @@ from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.machines import machine as machine_named
 from accel.catalog.nearest import UnknownName
 from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 
 _DISTRIBUTED = f"{VERTEX_TRAINING}distributed-training"
 
@@ -94,7 +94,7 @@ def reduction_ratio(
 
 def bandwidth_gbps(machine: str, accelerator: str | None, count: int) -> float | None:
     """Network bandwidth of a worker; None where it is not known."""
-    if n1(machine) and accelerator and (kind := known(accelerator)):
+    if n1(machine) and accelerator and (kind := find_accelerator(accelerator)):
         try:
             return machines_for(kind.name, count, "gcp")[0].network_gbps
         except NoMachine:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
-from accel.rules.gcp.gpus import known
+from accel.rules.gcp.gpus import find_accelerator
 
 _DWS = f"{VERTEX_TRAINING}schedule-jobs-dws"
 _SPOT = f"{VERTEX_TRAINING}use-spot-vms"
@@ -86,7 +86,7 @@ def flex_start(
 ) -> list[Finding]:
     """A job that asks for flex-start. `machines`: type, accelerator and count of each pool."""
     kinds = {kind for _, kind, _ in machines if kind}
-    gpus = {found.name for kind in kinds if (found := known(kind))}
+    gpus = {found.name for kind in kinds if (found := find_accelerator(kind))}
     faults = (
         (
             not gpus or not gpus.issubset(_FLEX_GPUS),

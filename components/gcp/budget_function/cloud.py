@@ -38,7 +38,7 @@ class Refused(LeverFailed):
         self.status = status
 
 
-class Gone(Refused):
+class NotThere(Refused):
     """What was asked for is not there (404)."""
 
 
@@ -46,7 +46,7 @@ class Unmet(Refused):
     """It is not as the caller took it to be (409, 412, or 400 FAILED_PRECONDITION)."""
 
 
-_KINDS = {404: Gone, 409: Unmet, 412: Unmet}
+_KINDS = {404: NotThere, 409: Unmet, 412: Unmet}
 
 
 SCOPES = "https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email"

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.budget.levers import FOREIGN, Change, LeverFailed
 
-from .cloud import MERGE_PATCH, Cloud, Gone, part
+from .cloud import MERGE_PATCH, Cloud, NotThere, part
 from .plan import PlannedCluster
 
 OFF: dict[str, Any] = {"enabled": False}
@@ -60,14 +60,14 @@ class Pools:
             return f"node pool {_short(change.name)}: autoscaling to {_most(now)} nodes"
         try:
             self._set(change.name, change.before)
-        except Gone:
+        except NotThere:
             return f"node pool {_short(change.name)}: is not there"
         return None
 
     def _pool(self, name: str) -> dict[str, Any]:
         try:
             return self._cloud.call("GET", "container", f"v1/{name}")
-        except Gone:
+        except NotThere:
             return {}
 
     def _nodes(self, pool: dict[str, Any]) -> int:
@@ -139,7 +139,7 @@ class Queues:
             return ""
         try:
             found = self._ask(path, "GET", queue)
-        except Gone:
+        except NotThere:
             return ""
         return str(found.get("spec", {}).get("stopPolicy") or NONE)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.budget.levers import FOREIGN, Change, LeverFailed
 
-from .cloud import Cloud, Gone, Refused
+from .cloud import Cloud, NotThere, Refused
 
 WAITING = ("CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES")
 """Source: https://docs.cloud.google.com/tpu/docs/queued-resources"""
@@ -41,7 +41,7 @@ class TpuRequests:
     def pull(self, change: Change) -> None:
         try:
             self._cloud.call("DELETE", "tpu", f"v2/{change.name}", force="true")
-        except Gone:
+        except NotThere:
             return
 
     def restore(self, change: Change) -> str | None:
@@ -64,7 +64,7 @@ class TpuRequests:
     def _found(self, name: str) -> dict[str, Any] | None:
         try:
             return self._cloud.call("GET", "tpu", f"v2/{name}")
-        except Gone:
+        except NotThere:
             return None
 
 

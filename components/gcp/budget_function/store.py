@@ -13,7 +13,7 @@ from accel.budget import state as states
 from accel.budget.state import Moved, State
 
 from . import plan as plans
-from .cloud import GENERATION, Cloud, Gone, Unmet, part
+from .cloud import GENERATION, Cloud, NotThere, Unmet, part
 
 STOPPED, STATE = "stopped", "state"
 
@@ -32,7 +32,7 @@ class BucketStore:
         """The state, and the object's generation; 0: there is none."""
         try:
             data, generation = self._read(plans.STOP)
-        except Gone:
+        except NotThere:
             return State(), "0"
         return states.of_json(json.loads(data)[STATE]), generation
 
@@ -47,7 +47,7 @@ class BucketStore:
             return str(json.loads(answer)["generation"])
         except Unmet as unmet:
             # Perhaps it was our own attempt before, whose answer was lost.
-            with suppress(Gone):
+            with suppress(NotThere):
                 there, generation = self._read(plans.STOP)
                 if there == data:
                     return generation

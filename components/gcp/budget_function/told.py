@@ -12,14 +12,14 @@ from accel.budget.acting import Outcome
 from accel.budget.levers import LeverFailed
 from accel.budget.spending import Reading
 
-from .cloud import Cloud, Gone, part
+from .cloud import Cloud, NotThere, part
 from .plan import FOLDER, PlannedBudget
 
 TOLD = f"{FOLDER}/told.json"
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """Of one budget: the last reading, and the highest thresholds that its chat was told of in that period."""
 
     reading: Reading
@@ -27,30 +27,30 @@ class Told:
     forecast: float = 0.0
 
 
-def load(cloud: Cloud, bucket: str) -> dict[str, Told]:
+def load(cloud: Cloud, bucket: str) -> dict[str, Reported]:
     """By the author's keys; none where no message has come yet."""
     try:
         data, _ = cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(TOLD)}", alt="media")
-    except Gone:
+    except NotThere:
         return {}
     found: dict[str, dict[str, Any]] = json.loads(data)
-    return {key: Told(Reading(**each["reading"]), each["actual"], each["forecast"]) for key, each in found.items()}
+    return {key: Reported(Reading(**each["reading"]), each["actual"], each["forecast"]) for key, each in found.items()}
 
 
-def save(cloud: Cloud, bucket: str, told: dict[str, Told]) -> None:
+def save(cloud: Cloud, bucket: str, told: dict[str, Reported]) -> None:
     """Replaces it whole: messages come one at a time, and the last one counts."""
     data = json.dumps({key: asdict(each) for key, each in told.items()}, sort_keys=True).encode()
     cloud.send("POST", "storage-upload", f"b/{part(bucket)}/o", data, uploadType="media", name=TOLD)
 
 
-def crossed(before: Told | None, reading: Reading, data: dict[str, Any]) -> tuple[Told, list[str]]:
+def crossed(before: Reported | None, reading: Reading, data: dict[str, Any]) -> tuple[Reported, list[str]]:
     """What is to be remembered after a message, and which thresholds it is the first to say."""
-    old = before if before and before.reading.period == reading.period else Told(reading)
+    old = before if before and before.reading.period == reading.period else Reported(reading)
     actual = max(old.actual, float(data.get("alertThresholdExceeded", 0)))
     forecast = max(old.forecast, float(data.get("forecastThresholdExceeded", 0)))
     lines = [f"over {actual:.0%} of the amount"] if actual > old.actual else []
     lines += [f"expected to come over {forecast:.0%} of the amount"] if forecast > old.forecast else []
-    return Told(reading, actual, forecast), lines
+    return Reported(reading, actual, forecast), lines
 
 
 def chat(cloud: Cloud, budget: PlannedBudget, reading: Reading, lines: list[str], outcome: Outcome) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from accel.budget.levers import Change
 
-from .cloud import Cloud, Gone, Unmet, part
+from .cloud import Cloud, NotThere, Unmet, part
 from .plan import Plan
 
 MAKER, JOBS = "accel-maker", "jobs"
@@ -65,7 +65,7 @@ class Regional:
         api = "batch" if self._service == "google-batch" else f"{region}-aiplatform"
         try:
             self._cloud.call("POST", api, f"v1/{change.name}:cancel", {})
-        except (Gone, Unmet):
+        except (NotThere, Unmet):
             return
 
     def restore(self, change: Change) -> str | None:
@@ -104,7 +104,7 @@ class Records:
             return str(last["state"])
         try:
             found = self._cloud.call("GET", "tpu", f"v2/{_queued(record)}")
-        except Gone:
+        except NotThere:
             return GONE
         return str(found.get("state", {}).get("state"))
 
@@ -128,7 +128,7 @@ class Records:
                 self._cloud.call("DELETE", "compute", f"{place}/instanceGroupManagers/{name}")
             else:
                 self._cloud.call("DELETE", "compute", f"{place}/instances/{name}")
-        except Gone:
+        except NotThere:
             return
 
     def restore(self, change: Change) -> str | None:

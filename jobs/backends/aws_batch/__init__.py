@@ -54,7 +54,7 @@ class AwsBatchBackend:
             refuse(self._clients, table)
         if table is None:
             return submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
-        return submit(request, self._clients, TableClaims(self._clients.dynamodb, table))
+        return submit(request, self._clients, TableClaims(self._clients, table))
 
     def status(self, ref: JobRef) -> Status:
         """From DescribeJobs. Raises NotFound where Batch does not know the job."""

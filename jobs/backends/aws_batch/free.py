@@ -26,7 +26,7 @@ def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
     rows = {str(row["computeEnvironmentArn"]): row for row in parts(answer, "computeEnvironments")}
     found: list[Free] = []
     for each in target.environments:
-        machines = [machine for _, machine in types.known(each.instance_types) if ecs_gpus(machine)]
+        machines = [machine for _, machine in types.find_machines(each.instance_types) if ecs_gpus(machine)]
         row = rows.get(each.arn)
         if row is None or not machines:
             continue

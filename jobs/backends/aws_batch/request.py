@@ -123,7 +123,7 @@ def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> lis
         found += containers.image(job.image) + placeholders.account("image", job.image)
         found += placeholders.value("image", job.image)
     image = job.image or choice.image
-    if image and size.gpus and image_cuda.named(image):
+    if image and size.gpus and image_cuda.version_in_name(image):
         types = [name for environment in target.environments for name in environment.instance_types]
         found += image_cuda.image(image, aws_types.gpus(types))
     return found

@@ -1,83 +1,56 @@
 """Claims of one machine."""
 
-import json
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, cast
 
 from accel import folders
-from accel.diagnostics.errors import CloudSilent
+from accel.clouds.conditional_store import Fields
+from accel.clouds.conditional_store.files import Files, digest
 
 from .claim import BY_HAND, Claim, claim_of
+from .store import StoreClaims
 
 
-class FileClaims:
+class FileClaims(StoreClaims):
     """For targets without a table, under $XDG_STATE_HOME/accel/claims.
 
-    Whoever holds the file's lock is alone; the kernel lets go of it when a process dies. So a row without a
-    job that another process left is always free.
+    Whoever holds the file's lock is alone; the kernel frees it when a process dies. So a claim without a job that
+    another process left is always free.
     """
 
     shared = False
 
     def __init__(self, scope: str) -> None:
-        self._folder = folders.state() / "claims" / _digest(scope)[:16]
+        self._files = Files(folders.state() / "claims" / digest(scope)[:16], BY_HAND)
+        super().__init__(self._files)
         self._owner = ""
 
-    @contextmanager
-    def alone(self, key: str) -> Generator[None]:
-        """An exclusive lock on the key's file; waits for whoever holds it."""
-        import fcntl
-
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._path(key, "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def now(self) -> float:
-        """This machine's time."""
-        return time.time()
+    def alone(self, key: str) -> AbstractContextManager[None]:
+        """Hold the lock on the key's file."""
+        return self._files.lock(key)
 
     def read(self, key: str) -> Claim | None:
-        """The row of the key's file."""
-        path = self._path(key, "json")
-        if not path.exists():
-            return None
-        try:
-            row: Any = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            raise CloudSilent(f"cannot read {path}: {error}", BY_HAND) from error
-        claim = claim_of(cast("dict[str, Any]", row) if isinstance(row, dict) else {}, str(path))
-        ended = self.now() - 1
-        return claim if claim.owner == self._owner else replace(claim, lease_until=min(claim.lease_until, ended))
+        """Read the claim; without its owner's process its lease counts for nothing."""
+        claim = super().read(key)
+        if claim is None or claim.owner == self._owner:
+            return claim
+        return replace(claim, lease_until=min(claim.lease_until, self.now() - 1))
 
     def put(self, claim: Claim) -> None:
-        """Writes the row; the lock keeps others out."""
+        """Create the file."""
         self._owner = claim.owner
-        folders.write_json(self._path(claim.key, "json"), asdict(claim))
+        super().put(claim)
 
     def take_over(self, seen: Claim, claim: Claim) -> None:
-        """As put."""
-        self.put(claim)
-
-    def finish(self, claim: Claim, job_id: str) -> None:
-        """As put, with the job's id."""
-        self.put(replace(claim, job_id=job_id))
-
-    def forget(self, claim: Claim) -> None:
-        """Removes the row."""
-        self._path(claim.key, "json").unlink(missing_ok=True)
+        """Replace the file."""
+        self._owner = claim.owner
+        super().take_over(seen, claim)
 
     def end_lease(self, claim: Claim) -> None:
-        """Nothing: without its owner's process the lease counts for nothing."""
+        """Do nothing: see read."""
 
-    def _path(self, key: str, kind: str) -> Path:
-        return self._folder / f"{_digest(key)}.{kind}"
+    def _claim_of(self, key: str, fields: Fields) -> Claim:
+        return claim_of(fields, str(self._files.path(key)))
 
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+    def _fields(self, claim: Claim) -> Fields:
+        return asdict(claim)

@@ -54,7 +54,7 @@ def choose(
 ) -> tuple[list[Finding], Tpu | None]:
     """What the rules say, and the slice, if they let it through."""
     key = _generation(kind)
-    said = tpu.vertex(machine_type or "", kind if kind and gpus.known(kind) else key)
+    said = tpu.vertex(machine_type or "", kind if kind and gpus.find_accelerator(kind) else key)
     if any(finding.severity == "reject" for finding in said):
         return said, None
     if key in OLD or machine_type == vertex.CLOUD_TPU:
@@ -69,7 +69,7 @@ def _generation(kind: str | None) -> str | None:
     """The catalogue's key of a TPU, by its own name, Vertex AI's, or that of a slice."""
     if kind is None:
         return None
-    found = gpus.known(kind)
+    found = gpus.find_accelerator(kind)
     if found:
         return found.name if found.is_tpu else None
     try:
@@ -81,8 +81,8 @@ def _generation(kind: str | None) -> str | None:
 def _by_cores(key: str | None, kind: str | None, count: int) -> tuple[list[Finding], Tpu | None]:
     if kind is None or key is None:
         return [machines.TPU_CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")], None
-    sized = gpus.known(kind) is None
-    made = tpu.known(kind) if sized else None
+    sized = gpus.find_accelerator(kind) is None
+    made = tpu.find_slice(kind) if sized else None
     if sized and made is None:
         return tpu.accelerator_type(kind, api="gke", field="accelerator"), None
     cores = made.cores if made else count
@@ -94,7 +94,7 @@ def _by_topology(
     machine_type: str | None, kind: str | None, count: int, topology: str | None
 ) -> tuple[list[Finding], Tpu | None]:
     named = _named(kind)
-    made = tpu.known(named, topology) if named else None
+    made = tpu.find_slice(named, topology) if named else None
     if machine_type is None and made is None:
         return tpu.accelerator_type(named, topology, api="gke", field="accelerator"), None
     machine = machine_type or (made.machine_type if made else None) or ""
@@ -114,5 +114,5 @@ def _by_topology(
 
 def _named(kind: str | None) -> str | None:
     """A name that slices have: that of a generation, for one by which Vertex AI knows it."""
-    found = gpus.known(kind) if kind else None
+    found = gpus.find_accelerator(kind) if kind else None
     return found.name.removeprefix("tpu-") if found else kind

@@ -14,7 +14,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from accel.clouds.google.api import Conflict, Google, object_path
+from accel.clouds.conditional_store import Changed
+from accel.clouds.conditional_store import Record as Stored
+from accel.clouds.conditional_store.objects import Objects
+from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.bucket_targets import published
 from accel.contract import buckets
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound, NotPromised
@@ -35,6 +38,7 @@ class Records:
         self, google: Google, bucket: str, of: str = buckets.JOBS, known: Mapping[str, Mapping[str, Any]] = NONE
     ) -> None:
         self._google, self.bucket, self._of, self._known = google, bucket, of, known
+        self._objects = Objects(google, bucket)
         self._seen: dict[str, Result] = {}
 
     def claim(self, record: Record) -> tuple[Record, str | None]:
@@ -44,8 +48,8 @@ class Records:
         Raises BadInput where the key is another job's.
         """
         try:
-            return record, self._google.write(self.bucket, self._path(record.name), _bytes(record), generation=0)
-        except Conflict:
+            return record, self._objects.create(self._path(record.name), _bytes(record))
+        except Changed:
             found, generation = self.read(record.name)
         if found.ended and found.key == record.key and never_made(found):
             number, prefix = found.last.number + 1, record.body.get(PREFIX, "")
@@ -94,8 +98,8 @@ class Records:
     def replace(self, record: Record, generation: str) -> str | None:
         """The new generation; None where somebody else has replaced it since."""
         try:
-            return self._google.write(self.bucket, self._path(record.name), _bytes(record), generation=generation)
-        except Conflict:
+            return self._objects.replace(self._path(record.name), Stored(b"", generation), _bytes(record))
+        except Changed:
             return None
 
     def forget(self, name: str) -> None:

@@ -6,16 +6,12 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWrite
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html
 """
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import Any
 from uuid import uuid4
 
-from accel.clouds.aws.clients import Client, Clients, Timing
-from accel.clouds.aws.errors import asking
+from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.conditional_store.dynamodb import Table, encode
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import Throttled
 
@@ -38,19 +34,17 @@ class TableLedger:
     shared = True
 
     def __init__(self, region: str, table: str, timing: Timing | None = None) -> None:
-        self._clients = Clients(region, timing or Timing())
+        self._store = Table(Clients(region, timing or Timing()), table, f"ledger {table}")
         self._table = table
-        self._making = threading.Lock()
-        self._last = threading.local()
 
     def now(self) -> float:
         """DynamoDB's own time: the clocks of two machines that submit may be minutes apart."""
-        return float(getattr(self._last, "clock", time.time()))
+        return self._store.now()
 
     def balance(self, team: str, period: str) -> Balance:
         """One strongly consistent GetItem."""
         key = _key(team, f"{columns.BALANCE}{period}")
-        item: Item = self._ask("get_item", Key=key, TableName=self._table, ConsistentRead=True).get("Item") or {}
+        item: Item = self._store.ask("get_item", Key=key, TableName=self._table, ConsistentRead=True).get("Item") or {}
         return Balance(*(int(item[name]["N"]) if name in item else 0 for name in (columns.USED, columns.SETTLED)))
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
@@ -59,7 +53,7 @@ class TableLedger:
         for start in range(0, len(keys), READ_AT_ONCE):
             wanted = [_key(team, f"{columns.HOLD}{key}") for key in keys[start : start + READ_AT_ONCE]]
             while wanted:
-                answer = self._ask(
+                answer = self._store.ask(
                     "batch_get_item", RequestItems={self._table: {"Keys": wanted, "ConsistentRead": True}}
                 )
                 items: list[Item] = answer.get("Responses", {}).get(self._table, [])
@@ -72,7 +66,7 @@ class TableLedger:
         found: list[Hold] = []
         more: Item = {}
         while True:
-            answer = self._ask(
+            answer = self._store.ask(
                 "query",
                 TableName=self._table,
                 ConsistentRead=True,
@@ -129,8 +123,8 @@ class TableLedger:
 
     def _write(self, actions: list[Item]) -> None:
         """One transaction. botocore gives each a token, by which DynamoDB knows its own retries."""
-        client = self._client
-        with asking(f"ledger {self._table}: TransactWriteItems"):
+        client = self._store.client
+        with self._store.errors("TransactWriteItems"):
             try:
                 client.transact_write_items(TransactItems=actions)
             except client.exceptions.TransactionCanceledException as error:
@@ -140,30 +134,16 @@ class TableLedger:
                 if not reasons or reasons - UNMET:
                     raise
 
-    def _ask(self, operation: str, **arguments: Any) -> Item:
-        with asking(f"ledger {self._table}: {operation}"):
-            answer: Item = getattr(self._client, operation)(**arguments)
-            date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        self._last.clock = time.time()
-        with suppress(ValueError, TypeError):
-            self._last.clock = parsedate_to_datetime(date).timestamp()
-        return answer
-
-    @property
-    def _client(self) -> Client:
-        with self._making:
-            return self._clients.dynamodb
-
     def _item(self, hold: Hold) -> Item:
         item = _key(hold.team, f"{columns.HOLD}{hold.key}")
-        item |= {columns.TERMS: {"S": written(hold)}, columns.VERSION: {"S": uuid4().hex}}
+        item |= encode({columns.TERMS: written(hold), columns.VERSION: uuid4().hex})
         if not hold.open:
             item[columns.EXPIRES] = _number(int(self.now()) + columns.REMEMBERED_DAYS * 86_400)
         return item
 
 
 def _key(team: str, entry: str) -> Item:
-    return {columns.TEAM: {"S": team}, columns.ENTRY: {"S": entry}}
+    return encode({columns.TEAM: team, columns.ENTRY: entry})
 
 
 def _number(value: int) -> dict[str, str]:

@@ -72,7 +72,7 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     from ...backends.claims.dynamodb import TableClaims
 
     clients = Clients(target.region, Timing())
-    claim = TableClaims(clients.dynamodb, target.claim_table).read(hold.key) if target.claim_table else None
+    claim = TableClaims(clients, target.claim_table).read(hold.key) if target.claim_table else None
     if claim and claim.job_id:
         return JobRef(KIND, target.region, claim.job_id)
     found = named(clients.batch, target.queue_arn, hold.name, hold.key)

@@ -10,18 +10,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.clouds.conditional_store import Changed
+from accel.clouds.conditional_store.firestore import encode, find, no_document, refusals, version
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, Conflict, Garbled, Unmet, entries, mapping, part
+from accel.clouds.google.rest import REACH, entries, mapping, part
 from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
-from accel.diagnostics.errors import CloudSilent, NotFound
+from accel.diagnostics.errors import CloudSilent
 
 from .reservation import Balance, Change, Hold, added, moved, parsed, written
 
 Json = dict[str, Any]
 
-_UNMET = (Unmet, Conflict, NotFound)
-"""A document is not as it was read."""
+TITLE = "ledger"
+"""Of messages."""
 _FEW = 10
 """Holds up to which each is read alone."""
 _PAGE = 300
@@ -49,7 +51,7 @@ class FirestoreLedger:
         if len(keys) > _FEW:
             wanted = set(keys)
             return {hold.key: hold for hold in self.holds(team) if hold.key in wanted}
-        found = (self._get(self._hold_name(team, key)) for key in keys)
+        found = (find(self._google, f"v1/{self._hold_name(team, key)}") for key in keys)
         return {hold.key: hold for each in found if each for hold in [_hold(each)]}
 
     def holds(self, team: str) -> list[Hold]:
@@ -90,24 +92,19 @@ class FirestoreLedger:
 
     def _balance(self, team: str, period: str) -> tuple[Balance, str | None]:
         """And the time of its last update; None where there is none."""
-        document = self._get(self._balance_name(team, period))
+        document = find(self._google, f"v1/{self._balance_name(team, period)}")
         if document is None:
             return Balance(), None
         fields = mapping(document.get("fields")) or {}
         values = [
             int((mapping(fields.get(name)) or {}).get("integerValue", 0)) for name in (columns.USED, columns.SETTLED)
         ]
-        return Balance(*values), _version(document)
-
-    def _get(self, name: str) -> Json | None:
-        with suppress(NotFound):
-            return self._google.get("firestore", f"v1/{name}")
-        return None
+        return Balance(*values), version(document, TITLE)
 
     def _commit(self, writes: list[Json]) -> None:
         """May be made twice: at least one of the documents is written on a condition that the first commit ends."""
         path = f"v1/{self._documents}:commit"
-        with suppress(*_UNMET):
+        with suppress(Changed), refusals():
             answer = self._google.post("firestore", path, {"writes": writes}, repeat=True)
             if len(entries(answer.get("writeResults"))) != len(writes):
                 raise CloudSilent("ledger: commit: the answer is not one of Firestore", REACH)
@@ -122,32 +119,21 @@ class FirestoreLedger:
         return f"{self._team(team)}/{columns.HOLDS}/{part(key)}"
 
     def _put(self, hold: Hold, condition: Json) -> Json:
-        fields: Json = {columns.TERMS: {"stringValue": written(hold)}}
+        fields: Json = {columns.TERMS: written(hold)}
         if not hold.open:
-            expires = datetime.fromtimestamp(self.now() + columns.REMEMBERED_DAYS * 86_400, UTC)
-            fields[columns.EXPIRES] = {"timestampValue": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
+            fields[columns.EXPIRES] = datetime.fromtimestamp(self.now() + columns.REMEMBERED_DAYS * 86_400, UTC)
         return {
-            "update": {"name": self._hold_name(hold.team, hold.key), "fields": fields},
+            "update": {"name": self._hold_name(hold.team, hold.key), "fields": encode(fields)},
             "currentDocument": condition,
         }
 
 
 def _numbers(balance: Balance) -> Json:
-    return {
-        columns.USED: {"integerValue": str(balance.used)},
-        columns.SETTLED: {"integerValue": str(balance.settled)},
-    }
-
-
-def _version(document: Mapping[str, Any]) -> str:
-    found = document.get("updateTime")
-    if not isinstance(found, str):
-        raise Garbled("ledger: the answer is no document", REACH)
-    return found
+    return encode({columns.USED: balance.used, columns.SETTLED: balance.settled})
 
 
 def _hold(document: Mapping[str, Any]) -> Hold:
     terms = mapping((mapping(document.get("fields")) or {}).get(columns.TERMS)) or {}
     if "stringValue" not in terms:
-        raise Garbled("ledger: the answer is no document", REACH)
-    return parsed(str(terms["stringValue"]), _version(document))
+        raise no_document(TITLE)
+    return parsed(str(terms["stringValue"]), version(document, TITLE))

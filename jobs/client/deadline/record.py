@@ -10,9 +10,11 @@ no method changes a job: https://docs.cloud.google.com/batch/docs/reference/rest
 import json
 from contextlib import suppress
 
-from accel.clouds.google.api import Conflict, Google, object_path
+from accel.clouds.conditional_store import Changed
+from accel.clouds.conditional_store.objects import Objects
+from accel.clouds.google.api import Google
 from accel.contract import buckets
-from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.diagnostics.errors import CloudRefused
 
 BEGUN, MOVED = buckets.DEADLINE, buckets.ON_DEMAND
 
@@ -21,7 +23,8 @@ class Record:
     """Of one job of a target with a bucket."""
 
     def __init__(self, bucket: str, job: str, google: Google | None = None) -> None:
-        self._bucket, self._folder, self._google = bucket, f"{buckets.JOBS}/{job}", google or Google()
+        self._bucket, self._folder = bucket, f"{buckets.JOBS}/{job}"
+        self._objects = Objects(google or Google(), bucket)
 
     def begin(self) -> None:
         """Before the job is sent. Raises CloudRefused where whoever sends it may not write there."""
@@ -38,12 +41,8 @@ class Record:
     @property
     def moved(self) -> bool:
         """Whether anybody has moved it."""
-        try:
-            self._google.read("storage", object_path(self._bucket, f"{self._folder}/{MOVED}"))
-        except NotFound:
-            return False
-        return True
+        return self._objects.read(f"{self._folder}/{MOVED}") is not None
 
     def _write(self, name: str, why: str) -> None:
-        with suppress(Conflict):  # somebody was here before
-            self._google.write(self._bucket, f"{self._folder}/{name}", json.dumps({"why": why}).encode(), generation=0)
+        with suppress(Changed):  # somebody was here before
+            self._objects.create(f"{self._folder}/{name}", json.dumps({"why": why}).encode())

@@ -13,7 +13,7 @@ from .machine import Machine
 DRIVER, IDLE = "570.158.01", {"temperature.gpu": 34, "utilization.gpu": 0}
 
 
-def shown(machine: Machine) -> list[dict[str, Any]]:
+def gpu_rows(machine: Machine) -> list[dict[str, Any]]:
     """What nvidia-smi says of each GPU, by the names of its --query-gpu. The name is the catalogue's."""
     kind, count = machine.gpu, machine.gpus
     if not kind and machine.machine_type:

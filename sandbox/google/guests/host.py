@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .gpus import shown
+from .gpus import gpu_rows
 from .machine import Machine
 from .metadata import Metadata
 
@@ -114,7 +114,7 @@ class Host:
             filled = text.replace("{python}", sys.executable).replace("{project}", str(PROJECT))
             _executable(folder / "bin" / name, filled.replace("{folder}", str(folder)))
         os.mkfifo(folder / "life", 0o600)
-        (folder / "gpus.json").write_text(json.dumps({"driver": self.machine.driver, "gpus": shown(self.machine)}))
+        (folder / "gpus.json").write_text(json.dumps({"driver": self.machine.driver, "gpus": gpu_rows(self.machine)}))
         self._host_key()
         path = [str(folder / "bin"), str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         environment = {

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from .asked import Asked, Failed, parse, variables
+from .command_line import CommandLine, Failed, parse, variables
 from .container import TICK_S, Container
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -40,7 +40,7 @@ class Docker:
     def __init__(self, folder: Path) -> None:
         self.folder, self.containers = folder, folder / "docker"
 
-    def named(self, name: str) -> Container:
+    def container(self, name: str) -> Container:
         for found in self.all():
             if found.name == name or (len(name) >= 4 and found.read("id").startswith(name)):
                 return found
@@ -56,7 +56,7 @@ class Docker:
             shutil.rmtree(each.folder, ignore_errors=True)
         return [each for each in found if each.folder.exists()]
 
-    def run(self, asked: Asked) -> int:
+    def run(self, asked: CommandLine) -> int:
         if not asked.rest:
             raise Failed('"docker run" requires at least 1 argument.', 125)
         image, *command = asked.rest
@@ -96,7 +96,7 @@ class Docker:
             shutil.rmtree(container.folder, ignore_errors=True)
         return code
 
-    def _made(self, asked: Asked) -> Container:
+    def _made(self, asked: CommandLine) -> Container:
         """A new container's folder."""
         number = secrets.token_hex(32)
         container = Container(self.containers / (asked.last("--name") or f"sandbox_{number[:8]}"))
@@ -128,8 +128,8 @@ class Docker:
             if goes_on:
                 time.sleep(TICK_S)
 
-    def exec(self, asked: Asked) -> int:
-        container, command = self.named(asked.rest[0]), asked.rest[1:]
+    def exec(self, asked: CommandLine) -> int:
+        container, command = self.container(asked.rest[0]), asked.rest[1:]
         if container.runner() is None:
             raise Failed(f"Error response from daemon: container {container.name} is not running")
         spec = json.loads(container.read("spec.json"))
@@ -143,15 +143,15 @@ class Docker:
             said = f'exec failed: unable to start container process: exec: "{command[0]}": {error.strerror}'
             raise Failed(f"OCI runtime exec failed: {said}", 127) from None
 
-    def logs(self, asked: Asked) -> int:
-        container = self.named(asked.rest[0])
+    def logs(self, asked: CommandLine) -> int:
+        container = self.container(asked.rest[0])
         follow = asked.has("-f", "--follow")
         self._follow(container, lambda: follow and container.runner() is not None)
         return 0
 
-    def stop(self, asked: Asked) -> int:
+    def stop(self, asked: CommandLine) -> int:
         for name in asked.rest:
-            container = self.named(name)
+            container = self.container(name)
             container.signal(signal.SIGTERM)
             if not container.over(float(asked.last("-t", "--time", "--timeout") or container.read("stop"))):
                 container.kill()
@@ -159,9 +159,9 @@ class Docker:
             _say(name)
         return 0
 
-    def kill(self, asked: Asked) -> int:
+    def kill(self, asked: CommandLine) -> int:
         for name in asked.rest:
-            container = self.named(name)
+            container = self.container(name)
             if container.runner() is None:
                 raise Failed(f"Error response from daemon: cannot kill container: {name}: is not running")
             if (asked.last("-s", "--signal") or "KILL").removeprefix("SIG") == "KILL":
@@ -172,9 +172,9 @@ class Docker:
             _say(name)
         return 0
 
-    def rm(self, asked: Asked) -> int:
+    def rm(self, asked: CommandLine) -> int:
         for name in asked.rest:
-            container = self.named(name)
+            container = self.container(name)
             if container.runner() is not None:
                 if not asked.has("-f", "--force"):
                     said = f"cannot remove container {name}: container is running: stop the container before removing"
@@ -185,7 +185,7 @@ class Docker:
             _say(name)
         return 0
 
-    def ps(self, asked: Asked) -> int:
+    def ps(self, asked: CommandLine) -> int:
         filters = [*asked.options.get("--filter", []), *asked.options.get("-f", [])]
         names = [value.removeprefix("name=") for value in filters]
         for container in self.all():
@@ -195,21 +195,21 @@ class Docker:
                 _say(number if asked.has("-q", "--quiet") else f"{number}  {container.name}")
         return 0
 
-    def pull(self, asked: Asked) -> int:
+    def pull(self, asked: CommandLine) -> int:
         for image in asked.rest:
             if folder_of(image) is None:
                 raise Failed(_denied(image))
             _say(image)
         return 0
 
-    def login(self, asked: Asked) -> int:
+    def login(self, asked: CommandLine) -> int:
         given = asked.last("-p", "--password") or (sys.stdin.read().strip() if asked.has("--password-stdin") else "")
         if given != json.loads((self.folder / "machine.json").read_text())["token"]:
             where = asked.rest[0] if asked.rest else "https://index.docker.io/v1/"
             raise Failed(f'Error response from daemon: Get "{where}": unauthorized: authentication failed')
         return _say("Login Succeeded")
 
-    def info(self, asked: Asked) -> int:
+    def info(self, asked: CommandLine) -> int:
         return _say("Server Version: sandbox")
 
 

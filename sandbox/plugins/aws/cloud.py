@@ -85,7 +85,7 @@ class Cloud:
         return {"account": self.account.number, "region": self.region, "partition": partition_of(self.region).name}
 
 
-def gone(error: ClientError) -> bool:
+def is_missing(error: ClientError) -> bool:
     """Whether an error says that the thing is not there: by its code, for Batch only by its message."""
     body = error.response.get("Error", {})
     return any(mark in f"{body.get('Code')} {body.get('Message')}" for mark in _GONE)

@@ -13,9 +13,9 @@ import jmespath
 from botocore.exceptions import ClientError
 
 from ..mapping import UNKNOWN, Unmapped, adopted, filled, has_unknown, observed
-from ..planning import OURS, changed, completed, kept
+from ..planning import OURS, changed, completed, kept_outputs
 from ..resource import Kind, State, Step
-from .cloud import Account, Cloud, gone
+from .cloud import Account, Cloud, is_missing
 
 _POLL_S = 0.05
 _ENDED = {"DELETED", "deleted"}
@@ -64,7 +64,7 @@ def _describe(cloud: Cloud, kind: Kind, state: State) -> State | None:
     try:
         found = jmespath.search(kind.found, _run(kind.read, cloud, kind, state, {}, {}) or {})
     except ClientError as error:
-        if gone(error):
+        if is_missing(error):
             return None
         raise
     ended = found and kind.wait and jmespath.search(kind.wait.status, found) in _ENDED
@@ -176,7 +176,7 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
 def update(account: Account, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
     """`outputs` as they were, and the inputs as they were and are to be; the new outputs."""
     cloud, named = _cloud(account, kind, news), {"id": outputs.get("id", id)}
-    before, state = ({**kept(kind, outputs), **side, **named} for side in (olds, news))
+    before, state = ({**kept_outputs(kind, outputs), **side, **named} for side in (olds, news))
     moved = changed(olds, news) - kind.own
     found = _describe(cloud, kind, state) or {}
     for step in (*kind.sets, *kind.updates):
@@ -200,7 +200,7 @@ def delete(account: Account, kind: Kind, id: str, outputs: State) -> None:
         try:
             _run(step, cloud, kind, state, {}, found)
         except ClientError as error:
-            if not gone(error) or _describe(cloud, kind, state):
+            if not is_missing(error) or _describe(cloud, kind, state):
                 raise
         if step is not kind.deletes[-1]:
             with contextlib.suppress(UnexpectedState):  # an INVALID environment is deleted all the same

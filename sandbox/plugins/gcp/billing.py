@@ -4,7 +4,7 @@ resource_monitoring_notification_channel.go and resource_cloudfunctions2_functio
 from typing import Any
 
 from ..resource import State
-from .life import Kind, address, body, finished, formatted, seen
+from .life import Kind, address, body, finished, formatted, observed_state
 from .rest import Google, Json
 
 
@@ -16,12 +16,16 @@ def create_named(google: Google, kind: Kind, inputs: State) -> tuple[str, State]
 
 def finish_named(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     found = google.get(kind.api, state["name"]) or {}
-    return found.get("name", state["name"]), seen(kind, {**state, "id": state["name"]}, state, _pulumis(found))[1]
+    return found.get("name", state["name"]), observed_state(
+        kind, {**state, "id": state["name"]}, state, _pulumis(found)
+    )[1]
 
 
 def read_named(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
     found = google.get(kind.api, id)
-    return None if found is None else seen(kind, {**outs, **inputs, "id": id}, inputs or outs, _pulumis(found))
+    return (
+        None if found is None else observed_state(kind, {**outs, **inputs, "id": id}, inputs or outs, _pulumis(found))
+    )
 
 
 def update_named(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:

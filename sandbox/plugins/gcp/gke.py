@@ -5,7 +5,7 @@ from typing import Any
 from ..mapping import Unmapped
 from ..resource import State
 from .body import to_body
-from .life import InitFailed, Kind, address, body, finished, formatted, outputs, seen
+from .life import InitFailed, Kind, address, body, finished, formatted, observed_state, outputs
 from .rest import Google, GoogleError, Json, OperationFailed
 
 
@@ -123,7 +123,7 @@ def read_pool(google: Google, kind: Kind, id: str, inputs: State, outs: State) -
     parts = id.split("/")
     named = {"project": parts[1], "location": parts[3], "cluster": parts[5], "name": parts[7]}
     known = inputs or {**named, "initialNodeCount": found.get("initialNodeCount", 0)}
-    now, made = seen(kind, {**outs, **known, "id": id}, known, found)
+    now, made = observed_state(kind, {**outs, **known, "id": id}, known, found)
     size = _size(google, found)
     if "nodeCount" in now and "nodeCount" in size:
         now["nodeCount"] = size["nodeCount"]

@@ -147,10 +147,10 @@ def read(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> tup
     found = google.get(kind.api, address(kind, state))
     if found is None:
         return None
-    return seen(kind, {**state, "id": id}, inputs or _of_id(kind, id), found)
+    return observed_state(kind, {**state, "id": id}, inputs or _of_id(kind, id), found)
 
 
-def seen(kind: Kind, state: State, inputs: State, found: Json) -> tuple[State, State]:
+def observed_state(kind: Kind, state: State, inputs: State, found: Json) -> tuple[State, State]:
     names = kind.names
     known = {
         n: v

@@ -6,7 +6,7 @@ from typing import Any
 from ..mapping import Unmapped
 from ..resource import State
 from .body import to_body
-from .life import Kind, address, body, finished, formatted, outputs, seen
+from .life import Kind, address, body, finished, formatted, observed_state, outputs
 from .rest import Google, Json
 
 _STOPPED = {
@@ -145,7 +145,7 @@ def read_instance(google: Google, kind: Kind, id: str, inputs: State, outs: Stat
     shown = {**found, "tags": found.get("tags", {}).get("items", [])}
     shown["resourcePolicies"] = next(iter(found.get("resourcePolicies", [])), None)
     shown["attachedDisks"] = [disk for disk in found["disks"] if not disk["boot"] and disk["type"] == "PERSISTENT"]
-    now, made = seen(kind, {**outs, **known, "id": id}, known, shown)
+    now, made = observed_state(kind, {**outs, **known, "id": id}, known, shown)
     metadata = {row["key"]: row["value"] for row in found["metadata"].get("items", [])}
     if "metadataStartupScript" in known:
         now["metadataStartupScript"] = metadata.pop("startup-script", "")

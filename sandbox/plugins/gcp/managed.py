@@ -4,7 +4,7 @@ resource_firestore_field.go and resource_vertex_ai_tensorboard.go."""
 from typing import Any
 
 from ..resource import State
-from .life import Kind, address, body, finished, formatted, seen
+from .life import Kind, address, body, finished, formatted, observed_state
 from .rest import Google
 
 
@@ -24,7 +24,7 @@ def read_field(google: Google, kind: Kind, id: str, inputs: State, outs: State) 
     found = google.get(kind.api, address(kind, state))
     if found is None or not found.keys() & {"ttlConfig", "indexConfig"}:
         return None
-    return seen(kind, {**state, "id": id}, inputs, found)
+    return observed_state(kind, {**state, "id": id}, inputs, found)
 
 
 def delete_field(google: Google, kind: Kind, id: str, outs: State) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from ..mapping import Unmapped
 from ..resource import State
 from . import billing, gke, groups, machines, managed, members
-from .life import Kind, Own, address, body, finished, formatted, outputs, seen
+from .life import Kind, Own, address, body, finished, formatted, observed_state, outputs
 from .rest import Google, GoogleError, Json
 
 
@@ -46,7 +46,7 @@ def read_nat(google: Google, kind: Kind, id: str, inputs: State, outs: State) ->
     state = {**dict(zip(("project", "region", "router", "name"), id.split("/"), strict=True)), **inputs}
     _, router = _router(google, state)
     found = next((nat for nat in (router or {}).get("nats", []) if nat["name"] == state["name"]), None)
-    return seen(kind, {**state, "id": id}, inputs or state, found) if found else None
+    return observed_state(kind, {**state, "id": id}, inputs or state, found) if found else None
 
 
 def update_nat(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
@@ -106,7 +106,7 @@ def read_account(google: Google, kind: Kind, id: str, inputs: State, outs: State
     if found is None:
         return None
     known = inputs or {"accountId": found["email"].partition("@")[0], "project": found["projectId"]}
-    return seen(kind, {**known, "id": id}, known, found)
+    return observed_state(kind, {**known, "id": id}, known, found)
 
 
 def create_role(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
@@ -184,7 +184,7 @@ def read_object(google: Google, kind: Kind, id: str, inputs: State, outs: State)
     found = google.get("storage", f"b/{state['bucket']}/o/{_quoted(state['name'])}")
     if found is None:
         return None
-    now, made = seen(kind, {**state, "id": id}, inputs, found)
+    now, made = observed_state(kind, {**state, "id": id}, inputs, found)
     if outs.get("md5hash") not in (None, found["md5Hash"]):
         now["detectMd5hash"] = found["md5Hash"]  # somebody else wrote it
     return now, made

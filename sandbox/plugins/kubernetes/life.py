@@ -29,7 +29,7 @@ def path_of(cluster: Cluster, api: str, kind: str, id: str) -> str:
     return cluster.path(api, kind, name, namespace or None)
 
 
-def found(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
+def live_object(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
     """The live object; None where it, or its whole kind, is not there."""
     try:
         return cluster.get(path_of(cluster, api, kind, id))
@@ -127,7 +127,7 @@ def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None
         return
     limit_s, wait = _timeout_s(state, _DELETE_S), _POLL_S
     give_up = time.monotonic() + limit_s
-    while live := found(cluster, api, kind, id):
+    while live := live_object(cluster, api, kind, id):
         if time.monotonic() > give_up:
             raise Refused(one_line(f"deleting {kind} ({id}): it is still there after {limit_s:g} s{_held(live)}"))
         time.sleep(wait)

@@ -73,7 +73,7 @@ def id_of(state: Mapping[str, Any]) -> str:
     return "/".join(filter(None, (about(state).get("namespace"), about(state)["name"])))
 
 
-def named(inputs: State, olds: State, name: str, seed: str) -> State:
+def with_generated_name(inputs: State, olds: State, name: str, seed: str) -> State:
     """With a name: the old automatic one, else `<name>-<8 hex>`, and the mark that it is automatic."""
     if inputs.get("metadata") == UNKNOWN or about(inputs).get("name"):
         return inputs

@@ -14,7 +14,19 @@ from ..server import Refused
 from . import life
 from .access import Access, Unreachable, active
 from .life import MANAGER, one_line
-from .objects import State, about, annotation, difference, from_api, id_of, imported, kind_of, named, observed, to_api
+from .objects import (
+    State,
+    about,
+    annotation,
+    difference,
+    from_api,
+    id_of,
+    imported,
+    kind_of,
+    observed,
+    to_api,
+    with_generated_name,
+)
 
 _REFUSED = {
     "helm.sh/": "the sandbox renders no Helm charts: use typed resources",
@@ -77,7 +89,7 @@ class KubernetesPlugin:
         api, kind = _supported(type)
         if about(news).get("generateName"):
             raise Refused(f"{kind} ({name}): the `.metadata.generateName` field is not supported: leave the name out")
-        inputs = named({"apiVersion": api, "kind": kind, **news}, olds, name, seed)
+        inputs = with_generated_name({"apiVersion": api, "kind": kind, **news}, olds, name, seed)
         metadata, inside = about(inputs), self._namespaced(inputs)
         # Where nobody can tell whether it has a namespace, it keeps what it had.
         place = about(olds).get("namespace") if inside is None else inside and self._access and self._access.namespace
@@ -110,7 +122,7 @@ class KubernetesPlugin:
         if self._unreachable and self._settings.get("deleteUnreachable"):
             return None
         with self._asked("reading", f"{kind} ({id})") as cluster:
-            live = life.found(cluster, inputs.get("apiVersion", api), inputs.get("kind", kind), id)
+            live = life.live_object(cluster, inputs.get("apiVersion", api), inputs.get("kind", kind), id)
         if live is None:
             return None
         known = observed(to_api(inputs), live) if inputs else imported(live)

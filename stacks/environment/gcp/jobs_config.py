@@ -41,7 +41,7 @@ def _machine_types(names: Sequence[str], check: Callable[[str], list[Finding]]) 
 
 def _known(name: str) -> list[Finding]:
     """Which GPUs go with an N1 machine is for a job to say."""
-    return [each for each in machines.named(name) if each.rule in (machines.UNKNOWN.id, machines.NEWER.id)]
+    return [each for each in machines.target_machine(name) if each.rule in (machines.UNKNOWN.id, machines.NEWER.id)]
 
 
 class GoogleBatchTarget(JobTarget):
@@ -189,7 +189,10 @@ class Vertex(VertexJobsSpec):
         return [
             each
             for key, target in self.targets.items()
-            for each in under(f"targets.{key}", rules.kept(target.persistent_resource, list(self.persistent_resources)))
+            for each in under(
+                f"targets.{key}",
+                rules.persistent_resource_key(target.persistent_resource, list(self.persistent_resources)),
+            )
         ]
 
     def in_section(self, region: str) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ class GceTarget(VmTarget):
     def findings(self) -> list[Finding]:
         found = super().findings()
         for index, name in enumerate(self.machine_types):
-            wrong = machines.named(name)
+            wrong = machines.target_machine(name)
             found += [replace(each, field=f"machine_types[{index}]") for each in wrong]
         return found
 

@@ -102,7 +102,7 @@ def _documents(value: Any, place: str) -> Iterator[AwsResource]:
             return
     keys = ", ".join(list(document)[:5])
     known = ", ".join([*ANSWERS, *(name for name, _ in NAMES.values())])
-    what = f"holds {messages.name_shown(keys)}" if keys else f"is {messages.shown(value)}"
+    what = f"holds {messages.name_shown(keys)}" if keys else f"is {messages.display(value)}"
     raise BadInput(f"{place}: {what}, and none of {known}")
 
 
@@ -111,11 +111,11 @@ def _one(entry: Any, kind: Kind, place: str, *, answered: bool) -> AwsResource:
     document = _object(entry)
     name = document.get(key)
     if not isinstance(name, str) or not name:
-        raise BadInput(f"{place}: {key}: must be a name, is {messages.shown(name)}")
+        raise BadInput(f"{place}: {key}: must be a name, is {messages.display(name)}")
     found = AwsResource(kind, name, without_empty(document), answered, place)
     if answered and kind != "subnet" and not _ARN.fullmatch(found.arn):
         arn = NAMES[kind][1]
-        raise BadInput(f"{place}: {arn}: must be an ARN of AWS Batch, is {messages.shown(document.get(arn))}")
+        raise BadInput(f"{place}: {arn}: must be an ARN of AWS Batch, is {messages.display(document.get(arn))}")
     return found
 
 
@@ -128,7 +128,7 @@ def block(document: Json, key: str) -> Json:
     """An object inside a document, empty where it is not there. Raises BadInput for anything else."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
-        raise BadInput(f"{key}: must be an object, is {messages.shown(value)}")
+        raise BadInput(f"{key}: must be an object, is {messages.display(value)}")
     return without_empty(_object(value))
 
 
@@ -136,7 +136,7 @@ def entries(document: Json, key: str) -> list[Json]:
     """The objects of a list inside a document. Raises BadInput for anything else."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, dict) for one in _list(value))):
-        raise BadInput(f"{key}: must be a list of objects, is {messages.shown(value)}")
+        raise BadInput(f"{key}: must be a list of objects, is {messages.display(value)}")
     return [without_empty(_object(one)) for one in _list(value or [])]
 
 
@@ -144,7 +144,7 @@ def names(document: Json, key: str) -> list[str]:
     """The texts of a list inside a document. Raises BadInput for anything else."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in _list(value))):
-        raise BadInput(f"{key}: must be a list of names, is {messages.shown(value)}")
+        raise BadInput(f"{key}: must be a list of names, is {messages.display(value)}")
     return [str(one) for one in _list(value or [])]
 
 

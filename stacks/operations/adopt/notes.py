@@ -44,5 +44,5 @@ class Part:
         """Notes the fields that say something and have no counterpart; their names."""
         lost = [name for name in document if name not in known and document[name] not in (False, 0)]
         for name in lost:
-            self.note("lost", f"{prefix}{name}", f"is {messages.shown(document[name])}, and has no counterpart here")
+            self.note("lost", f"{prefix}{name}", f"is {messages.display(document[name])}, and has no counterpart here")
         return lost

@@ -8,7 +8,7 @@ from accel.clouds.google.rest import signed
 from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from components.gcp.budget_function import told
-from components.gcp.budget_function.cloud import Cloud, Gone, Refused
+from components.gcp.budget_function.cloud import Cloud, NotThere, Refused
 from components.gcp.budget_function.handler import BUCKET, levers
 from components.gcp.budget_function.store import BucketStore
 
@@ -25,7 +25,7 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
         function = cloud.call("GET", "cloudfunctions", f"v2/{name}")
         store = BucketStore(cloud, function["serviceConfig"]["environmentVariables"][BUCKET])
         plan = store.plan()
-    except Gone as gone:
+    except NotThere as gone:
         raise NotFound(f"{gone}", "it is made with the budget: pulumi up") from None
     except Refused as refused:
         raise (CloudRefused if refused.status else CloudSilent)(f"{refused}") from None

@@ -8,7 +8,7 @@ from typing import Any
 from accel import cost
 from accel.catalog import Machine, UnknownName, expand
 from accel.catalog.network_prices import PartPrice, part_price
-from accel.catalog.node_prices import known
+from accel.catalog.node_prices import find_price
 from accel.catalog.prices import Price
 from accel.cost import Amount, Envelope
 from accel.rules.aws.environments import instances_within
@@ -105,7 +105,7 @@ def _prices(region: str, spec: ComputeSpec, path: str, unknown: list[str]) -> tu
             unknown.append(f"{path}: {error}")
     prices: list[Price] = []
     for name in list(machines):
-        prices.append(known("aws", region, name))
+        prices.append(find_price("aws", region, name))
         if prices[-1].on_demand is None:
             unknown.append(f"{path}: {prices[-1].why_unknown or f'no on-demand price of {name}'}")
     return list(machines.values()), prices

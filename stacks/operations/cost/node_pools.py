@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from accel import cost
 from accel.catalog import accelerator
 from accel.catalog.gke_machines import node_machine
-from accel.catalog.node_prices import known, slice_host, with_gpus
+from accel.catalog.node_prices import find_price, slice_host, with_gpus
 from accel.catalog.prices import Price
 from components.gcp.gpu_pool import GpuPoolSpec
 from components.gcp.reconcile_function import SCHEDULE_USD, SCHEDULES_FREE, VCPU, VCPU_S_FREE, ReconcileSpec
@@ -56,7 +56,7 @@ def _price(region: str, spec: AnyPool) -> Price:
         return slice_host(region, spec.slice)
     if isinstance(spec, GpuPoolSpec) and spec.attached:
         return with_gpus(region, spec.machine_type, accelerator(spec.accelerator_type).name, spec.whole_gpus)
-    return known("gcp", region, spec.machine_type)
+    return find_price("gcp", region, spec.machine_type)
 
 
 def _reconciled(spec: ReconcileSpec) -> str:

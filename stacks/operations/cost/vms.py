@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from accel import cost
 from accel.catalog import UnknownName, accelerator
 from accel.catalog.gcp_commitments import committed
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.catalog.prices import Price
 from components.gcp.capacity_spec import ReservedSpec
 from components.gcp.commitment import CommitmentSpec
@@ -130,7 +130,7 @@ def _name(spec: GpuMachineSpec) -> str:
 def _price(spec: GpuMachineSpec) -> Price:
     if spec.attached:
         return with_gpus(spec.region, spec.machine, accelerator(spec.accelerator or "").name, spec.gpus)
-    return known("gcp", spec.region, spec.machine)
+    return find_price("gcp", spec.region, spec.machine)
 
 
 def _tpus(vms: Vms) -> Iterator[Standing]:
@@ -138,17 +138,17 @@ def _tpus(vms: Vms) -> Iterator[Standing]:
     for key, spec in vms.tpus.items():
         name, notes = spec.slice.name, (RESERVED_TPU,) if spec.reserved else ()
         bought = "spot" if spec.spot else "reserved" if spec.reserved else "on-demand"
-        price = known("gcp", spec.region, name)
+        price = find_price("gcp", spec.region, name)
         yield Standing(f"gcp.vms.tpus.{key}", f"{bought} {name}, 1 slice", price, 1, 1, spec.spot, notes=notes)
     for key, spec in vms.tpu_queues.items():
         name = spec.slice.name
-        price = known("gcp", spec.zone.rpartition("-")[0], name)
+        price = find_price("gcp", spec.zone.rpartition("-")[0], name)
         yield Standing(f"gcp.vms.tpu_queues.{key}", f"on-demand {name}, 1 slice", price, 1, 1, notes=(QUEUED,))
     for key, spec in vms.queued_tpus.items():
         count = spec.slices
         what = f"{spec.capacity} {spec.slice.name}, {count} {'slice' if count == 1 else 'slices'}"
         notes = (QUEUED, RESERVED_TPU) if spec.capacity == "reserved" else (QUEUED,)
-        price, spot = known("gcp", spec.region, spec.slice.name), spec.capacity == "spot"
+        price, spot = find_price("gcp", spec.region, spec.slice.name), spec.capacity == "spot"
         yield Standing(f"gcp.vms.queued_tpus.{key}", what, price, count, count, spot, notes=notes)
 
 
@@ -160,7 +160,7 @@ def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
         kind = accelerator(spec.accelerator).name
         price = with_gpus(region, spec.machine_type, kind, spec.accelerator_count or 1)
     else:
-        price = known("gcp", region, spec.machine_type)
+        price = find_price("gcp", region, spec.machine_type)
     return Standing(
         path, f"kept {spec.key}, {least} to {most} machines", price, least, most, notes=(VERTEX_FEE,), partly=True
     )

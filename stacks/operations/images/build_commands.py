@@ -6,7 +6,7 @@ from shlex import quote
 
 from accel.catalog import cuda
 from accel.catalog.accelerators import Accelerator, accelerators
-from accel.catalog.cuda import Base, dotted, releases, shown
+from accel.catalog.cuda import Base, dotted, releases, version_text
 from accel.catalog.machines import machines
 from accel.clouds import image_registry
 from accel.diagnostics.errors import BadInput
@@ -44,7 +44,7 @@ def _base(kind: Accelerator, place: Place) -> Base:
 
 def _about(base: Base) -> Iterator[str]:
     release = releases()[base.cuda]
-    yield f"# CUDA {shown(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
+    yield f"# CUDA {version_text(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
     ends = "has ended" if base.branch_ends == "ended" else f"ends {base.branch_ends}"
     yield f"# driver branch {base.driver_branch} {ends}, and six months later NVIDIA deletes the base: keep a copy"
 
@@ -68,11 +68,11 @@ def _output(name: str, key: str, stack: str) -> str:
 
 def _build(repository: str, login: str, base: Base, platform: str, tag: str, pin: bool) -> Iterator[str]:
     image = image_registry.pinned(base.image) if pin else base.image
-    whole = f'"$REPOSITORY:{tag}-cuda{shown(base.cuda)}"'
+    whole = f'"$REPOSITORY:{tag}-cuda{version_text(base.cuda)}"'
     yield f"REPOSITORY={repository}"
     yield login
     yield (
-        f"docker build --platform {platform} --build-arg BASE={image} --build-arg CUDA={shown(base.cuda)}"
+        f"docker build --platform {platform} --build-arg BASE={image} --build-arg CUDA={version_text(base.cuda)}"
         f" --build-context {quote(f'accel_runtime={RUNTIME}')} --tag {whole} ."
     )
     yield f"docker push {whole}"

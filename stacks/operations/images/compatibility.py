@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from accel.catalog.cuda import Version, dotted, shown, version
+from accel.catalog.cuda import Version, dotted, version, version_text
 from accel.clouds import image_registry
 from accel.diagnostics.errors import CloudRefused
 from accel.rules.jobs import image_cuda
@@ -24,12 +24,12 @@ def compatibility(
     faults: list[str] = []
     for place in places:
         findings = image_cuda.image(image, place.accelerators, cuda=cuda, driver=place.driver)
-        known = cuda or image_cuda.named(image)
+        known = cuda or image_cuda.version_in_name(image)
         about = {
             "place": place.name,
             "accelerators": ", ".join(place.accelerators),
             "driver": dotted(place.driver) if place.driver else "unknown",
-            "cuda": shown(known) if known else "unknown",
+            "cuda": version_text(known) if known else "unknown",
         }
         rows += [about | _row(each) for each in findings] or [about | {"rule": "", "says": _verdict(known, place)}]
         faults += [

@@ -35,7 +35,7 @@ def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], V
     """AWS Batch environments, their GPUs, and the driver of their pinned image where it is known."""
     from accel.catalog.accelerators import accelerators
     from accel.catalog.cuda import version
-    from accel.rules.aws.types import known
+    from accel.rules.aws.types import find_machines
 
     from ...environment.images_lock import UNKNOWN, ImageLock, read, uses
 
@@ -45,7 +45,7 @@ def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], V
     lock = read(stack.path.parent) or ImageLock()
     types = dict(uses(section))
     for name, spec in section.environments.items():
-        machines = [machine for _, machine in known(spec.instance_types)]
+        machines = [machine for _, machine in find_machines(spec.instance_types)]
         gpus = dict.fromkeys(each.accelerator for each in machines if each.accelerator)
         image = lock.find(types[name], section.region) if name in types else None
         driver = version(image.nvidia_driver) if image and image.nvidia_driver != UNKNOWN else None

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from accel.catalog.network_prices import part_price
-from accel.catalog.node_prices import known
+from accel.catalog.node_prices import find_price
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchTarget
@@ -165,7 +165,7 @@ def _instance_a_day(region: Region, instance: Mapping[str, Any]) -> float | None
 
 def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
     """USD; None where the catalogue has no price."""
-    price = known("aws", region, machine)
+    price = find_price("aws", region, machine)
     hour = price.spot if spot else price.on_demand
     return None if hour is None else hour * 24
 

@@ -87,7 +87,7 @@ def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: d
 def dollars_a_day(each: GoogleResource) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
     from accel.catalog import UnknownName
-    from accel.catalog.node_prices import known, with_gpus
+    from accel.catalog.node_prices import find_price, with_gpus
 
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
@@ -95,7 +95,7 @@ def dollars_a_day(each: GoogleResource) -> float | None:
         return 0.0
     region = each.zone.rpartition("-")[0]
     try:
-        found = with_gpus(region, each.machine, *each.gpus) if each.gpus else known("gcp", region, each.machine)
+        found = with_gpus(region, each.machine, *each.gpus) if each.gpus else find_price("gcp", region, each.machine)
     except (UnknownName, LookupError):
         return None
     hour = found.spot if each.spot else found.on_demand

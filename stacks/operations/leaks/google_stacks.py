@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from accel.catalog.node_prices import known, with_gpus
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping, part
 from accel.rules.gcp.labels import translated
@@ -184,7 +184,7 @@ def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
         attached = gpus and machine.startswith("n1-")
         count = int(spec.get("acceleratorCount") or 1)
         name = gpus.lower().replace("_", "-")
-        price = with_gpus(region, machine, name, count) if attached else known("gcp", region, machine)
+        price = with_gpus(region, machine, name, count) if attached else find_price("gcp", region, machine)
         if price.on_demand is None:
             return None
         total += price.on_demand * 24 * int(pool.get("replicaCount") or 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from accel.catalog import chosen
+from accel.catalog import selection
 from accel.catalog.check import SCOPES, faults, machine_rows, price_fault
 from accel.catalog.tables import Row, Table, shipped
 from accel.diagnostics.errors import BadInput, JobsError
@@ -41,7 +41,7 @@ Cells = dict[str, str]
 def merged(readings: Sequence[Reading], day: str) -> Merged:
     """The shipped tables with the readings of that day (2026-11-22) laid over them; what was not read keeps its shipped
     value and date. Raises JobsError where the outcome does not hold together."""
-    tables = {name: shipped(name) for name in chosen.REFRESHED}
+    tables = {name: shipped(name) for name in selection.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
     kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
     added = _added(readings)
@@ -90,7 +90,7 @@ def _kinds(lines: Sequence[Cells]) -> dict[tuple[str, str], Row]:
 
 def check(texts: Mapping[str, str], machines: dict[tuple[str, str], Row] | None = None) -> None:
     """Raises JobsError with the first fault of the files as their readers will see them."""
-    prices, regions, sources = (Table(name, texts[name]).rows() for name in chosen.REFRESHED)
+    prices, regions, sources = (Table(name, texts[name]).rows() for name in selection.REFRESHED)
     fault = next(faults(prices, regions, sources, machines), None)
     if fault is not None:
         raise JobsError(f"nothing is written, for the new catalogue would not hold together: {fault}")
@@ -188,7 +188,7 @@ def _text(table: Table, lines: Sequence[Cells]) -> str:
 def write(texts: Mapping[str, str], now: datetime) -> Path:
     """A new dated folder in the cache, whole or not at all; the one before it is kept, older ones are removed. Raises
     BadInput where it cannot be written."""
-    cache = Path(chosen.cache())
+    cache = Path(selection.cache())
     try:
         cache.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=cache))
@@ -208,7 +208,7 @@ def write(texts: Mapping[str, str], now: datetime) -> Path:
 
 
 def _prune(cache: Path) -> None:
-    for name in chosen.snapshots()[:-KEPT_SNAPSHOTS]:
+    for name in selection.snapshots()[:-KEPT_SNAPSHOTS]:
         shutil.rmtree(cache / name, ignore_errors=True)
     for draft in cache.glob(".draft-*"):
         if time.time() - draft.stat().st_mtime > DRAFT_AGE_S:

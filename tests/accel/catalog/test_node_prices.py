@@ -3,7 +3,7 @@
 import pytest
 
 from accel.catalog import price
-from accel.catalog.node_prices import known, slice_host, together, with_gpus
+from accel.catalog.node_prices import find_price, slice_host, together, with_gpus
 from accel.catalog.tpu import tpu_pool
 
 HERE = "us-central1"
@@ -54,5 +54,5 @@ def test_one_part_is_itself() -> None:
     alone = price("gcp", HERE, "g2-standard-8")
     whole = together(alone)
     assert (whole.on_demand, whole.spot, whole.confidence) == (alone.on_demand, alone.spot, alone.confidence)
-    assert known("gcp", HERE, "g2-standard-8") == alone
-    assert known("gcp", HERE, "g2-standard-9").why_unknown
+    assert find_price("gcp", HERE, "g2-standard-8") == alone
+    assert find_price("gcp", HERE, "g2-standard-9").why_unknown

@@ -60,7 +60,7 @@ def test_a_size_that_a_family_does_not_have_is_rejected_with_those_that_it_has()
 
 @pytest.mark.parametrize("name", GOOGLE_NEWER)
 def test_a_new_family_of_google_is_a_warning_where_a_target_only_names_it(name: str) -> None:
-    found = only(gcp_machines.named(name))
+    found = only(gcp_machines.target_machine(name))
     assert (found.rule, found.severity, found.field) == ("gcp.machine.newer", "warn", "machine_type")
     assert name in found.message and as_of("gcp") in found.message and "`stacks refresh --cloud gcp`" in found.fix
 

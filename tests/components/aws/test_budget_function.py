@@ -209,7 +209,7 @@ def test_a_change_under_way_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
             raise error
         return "done"
 
-    assert budget_levers.asked(call) == "done"
+    assert budget_levers.call_patiently(call) == "done"
 
 
 class Table:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from accel.catalog.gcp_commitments import committed
-from components.gcp.commitment import told
+from components.gcp.commitment import purchase_summary
 from tests.support import gcp, memory
 
 from . import capacity_makers as makers
@@ -197,13 +197,13 @@ def test_local_ssds_that_a_machine_always_has_are_committed_to() -> None:
 
 
 def test_a_commitment_says_what_it_costs_and_when_it_pays() -> None:
-    line = told(makers.commitment_spec())
+    line = purchase_summary(makers.commitment_spec())
     assert "$37.03 an hour, used or not, against $58.77 on demand (list of 2025-03-06)" in line
     assert "more than 63.0% of all hours" in line
     assert "saves 37.0%" in line
-    three = told(makers.commitment_spec(plan="THIRTY_SIX_MONTH"))
+    three = purchase_summary(makers.commitment_spec(plan="THIRTY_SIX_MONTH"))
     assert "more than 35.0% of all hours" in three
-    unknown = told(makers.commitment_spec(machine_type="a3-megagpu-8g"))
+    unknown = purchase_summary(makers.commitment_spec(machine_type="a3-megagpu-8g"))
     assert "cannot be cancelled" in unknown
     assert "is unknown here" in unknown
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.kubernetes.cordon import ApiNode, found, listed, records, watch
+from components.kubernetes.cordon import ApiNode, listed, parse_record, records, watch
 from tests.support.serving import QuietServer
 
 SCRIPT = Path(__file__).parents[3] / "components" / "kubernetes" / "cordon.py"
@@ -70,15 +70,15 @@ def watched(numbers: Path, node: FakeNode, *messages: bytes, cordons: bool = Tru
     ],
 )
 def test_an_error_is_read_with_its_gpu(record: bytes, gpu: str, number: int) -> None:
-    xid = found(record)
+    xid = parse_record(record)
     assert xid is not None
     assert (xid.gpu, xid.number, "\n" in xid.text) == (gpu, number, False)
 
 
 def test_other_messages_are_none() -> None:
-    assert found(OTHER) is None
-    assert found(b"3,1,1,-;NVRM: GPU at PCI:0000:b4:00: GPU-b850f46d") is None
-    assert found(b"\xff\xfe broken") is None
+    assert parse_record(OTHER) is None
+    assert parse_record(b"3,1,1,-;NVRM: GPU at PCI:0000:b4:00: GPU-b850f46d") is None
+    assert parse_record(b"\xff\xfe broken") is None
 
 
 def test_a_listed_error_cordons_and_says_which(numbers: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import components.kubernetes.provisioning_watch as watch
 from accel.contract import gke
-from components.kubernetes.provisioning_watch import Act, Asked, Limits, decide, missing, waits, workload_of
+from components.kubernetes.provisioning_watch import Act, Limits, PendingRequest, decide, missing, waits, workload_of
 from tests.support import memory
 
 from . import makers
@@ -20,8 +20,8 @@ DAY = 86_400.0
 GIVE_UP = Limits(age_s=7 * DAY, settle_s=900, recreate=False, most=2)
 RECREATE = Limits(age_s=7 * DAY, settle_s=900, recreate=True, most=2)
 POOLS = {"flex": "flex-0a1b2c3", "steady": "steady-0a1b2c3"}
-OLD = Asked(8 * DAY, 8 * DAY)
-GONE = Asked(3600, 3600, "pool flux is gone")
+OLD = PendingRequest(8 * DAY, 8 * DAY)
+GONE = PendingRequest(3600, 3600, "pool flux is gone")
 
 
 def workload(*true: str, active: bool = True, asked: str | None = None, marked: bool = False) -> dict[str, Any]:
@@ -43,24 +43,24 @@ OVER = "; nodes were asked for anew 2 times before"
     "found, asked, limits, act",
     [
         # It waits as it should.
-        (RESERVED, [Asked(6 * DAY, 6 * DAY)], GIVE_UP, Act()),
+        (RESERVED, [PendingRequest(6 * DAY, 6 * DAY)], GIVE_UP, Act()),
         (RESERVED, [], GIVE_UP, Act()),
         (workload("QuotaReserved", "Admitted"), [OLD], GIVE_UP, Act()),
         (workload("Finished"), [OLD], GIVE_UP, Act()),
         # Its pool is gone.
         (RESERVED, [GONE], GIVE_UP, Act("anew", "pool flux is gone", 1)),
-        (RESERVED, [Asked(3600, 60, "pool flux is gone")], GIVE_UP, Act()),
+        (RESERVED, [PendingRequest(3600, 60, "pool flux is gone")], GIVE_UP, Act()),
         (workload("QuotaReserved", asked="1; old"), [GONE], GIVE_UP, Act("anew", "pool flux is gone", 2)),
         (workload("QuotaReserved", asked="2; old"), [GONE], RECREATE, Act("give-up", "pool flux is gone" + OVER)),
         # It is too old.
         (RESERVED, [OLD], GIVE_UP, Act("give-up", "no nodes came in 168 h")),
         (RESERVED, [OLD], RECREATE, Act("anew", "no nodes came in 168 h", 1)),
         (workload(asked="2; old"), [OLD], RECREATE, Act("give-up", "no nodes came in 168 h" + OVER)),
-        (RESERVED, [Asked(8 * DAY, 8 * DAY, deleted=True)], GIVE_UP, Act()),
+        (RESERVED, [PendingRequest(8 * DAY, 8 * DAY, deleted=True)], GIVE_UP, Act()),
         # It is on its way back into the queue.
         (workload("QuotaReserved", active=False, marked=True), [OLD], GIVE_UP, Act()),
         (workload(active=False, marked=True), [OLD], GIVE_UP, Act("delete", "asked anew")),
-        (workload(active=False, marked=True), [Asked(1, 1, deleted=True)], GIVE_UP, Act()),
+        (workload(active=False, marked=True), [PendingRequest(1, 1, deleted=True)], GIVE_UP, Act()),
         (workload(active=False, marked=True), [], GIVE_UP, Act("wake")),
         (workload(marked=True), [], GIVE_UP, Act("wake")),
         # It was stopped, by the watchdog or by somebody else.
@@ -68,7 +68,7 @@ OVER = "; nodes were asked for anew 2 times before"
         (workload(active=False), [], GIVE_UP, Act()),
     ],
 )
-def test_what_is_done(found: dict[str, Any], asked: list[Asked], limits: Limits, act: Act) -> None:
+def test_what_is_done(found: dict[str, Any], asked: list[PendingRequest], limits: Limits, act: Act) -> None:
     assert decide(found, asked, limits) == act
 
 

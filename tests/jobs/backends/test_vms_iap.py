@@ -20,7 +20,7 @@ from jobs.backends.vm.hosts import Host
 from jobs.backends.vm.ssh import Connection
 from sandbox.google import PROJECT
 from sandbox.google.__main__ import Server, handler
-from sandbox.google.api import Found
+from sandbox.google.api import Methods
 from sandbox.google.world import World
 from tests.support.guests import KEY, TOKEN, machine, processes
 from tests.support.services import enable
@@ -35,7 +35,7 @@ OS_LOGIN = {"enable-oslogin": "TRUE", "enable-guest-attributes": "TRUE"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The server in this process, so that a test can put machines into its world."""
     made = World(tmp_path_factory.mktemp("google"), TOKEN, 0.05)
-    server = Server(("127.0.0.1", 0), handler(made, Found()))
+    server = Server(("127.0.0.1", 0), handler(made, Methods()))
     made.url = f"http://127.0.0.1:{server.server_address[1]}"
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     yield made

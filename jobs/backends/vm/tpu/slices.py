@@ -71,7 +71,7 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, faults: list[str], warni
     if kind is None or any(finding.severity == "reject" for finding in findings):
         return None
     try:
-        found = gcp_tpu.known(kind, block.topology) or replace(tpu(kind), topology=str(block.topology))
+        found = gcp_tpu.find_slice(kind, block.topology) or replace(tpu(kind), topology=str(block.topology))
     except NoSuchSlice as error:  # a generation alone, in a shape that is not known
         faults.append(f"accelerator.type: {error}")
         return None

@@ -51,7 +51,7 @@ MACHINES = [
     ),
     Case(
         "gcp.machine.newer", "machine_type", ('"a5-highgpu-8g"', "the catalogue of 20"), "`stacks refresh --cloud gcp`",
-        lambda: machines.named("a5-highgpu-8g"), lambda: machines.named("a4-highgpu-8g"),
+        lambda: machines.target_machine("a5-highgpu-8g"), lambda: machines.target_machine("a4-highgpu-8g"),
     ),
     Case(
         "gcp.machine.not-attachable", "machine_type", ('"n1-standard-8"', "nvidia-l4"), "g2-standard-4",

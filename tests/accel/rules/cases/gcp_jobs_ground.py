@@ -35,7 +35,8 @@ CASES = [
     ),
     Case(
         "gcp.persistent-resource.unknown", "persistent_resource", ('"kpet"',), "use kept",
-        lambda: job_services.kept("kpet", ["kept"]), lambda: job_services.kept("kept", ["kept"]),
+        lambda: job_services.persistent_resource_key("kpet", ["kept"]),
+        lambda: job_services.persistent_resource_key("kept", ["kept"]),
     ),
     Case(
         "gcp.persistent-resource.replicas", "max_replicas", ("is 2", "min_replicas (2)"), "write more",

@@ -26,7 +26,7 @@ class Failed(Exception):
 
 
 @dataclass
-class Asked:
+class CommandLine:
     """A command line: options by name, and what follows them."""
 
     options: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -40,9 +40,9 @@ class Asked:
         return any(name in self.options for name in names)
 
 
-def parse(verb: str, arguments: list[str]) -> Asked:
+def parse(verb: str, arguments: list[str]) -> CommandLine:
     """Options up to the first other word; for verbs without a command, wherever they are."""
-    asked, words = Asked(), list(arguments)
+    asked, words = CommandLine(), list(arguments)
     while words:
         name, equals, value = words.pop(0).partition("=")
         if not name.startswith("-") or name == "-":
@@ -61,7 +61,7 @@ def parse(verb: str, arguments: list[str]) -> Asked:
     return asked
 
 
-def variables(asked: Asked) -> dict[str, str]:
+def variables(asked: CommandLine) -> dict[str, str]:
     """The variables of --env-file and -e; a name alone takes the value that the client has."""
     files = [Path(name).read_text().splitlines() for name in asked.options.get("--env-file", [])]
     lines = [line for rows in files for line in rows if line.strip() and not line.lstrip().startswith("#")]

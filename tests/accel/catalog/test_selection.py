@@ -10,7 +10,7 @@ import platformdirs
 import pytest
 
 from accel.catalog import DamagedData, machine, price, regions, zones
-from accel.catalog.chosen import REFRESHED, NoCatalogue, cache
+from accel.catalog.selection import REFRESHED, NoCatalogue, cache
 from accel.catalog.tables import DATA, shipped
 from tests.support.catalog import forget
 

@@ -1,0 +1,88 @@
+"""JSON files of this machine, one a record.
+
+Whoever holds a key's lock is alone; the kernel frees it when a process dies.
+"""
+
+import json
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from ... import folders
+from ...diagnostics.errors import CloudSilent
+from . import Changed, Fields, Record
+
+
+class Files:
+    """One folder. Writes are made under lock(key). `by_hand`: the hint where a file is damaged."""
+
+    def __init__(self, folder: Path, by_hand: str | None = None) -> None:
+        self._folder, self._by_hand = folder, by_hand
+
+    @contextmanager
+    def lock(self, key: str) -> Generator[None]:
+        """Hold the exclusive lock on a key; waits for whoever holds it."""
+        import fcntl  # not on Windows
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f"{digest(key)}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def now(self) -> float:
+        """Return this machine's time."""
+        return time.time()
+
+    def read(self, key: str) -> Record[Fields] | None:
+        """Read the key's file. Raise CloudSilent where it is damaged."""
+        path = self.path(key)
+        if not path.exists():
+            return None
+        try:
+            data = path.read_bytes()
+            fields: Any = json.loads(data)
+        except (OSError, ValueError, RecursionError) as error:
+            raise CloudSilent(f"cannot read {path}: {error}", self._by_hand) from error
+        return Record(cast("Fields", fields) if isinstance(fields, dict) else {}, digest_of(data))
+
+    def create(self, key: str, value: Fields) -> None:
+        """Write a file if there is none."""
+        if self.path(key).exists():
+            raise Changed(f"{self.path(key)} exists")
+        folders.write_json(self.path(key), value)
+
+    def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
+        """Write a file if it is as it was read."""
+        self._check(key, seen)
+        folders.write_json(self.path(key), value)
+
+    def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
+        """Write some fields of a file if it is as it was read."""
+        self.replace(key, seen, {**seen.value, **fields})
+
+    def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
+        """Remove a file if it is as it was read."""
+        self._check(key, seen)
+        self.path(key).unlink(missing_ok=True)
+
+    def path(self, key: str) -> Path:
+        """Return the key's file."""
+        return self._folder / f"{digest(key)}.json"
+
+    def _check(self, key: str, seen: Record[Fields]) -> None:
+        path = self.path(key)
+        if not path.exists() or digest_of(path.read_bytes()) != seen.version:
+            raise Changed(f"{path} is not as it was read")
+
+
+def digest(text: str) -> str:
+    """Return a text's name as a file."""
+    return digest_of(text.encode())
+
+
+def digest_of(data: bytes) -> str:
+    """Return the hash of bytes, which is a file's version."""
+    return sha256(data).hexdigest()

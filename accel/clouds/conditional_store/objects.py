@@ -1,0 +1,49 @@
+"""Objects of a Cloud Storage bucket: the version of one is its generation.
+
+Source: https://docs.cloud.google.com/storage/docs/request-preconditions
+"""
+
+from collections.abc import Sequence
+
+from ...diagnostics.errors import NotFound
+from ..google.api import Conflict, Google, object_path
+from . import Changed, Record
+
+
+class Objects:
+    """One bucket. A write that was made before, whose answer was lost, counts as made."""
+
+    def __init__(self, google: Google, bucket: str) -> None:
+        self._google, self._bucket = google, bucket
+
+    def now(self) -> float:
+        """Return Google's own time at this thread's last call."""
+        return self._google.clock
+
+    def read(self, key: str) -> Record[bytes] | None:
+        """Read one object whole."""
+        try:
+            return Record(*self._google.read("storage", object_path(self._bucket, key)))
+        except NotFound:
+            return None
+
+    def create(self, key: str, value: bytes) -> str:
+        """Write an object if there is none of the name, and return its generation."""
+        return self._write(key, value, 0)
+
+    def replace(self, key: str, seen: Record[bytes], value: bytes, *, same: Sequence[str] = ()) -> str:
+        """Write an object if it is of the generation that was seen, and return the new one."""
+        return self._write(key, value, seen.version)
+
+    def delete(self, key: str, seen: Record[bytes], *, same: Sequence[str] = ()) -> None:
+        """Delete an object if it is of the generation that was seen."""
+        try:
+            self._google.delete("storage", object_path(self._bucket, key), ifGenerationMatch=seen.version)
+        except Conflict as error:
+            raise Changed(error.message) from error
+
+    def _write(self, key: str, value: bytes, generation: int | str) -> str:
+        try:
+            return self._google.write(self._bucket, key, value, generation=generation)
+        except Conflict as error:
+            raise Changed(error.message) from error
