@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
@@ -22,7 +22,7 @@ from ...model import keys, sweep_tasks
 from ...model.job import Job, unused_blocks
 from ...model.owners import owner_of
 from .. import grace
-from ..base import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
+from ..base import Attempt, Explanation, JobRef, LogLine, Phase, PlatformBackend, Request, Status
 from ..tasks import TaskStatus
 from . import machine
 from . import tasks as local_tasks
@@ -39,17 +39,24 @@ GRACE_S = 30
 _ROOT = Path(__file__).parents[__name__.count(".") + 1]
 
 
-class LocalBackend:
+class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     """Runs jobs as processes of this user."""
 
-    def __init__(self, name: str, target: LocalTarget) -> None:
-        self.name = name
+    KIND = KIND
+
+    def __init__(self, target_name: str, target: LocalTarget, *, timing: None = None) -> None:
+        super().__init__(target_name, target, timing=timing)
+        self.name = target_name
         self.root = PurePosixPath(Path(target.root).absolute())
 
     @classmethod
-    def anywhere(cls) -> "LocalBackend":
-        """For jobs that exist: needs no target."""
+    def of_scope(cls, scope: str, *, timing: None = None) -> Self:
+        """Return a backend for jobs that exist: they need no target, and have no scope."""
         return cls("local", LocalTarget())
+
+    @staticmethod
+    def _scope_of(target: LocalTarget) -> str:
+        return ""
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that

@@ -151,5 +151,5 @@ def test_machines_of_their_own_tell_what_the_record_has() -> None:
 
 
 def test_who_remembers() -> None:
-    assert isinstance(AwsBatchBackend.of_region("us-east-1"), Attempts)
-    assert isinstance(LocalBackend.anywhere(), Attempts)
+    assert isinstance(AwsBatchBackend.of_scope("us-east-1"), Attempts)
+    assert isinstance(LocalBackend.of_scope(""), Attempts)
