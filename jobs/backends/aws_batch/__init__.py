@@ -125,12 +125,12 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
         return tasks(self._clients, self._checked(ref))
 
-    def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+    def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """From FilterLogEvents, a hundred attempts a call."""
-        from .progress_lines import marked
+        from .progress_lines import progress_lines
 
         group = self._target.log_group if self._target else None
-        return marked(self._clients, self._checked(ref), group, tasks)
+        return progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From DescribeJobs: its attempts that have ended, and the present one."""

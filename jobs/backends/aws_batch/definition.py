@@ -26,7 +26,7 @@ _HOST = re.compile(r"host://(?P<path>/\S*)")
 
 
 @dataclass(frozen=True)
-class Choice:
+class DefinitionChoice:
     """A definition, what a task asks for, and the RegisterJobDefinition input if it is the job's own."""
 
     job_definition: str
@@ -41,7 +41,7 @@ class Choice:
     """Of the stack's definition, where the job runs that one."""
 
 
-def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None:
+def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> DefinitionChoice | None:
     """The definition for a job, or None with the reasons added to `faults`.
 
     The base is the one that the job names, else the stack's only one with the same image, else (for a job
@@ -57,7 +57,9 @@ def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None
         return None
     differences = _differences(job, base[1]) if base else []
     if base and not differences:
-        return Choice(base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s, image=base[1].image)
+        return DefinitionChoice(
+            base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s, image=base[1].image
+        )
     return _own(job, target, base, differences, size)
 
 
@@ -133,7 +135,7 @@ def _own(
     base: tuple[str, AwsBatchDefinition] | None,
     differences: list[str],
     size: Size,
-) -> Choice:
+) -> DefinitionChoice:
     shm_mib = job.shm_mib or (base[1].shm_mib if base else None)
     if shm_mib is None and size.gpus:
         shm_mib = min(definitions.MIN_SHM_MIB, size.memory_mib)
@@ -156,7 +158,7 @@ def _own(
             f"its own, {name}: command, environment, mounts, retries and timeout of {base[0]} do not apply"
         )
     registered = {"jobDefinitionName": name, **content}
-    return Choice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, tuple(warnings))
+    return DefinitionChoice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, tuple(warnings))
 
 
 def _container(

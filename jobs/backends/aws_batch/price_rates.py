@@ -14,7 +14,7 @@ from .retries import DEFAULT_ATTEMPTS
 
 
 @dataclass(frozen=True)
-class Place:
+class EnvironmentPlace:
     """A compute environment, in the order in which Batch tries them, and the instance types that hold one task."""
 
     environment: str
@@ -33,7 +33,7 @@ class Demand:
     attempts: int
     timeout_s: int | None
     assumed: bool
-    places: tuple[Place, ...]
+    places: tuple[EnvironmentPlace, ...]
 
 
 def demand(job: Job, target: AwsBatchTarget) -> Demand:
@@ -49,7 +49,7 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
     return Demand(choice.size, attempts, job.timeout_s or choice.timeout_s, assumed, places)
 
 
-def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
+def _place(environment: AwsBatchEnvironment, size: Size) -> EnvironmentPlace:
     types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
     held = holding_of(types, size)
-    return Place(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])
+    return EnvironmentPlace(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])

@@ -19,7 +19,7 @@ from ...model.keys import content_hash
 from ..base import JobRef, Request
 from . import capacity, definition, labels, nodes, retries
 from .capacity import FIELDS
-from .definition import Choice
+from .definition import DefinitionChoice
 
 KIND = "aws-batch"
 ONE_MACHINE_ONLY = (
@@ -113,7 +113,7 @@ def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, st
     return found
 
 
-def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> list[Finding]:
+def _container_findings(job: Job, choice: DefinitionChoice, target: AwsBatchTarget) -> list[Finding]:
     size = choice.size
     found = definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
     found += containers.aws_environment(job.env, size.gpus)
@@ -154,7 +154,7 @@ def _submit(
     name: str,
     key: str,
     target: AwsBatchTarget,
-    choice: Choice,
+    choice: DefinitionChoice,
     environment: dict[str, str],
     depends_on: list[dict[str, str]],
 ) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _submit(
     return submit
 
 
-def _overrides(job: Job, choice: Choice, environment: dict[str, str]) -> dict[str, Any]:
+def _overrides(job: Job, choice: DefinitionChoice, environment: dict[str, str]) -> dict[str, Any]:
     """Command, environment and size; the size also where it is the definition's, so that a request has it."""
     # Batch sets the index variable in the tasks of an array only.
     index_from = variables.INDEX_VARIABLE[KIND] if job.tasks > 1 else variables.TASK_INDEX

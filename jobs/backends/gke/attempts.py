@@ -13,7 +13,7 @@ from accel.clouds.kubernetes.responses import part, parts
 
 from ..base import Attempt, JobRef
 from . import lookup
-from .deleted_pods import gone, until_the_next
+from .deleted_pods import deleted_attempts, until_the_next
 from .labels import Scope
 
 PLACES_MAX = 100
@@ -26,7 +26,10 @@ def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
     job = lookup.look(api, scope, ref)
     made = lookup.at(part(job.body, "metadata").get("creationTimestamp"))
     places: dict[int, list[Attempt]] = {}
-    for place, attempt in [*gone(api, scope, job), *((lookup.index(pod), _of(pod, job)) for pod in job.pods)]:
+    for place, attempt in [
+        *deleted_attempts(api, scope, job),
+        *((lookup.index(pod), _of(pod, job)) for pod in job.pods),
+    ]:
         places.setdefault(place, []).append(attempt)
     restarts = max((_restarts(pod) for pod in job.pods), default=0)
     return [
@@ -42,7 +45,7 @@ def _restarts(pod: Mapping[str, Any]) -> int:
     return int(told) if told.isdigit() else 0
 
 
-def _of(pod: Mapping[str, Any], job: lookup.Found) -> Attempt:
+def _of(pod: Mapping[str, Any], job: lookup.GkeJob) -> Attempt:
     state = lookup.state(pod)
     ended = part(state, "terminated")
     lost = lookup.is_lost(pod)

@@ -18,7 +18,7 @@ from accel.diagnostics.errors import CloudRefused
 from ..base import Attempt
 from . import labels
 from .labels import Scope
-from .lookup import Found, at
+from .lookup import GkeJob, at
 
 EVENTS_SEEN = 200
 PODS_MAX = 100
@@ -33,7 +33,7 @@ _DELETED = "its pod was deleted"
 _VANISHED = "its pod is gone with its node"
 
 
-def gone(api: Api, scope: Scope, job: Found) -> list[tuple[int, Attempt]]:
+def deleted_attempts(api: Api, scope: Scope, job: GkeJob) -> list[tuple[int, Attempt]]:
     """Index and attempt, not numbered yet, the oldest first; none where events may not be read."""
     owner = f"{job.name}-{labels.REPLICATED}-0" if job.jobset else job.name
     here = {str(part(pod, "metadata").get("name")) for pod in job.pods}
@@ -48,7 +48,7 @@ def gone(api: Api, scope: Scope, job: Found) -> list[tuple[int, Attempt]]:
         return []
 
 
-def _attempt(job: Found, name: str, of_job: Iterable[Mapping[str, Any]], of_pod: list[dict[str, Any]]) -> Attempt:
+def _attempt(job: GkeJob, name: str, of_job: Iterable[Mapping[str, Any]], of_pod: list[dict[str, Any]]) -> Attempt:
     """What the events that name the pod say."""
     named = [each for each in of_job if name in _message(each)]
     ends = [each for each in named if not _message(each).startswith(_MADE)]
@@ -101,6 +101,6 @@ def _message(event: Mapping[str, Any]) -> str:
     return str(event.get("message") or "")
 
 
-def _index(job: Found, name: str) -> int:
+def _index(job: GkeJob, name: str) -> int:
     found = _INDEX.search(name) if job.several else None
     return int(found[1]) if found else 0

@@ -26,7 +26,7 @@ _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule
 
 
 @dataclass(frozen=True)
-class Choice:
+class PoolChoice:
     """The pools that hold a pod, what the pod asks for, and the TPU slice that the job is."""
 
     pools: tuple[GkePool, ...]
@@ -48,7 +48,7 @@ class _Wanted:
     fault: Callable[[Sequence[GkePool]], str]
 
 
-def choose(job: Job, target: GkeTarget, faults: list[str]) -> Choice | None:
+def choose(job: Job, target: GkeTarget, faults: list[str]) -> PoolChoice | None:
     """The pools for a job, or None with the reasons added to `faults`."""
     before = len(faults)
     found = _slice(job, faults)
@@ -64,7 +64,7 @@ def choose(job: Job, target: GkeTarget, faults: list[str]) -> Choice | None:
     return _sized(job, pools, found, faults)
 
 
-def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str]) -> Choice | None:
+def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str]) -> PoolChoice | None:
     extra = GCSFUSE if any(mount.source.startswith("gs://") for mount in job.mounts) else Size(0, 0)
     size = _size(job, pools, found, extra, faults)
     if size is None:
@@ -83,7 +83,7 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str
     if not findings:
         findings = jobs.nodes(nodes, [places[pool.key] for pool in holding])
     faults += [f"{finding.field}: {finding.text}" for finding in findings]
-    return None if findings else Choice(tuple(holding), size, nodes, found)
+    return None if findings else PoolChoice(tuple(holding), size, nodes, found)
 
 
 def place(pool: GkePool) -> Place:
@@ -247,7 +247,7 @@ def _share(pool: GkePool, gpus: int, chips: int, extra: Size) -> tuple[int, int]
     return max(cpu_m // 100 * 100, 1), max(memory_mib, 1)
 
 
-def scheduling(choice: Choice) -> dict[str, Any]:
+def scheduling(choice: PoolChoice) -> dict[str, Any]:
     """The part of a pod's spec that brings it to these pools and past their taints."""
     pools = choice.pools
     selector = {

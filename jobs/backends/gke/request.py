@@ -19,7 +19,7 @@ from ..base import Request
 from . import labels as marks
 from . import nodes, pod, retries
 from .labels import KIND
-from .machines import Choice, choose
+from .machines import PoolChoice, choose
 
 MAX_RUN = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"""
@@ -54,7 +54,7 @@ def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]
     return Request(KIND, target_name, metadata["name"], key, {"scope": scope, "objects": objects}, tuple(warnings))
 
 
-def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Finding]:
+def _findings(job: Job, target: GkeTarget, choice: PoolChoice | None) -> Iterable[Finding]:
     found = jobs.labels(job.labels) + jobs.tasks(job.tasks)
     found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
     # A local image is a folder, which no push changes.
@@ -81,7 +81,7 @@ def _sort(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -
 
 
 def _objects(
-    job: Job, name: str, target_name: str, target: GkeTarget, choice: Choice, key: str
+    job: Job, name: str, target_name: str, target: GkeTarget, choice: PoolChoice, key: str
 ) -> list[dict[str, Any]]:
     """What is made, in this order; the last one is the job."""
     labels = {**job.labels, marks.OWNER: marks.JOBS}
@@ -120,7 +120,7 @@ def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
     return {marks.QUEUE: target.queue} | ({marks.PRIORITY: priority} if priority else {})
 
 
-def _shape(job: Job, choice: Choice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
+def _shape(job: Job, choice: PoolChoice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
     """How many pods, and whether each has an index."""
     if choice.nodes > 1:
         return {"completionMode": "Indexed", "completions": choice.nodes, "parallelism": choice.nodes}
@@ -134,7 +134,7 @@ def _shape(job: Job, choice: Choice, target: GkeTarget, metadata: dict[str, Any]
 
 
 def _jobset(
-    job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: Choice, rest: dict[str, Any]
+    job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: PoolChoice, rest: dict[str, Any]
 ) -> dict[str, Any]:
     """All nodes or none: where one ends badly, all start again."""
     policy, attempts = retries.of_jobset(job.retries, job.lost_retries, timed=job.timeout_s is not None)
@@ -158,7 +158,7 @@ def _jobset(
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec}
 
 
-def _environment(job: Job, name: str, choice: Choice, jobset: bool) -> dict[str, str]:
+def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
     """What every pod is told; the job file's own variables win over torchrun's."""
     # Kubernetes sets the index in the pods of an Indexed Job only.
     array = job.tasks > 1

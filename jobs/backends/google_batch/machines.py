@@ -31,7 +31,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class BatchChoice:
     """What is asked for. `machine` is None where `template` says what it is; `attached` is the type of GPUs that are
     not built in; `gpus` those of a VM, `per_vm` its tasks; `zones` is empty where the whole region will do."""
 
@@ -53,7 +53,7 @@ class Choice:
         return self.capacity == "spot"
 
 
-def choose(job: Job, target: GoogleBatchTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def choose(job: Job, target: GoogleBatchTarget, faults: list[str], warnings: list[str]) -> BatchChoice | None:
     """None where `faults` has got the reason; others are added to it too."""
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
@@ -91,7 +91,7 @@ def _template(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> str | 
 
 def _templated(
     job: Job, block: GoogleBatch, target: GoogleBatchTarget, template: str, faults: list[str]
-) -> Choice | None:
+) -> BatchChoice | None:
     beside = {
         "spot": job.spot,
         "google_batch.provisioning": block.provisioning,
@@ -104,7 +104,7 @@ def _templated(
     tell(machines.template(template, beside), faults, [])
     if len(faults) > before:
         return None
-    return Choice(
+    return BatchChoice(
         machine=None,
         template=template,
         gpus=job.accelerator.count if job.accelerator else 0,
@@ -134,7 +134,7 @@ def _candidates(
             faults.append(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm or gke")
             return []
     if block.machine_type:
-        found, findings, said = sizes.named(
+        found, findings, said = sizes.size_of_machine(
             block.machine_type,
             wanted.type if wanted else None,
             wanted.count if wanted else 0,
@@ -227,7 +227,7 @@ def _chosen(
     capacity: str,
     faults: list[str],
     warnings: list[str],
-) -> Choice | None:
+) -> BatchChoice | None:
     tasks = per_vm or 1
     cpu_milli = job.cpus * 1000 if job.cpus else max(int(found.vcpus * 1000 // tasks), 1)
     memory_mib = job.memory_mib or machines.share(found.memory_mib, tasks)
@@ -249,7 +249,7 @@ def _chosen(
     tell(findings, faults, warnings)
     if len(faults) > before:
         return None
-    return Choice(
+    return BatchChoice(
         machine=found.name,
         template=None,
         gpus=found.gpus,

@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Choice:
+class VertexChoice:
     """A machine, with the GPUs in it by the catalogue's name, or a slice of TPUs."""
 
     machine: str
@@ -80,12 +80,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Candidate:
-    choice: Choice
+    choice: VertexChoice
     vcpus: int
     memory_mib: int
 
 
-def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> VertexChoice | None:
     """None where `faults` has got the reason; others are added to it too."""
     found = _chosen(wanted, target, faults, warnings)
     if found:
@@ -94,18 +94,18 @@ def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: li
     return found
 
 
-def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> VertexChoice | None:
     name, kind = wanted.machine_type, wanted.accelerator.type if wanted.accelerator else None
     if name and target.machine_types and name not in target.machine_types:
         near = did_you_mean(name, target.machine_types)
         faults.append(f'{wanted.names["machine_type"]}: "{name}" is none of the target\'s machine types{near}')
         return None
-    if tpus.asked(name, kind):
+    if tpus.is_tpu(name, kind):
         said, tpu = tpus.choose(name, kind, wanted.accelerator.count if wanted.accelerator else 1, wanted.topology)
         tell(said, wanted.names, faults, warnings)
         if tpu:
             tell(tpu.size(wanted.cpus, wanted.memory_mib), wanted.names, faults, warnings)
-        return Choice(tpu.machine, tpu=tpu) if tpu else None
+        return VertexChoice(tpu.machine, tpu=tpu) if tpu else None
     if wanted.topology:
         faults.append(f"{wanted.names['topology']}: is of TPUs, and the job asks for none")
     if wanted.accelerator and kind is None and name is None:
@@ -122,7 +122,7 @@ def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: l
 
 def _given(
     wanted: Wanted, name: str, kind: str | None, target: VertexTarget, faults: list[str], warnings: list[str]
-) -> Choice | None:
+) -> VertexChoice | None:
     """The machine that is named, with the GPUs beside it or in it."""
     before = len(faults)
     count = wanted.accelerator.count if wanted.accelerator else None
@@ -131,11 +131,11 @@ def _given(
         return None
     size = _sized(name)
     if name.startswith("n1-"):
-        choice = Choice(name, accelerator(kind).name, count or 1) if kind else Choice(name)
+        choice = VertexChoice(name, accelerator(kind).name, count or 1) if kind else VertexChoice(name)
         if count and not kind:
             faults.append(f"{wanted.names['accelerator']}: is missing, and {name} has no GPUs of its own")
     else:
-        choice = size.choice if size else Choice(name)
+        choice = size.choice if size else VertexChoice(name)
         if count and not kind and count != choice.gpus:
             faults.append(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
     if size:
@@ -145,7 +145,7 @@ def _given(
     return choice
 
 
-def _larger(wanted: Wanted, choice: Choice, target: VertexTarget) -> list[str]:
+def _larger(wanted: Wanted, choice: VertexChoice, target: VertexTarget) -> list[str]:
     """Machines of the same series with the same GPUs that hold what is asked for, the smallest first, in words."""
     same: list[_Candidate] = []
     for name in target.machine_types or vertex.machine_types():
@@ -187,7 +187,9 @@ def _with_gpus(
         faults.append(f"{wanted.names['accelerator']}: {count} {kind} are in {shown}; {where_}")
     found = [(_sized(name), name) for name in allowed]
     return [
-        _Candidate(Choice(name, key, count), size.vcpus, size.memory_mib) for size, name in found if size is not None
+        _Candidate(VertexChoice(name, key, count), size.vcpus, size.memory_mib)
+        for size, name in found
+        if size is not None
     ]
 
 
@@ -214,10 +216,10 @@ def _sized(name: str) -> _Candidate | None:
         return None
     found = node_machine(name)
     gpu = found.accelerator or None
-    return _Candidate(Choice(name, gpu, found.whole_accelerators), found.vcpus, found.memory_mib)
+    return _Candidate(VertexChoice(name, gpu, found.whole_accelerators), found.vcpus, found.memory_mib)
 
 
-def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -> Choice | None:
+def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -> VertexChoice | None:
     """The smallest that holds the job."""
     largest = max(having, key=lambda each: (each.vcpus, each.memory_mib))
     found = [

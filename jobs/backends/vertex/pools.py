@@ -17,7 +17,7 @@ from ...model.blocks_google import Pool, Vertex
 from ...model.job import Job
 from ..vm.agent_spec import tell
 from .containers import Program, checked
-from .machines import Choice, Wanted, choose
+from .machines import VertexChoice, Wanted, choose
 
 DISK_GB = 100
 """Of a boot disk that nobody asks for, which holds the image; a job's disk_gib come on top."""
@@ -30,7 +30,7 @@ class Planned:
     """A pool, ready to be written. `disk_type` is None where Vertex AI's own does."""
 
     replicas: int
-    choice: Choice
+    choice: VertexChoice
     program: Program
     disk_gb: int | None
     disk_type: str | None
@@ -87,7 +87,7 @@ def names_of(field: str) -> Mapping[str, str]:
 
 
 def _other(
-    job: Job, target: VertexTarget, name: str, pool: Pool, first: Choice, program: Program, today: date,
+    job: Job, target: VertexTarget, name: str, pool: Pool, first: VertexChoice, program: Program, today: date,
     faults: list[str], warnings: list[str],
 ) -> Planned | None:  # fmt: skip
     """A pool beside the first."""
@@ -128,7 +128,7 @@ def _reducers(
 
 
 def _planned(
-    job: Job, replicas: int, choice: Choice, program: Program, disk_gib: int | None, field: str,
+    job: Job, replicas: int, choice: VertexChoice, program: Program, disk_gib: int | None, field: str,
     faults: list[str], warnings: list[str],
 ) -> Planned:  # fmt: skip
     asked = job.vertex.disk_type if job.vertex else None

@@ -66,7 +66,7 @@ def unsupported(job: Job) -> list[str]:
     return faults
 
 
-def told(
+def agent_spec(
     job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
 ) -> dict[str, Any]:
     """What the agent is told, but for the attempt. `name` is the job file's until then."""
@@ -102,7 +102,7 @@ def tell(findings: Iterable[Finding], names: Mapping[str, str], faults: list[str
         told.append(f"{names.get(finding.field, finding.field)}: {finding.text}")
 
 
-def marked(job: Job, target: VmGround) -> list[Finding]:
+def label_findings(job: Job, target: VmGround) -> list[Finding]:
     """Its labels beside ours and the target's."""
     own = len(labels.labels("", 1, "", 0)) + len(target.labels)
     return vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)

@@ -20,13 +20,13 @@ from ..base import Explanation, JobRef, LogLine, Places, PlatformBackend, Reques
 from ..google_budget_gate import refuse
 from . import labels
 from .attempts import attempts
-from .cloud_messages import Telling
+from .cloud_messages import ReportingMachines
 from .logs import logs
 from .reconciler import advance, ask, look, take_back
 from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
 from .run import Shells, places
-from .state_machine import NoCapacity, Seen
+from .state_machine import MachineState, NoCapacity
 from .status import status_of
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
@@ -65,7 +65,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         known = {self._target_name or "": self._target.model_dump(mode="json")} if self._target else {}
         return Records(self.google, self.bucket, known=known)
 
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """How the cloud's side of an attempt is made, seen and removed."""
         raise NotImplementedError
 
@@ -157,7 +157,9 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
                 return
             shown += 1
             progress(shown)
-            yield self._status(record) if not record.ended else status_of(record, Seen("absent", ""), {}, _now())
+            yield (
+                self._status(record) if not record.ended else status_of(record, MachineState("absent", ""), {}, _now())
+            )
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the attempt that there is, and leaves no machine. The record stays."""

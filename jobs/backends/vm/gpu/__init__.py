@@ -5,7 +5,7 @@ from accel.contract.google_vms import GceTarget
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
 from ..backend import VmBackend
-from ..cloud_messages import Telling
+from ..cloud_messages import ReportingMachines
 from .request import KIND, render
 
 PREEMPTIBLE = ("spot", "flex-start")
@@ -42,7 +42,7 @@ class GceBackend(VmBackend[GceTarget]):
             self._timing,
         )
 
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """See instances.py."""
         from .instances import Instances
 

@@ -20,7 +20,7 @@ from accel.rules.gcp import zones as gcp_zones
 
 from ....model.blocks import Gce
 from ....model.job import Job
-from .. import agent_spec as asked
+from .. import agent_spec
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
@@ -40,7 +40,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class VmChoice:
     """What is asked for. `attached` is the type of GPUs that are not built in."""
 
     machine: str
@@ -77,10 +77,10 @@ class _Candidate:
             return {}
 
 
-def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) -> VmChoice | None:
     """None where `faults` has got the reason; others are added to it too."""
     block = job.gce or Gce()
-    zones = asked.zones("gce", block.zones, target, faults)
+    zones = agent_spec.zones("gce", block.zones, target, faults)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     candidates = _candidates(job, block, target, faults, warnings)
     found = _fitting(job, candidates, zones, faults) if candidates else None
@@ -96,12 +96,12 @@ def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) 
     placement = target.placement if job.nodes > 1 else None
     tell(vms.group(found.name, "on-demand", compact=placement is not None), faults, warnings)
     zones, placement = _of_policy(placement, zones, faults)
-    return Choice(
+    return VmChoice(
         machine=found.name,
         gpus=found.gpus,
         attached=found.attached,
         zones=zones,
-        subnetworks=asked.subnetworks("gce", zones, target, faults),
+        subnetworks=agent_spec.subnetworks("gce", zones, target, faults),
         capacity=capacity,
         disk_type=_disk_type(found.name, target, warnings),
         reservation=reservation,
@@ -111,7 +111,7 @@ def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) 
 
 def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
     """Adds findings where they belong, under the job file's names."""
-    asked.tell(findings, _FIELDS, faults, warnings)
+    agent_spec.tell(findings, _FIELDS, faults, warnings)
 
 
 def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warnings: list[str]) -> list[_Candidate]:

@@ -5,7 +5,7 @@ from accel.contract.google_vms import TpuVmTarget
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
 from ..backend import VmBackend
-from ..cloud_messages import Telling
+from ..cloud_messages import ReportingMachines
 from .request import KIND, render
 
 __all__ = ["KIND", "TpuVmBackend"]
@@ -39,7 +39,7 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
         wanted = tpus(choice.zones, kind, generation.accelerator, chips, spot=choice.spot)
         return check(target.project, wanted, self._timing)
 
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """See queued.py."""
         from .queued import QueuedResources
 

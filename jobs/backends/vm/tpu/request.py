@@ -19,7 +19,7 @@ from ....model.blocks import TpuVm
 from ....model.job import Job, unused_blocks
 from ...base import Request
 from .. import agent_spec, labels
-from .slices import Choice, choose, tell
+from .slices import SliceChoice, choose, tell
 
 KIND = "tpu-vm"
 
@@ -50,11 +50,11 @@ def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
     found = containers.environment(job.env) + tpu_jobs.environment({**job.env, **job.secrets})
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, None))
     found += tpu_jobs.disk(job.disk_gib)
-    found += agent_spec.marked(job, target)
+    found += agent_spec.label_findings(job, target)
     return found + agent_spec.image(job)
 
 
-def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -> str:
+def _runtime(job: Job, choice: SliceChoice, faults: list[str], warnings: list[str]) -> str:
     """The TPU software version: the generation's, or the job's as Google calls it today."""
     own = next(iter(choice.slice.runtime_versions))
     wanted = job.tpu_vm.runtime_version if job.tpu_vm else None
@@ -65,12 +65,12 @@ def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -
     return str(apply(findings).replacements.get("tpu_vm.runtime_version", wanted))
 
 
-def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
+def _body(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
     block = job.tpu_vm or TpuVm()
     wait_s = block.zone_wait_s or block.valid_for_s or WAIT_S
     lost = agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries
     return {
-        "job": agent_spec.told(
+        "job": agent_spec.agent_spec(
             job,
             KIND,
             target,
@@ -108,7 +108,7 @@ def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: 
     }
 
 
-def _node(job: Job, target: TpuVmTarget, choice: Choice, runtime: str) -> dict[str, Any]:
+def _node(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str) -> dict[str, Any]:
     """The Node, without its subnetwork, the marks of its attempt and what starts the agent. Source:
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     shape: dict[str, Any] = {"acceleratorType": choice.slice.name}

@@ -25,7 +25,7 @@ _RESERVATION = re.compile(r"projects/[^/]+/locations/([^/]+)/reservations/[^/]+"
 
 
 @dataclass(frozen=True)
-class Choice:
+class SliceChoice:
     """What is asked for. `reservation` is a name, or None: none is used."""
 
     slice: Slice
@@ -42,7 +42,7 @@ class Choice:
         return self.slices * self.slice.hosts
 
 
-def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]) -> SliceChoice | None:
     """None where `faults` has got the reason; others are added to it too."""
     block = job.tpu_vm or TpuVm()
     reservation = _reservation(job, block, target, faults)
@@ -56,7 +56,7 @@ def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]
     zones = _having(found, zones, block, warnings)
     zones = _of_reservation(reservation, zones, faults)
     subnetworks = agent_spec.subnetworks("tpu_vm", zones, target, faults)
-    return Choice(found, block.topology is not None, block.slices, zones, subnetworks, bool(job.spot), reservation)
+    return SliceChoice(found, block.topology is not None, block.slices, zones, subnetworks, bool(job.spot), reservation)
 
 
 def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
