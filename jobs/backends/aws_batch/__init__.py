@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from accel.clouds.aws.clients import Clients, Timing
 from accel.clouds.rate_limit import Rate
 from accel.contract.targets import AwsBatchTarget
+from accel.diagnostics.collector import Diagnostics
 
 from ...model.job import Job
 from ..base import Attempt, Explanation, JobRef, LogLine, PlatformBackend, QuotaAnswer, Request, Status
@@ -156,7 +157,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         from .quota import check
 
         _, target = self._needed("quota")
-        choice = choose(job, target, [])
+        choice = choose(job, target, Diagnostics())
         return check(choice.size, target, job.nodes) if choice else QuotaAnswer()
 
     def _queue_name(self, queue_arn: str) -> str | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws.fit import Size, holding_of
 from accel.rules.aws.types import sorted_out
 
@@ -38,10 +38,10 @@ class Demand:
 
 def demand(job: Job, target: AwsBatchTarget) -> Demand:
     """Raises BadInputs where the job fits no definition."""
-    faults: list[str] = []
-    choice = definition.choose(job, target, faults)
+    diagnostics = Diagnostics()
+    choice = definition.choose(job, target, diagnostics)
     if choice is None:
-        raise BadInputs(faults)
+        raise diagnostics.refusal()
     places = tuple(_place(each, choice.size) for each in target.environments)
     said = job.retries is not None or job.lost_retries is not None
     assumed = not said and choice.attempts is None

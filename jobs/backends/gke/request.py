@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gke import jobs
 from accel.rules.jobs import containers, image_cuda, launchers, placeholders
@@ -29,22 +29,23 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = [*_unsupported(job), *pod.faults(job, target)]
-    warnings = [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)]
-    choice = choose(job, target, faults)
-    _sort(_findings(job, target, choice), faults, warnings)
+    diagnostics = Diagnostics(
+        [*_unsupported(job), *pod.faults(job, target)],
+        [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)],
+    )
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, target, choice))
     if choice and choice.nodes > 1 and choice.slice and not target.jobset:
-        faults.append(
+        diagnostics.error(
             f"accelerator.type: {choice.slice.written} has {choice.nodes} hosts, and the cluster has no JobSet"
         )
-    if faults or choice is None:
-        raise BadInputs(faults)
+    if diagnostics.errors or choice is None:
+        raise diagnostics.refusal()
     objects = _objects(job, marks.object_name(name), target_name, target, choice, key)
-    _sort(jobs.size(objects), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
+    diagnostics.add(jobs.size(objects))
+    diagnostics.raise_errors()
     scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
-    return request(target_name, key, str(scope), objects, warnings)
+    return request(target_name, key, str(scope), objects, diagnostics.warnings)
 
 
 def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]], warnings: list[str]) -> Request:
@@ -73,11 +74,6 @@ def _findings(job: Job, target: GkeTarget, choice: PoolChoice | None) -> Iterabl
 
 def _unsupported(job: Job) -> list[str]:
     return [] if job.image else ["image: is missing; a GKE target has no definition that would name one"]
-
-
-def _sort(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
-    for finding in findings:
-        (faults if finding.severity == "reject" else warnings).append(f"{finding.field}: {finding.text}")
 
 
 def _objects(

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.batch import jobs, machines
 from accel.rules.gcp import gpu_vm_jobs, vms
@@ -22,7 +22,7 @@ from ..vm import agent_spec
 from . import labels as marks
 from . import nodes, retries, runnables, storage
 from .labels import KIND
-from .machines import BatchChoice, choose, tell
+from .machines import BatchChoice, choose, field_name
 
 MIB_A_GIB = 1024
 MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
@@ -34,20 +34,24 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     """The request for a job; its body is {"parent": ..., "job": ...}. Raises BadInputs with every field that cannot be
     honoured."""
     block = job.google_batch or GoogleBatch()
-    faults = runnables.faults(job, block)
-    warnings = [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)]
-    secrets = agent_spec.secrets(job, target.project, faults)
-    choice = choose(job, target, faults, warnings)
-    tell(_findings(job, block, target, choice), faults, warnings)
-    if choice is None or faults:
-        raise BadInputs(faults)
+    diagnostics = Diagnostics(
+        runnables.faults(job, block),
+        [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)],
+        name_of=field_name,
+    )
+    secrets = agent_spec.secrets(job, target.project, diagnostics)
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, block, target, choice))
+    if choice is None or diagnostics.errors:
+        raise diagnostics.refusal()
     name = marks.job_id(name)
     made = marks.labelled(_job(job, block, target, choice, secrets, name), job.name, key, target_name)
-    tell(jobs.size(len(json.dumps(made).encode())), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
+    diagnostics.add(jobs.size(len(json.dumps(made).encode())))
+    diagnostics.raise_errors()
     parent = marks.Scope(target.project, target.region).parent
-    return Request(KIND, target_name, name, key, {"parent": parent, "job": made}, tuple(dict.fromkeys(warnings)))
+    return Request(
+        KIND, target_name, name, key, {"parent": parent, "job": made}, tuple(dict.fromkeys(diagnostics.warnings))
+    )
 
 
 def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice | None) -> Iterable[Finding]:

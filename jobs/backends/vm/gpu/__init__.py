@@ -1,6 +1,7 @@
 """Jobs on GPU VMs of Compute Engine that are made for them."""
 
 from accel.contract.google_vms import GceTarget
+from accel.diagnostics.collector import Diagnostics
 
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
@@ -32,7 +33,7 @@ class GceBackend(VmBackend[GceTarget]):
         from .machines import choose
 
         _, target = self._needed("render")
-        choice = choose(job, target, [], [])
+        choice = choose(job, target, Diagnostics())
         if choice is None or choice.reservation:
             return QuotaAnswer()
         spot = choice.capacity in PREEMPTIBLE

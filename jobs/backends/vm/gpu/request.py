@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs, tpu_jobs, vms
 from accel.rules.gcp import labels as gcp_labels
@@ -21,7 +21,7 @@ from ....model.blocks import Gce
 from ....model.job import Job, unused_blocks
 from ...base import Request
 from .. import agent_spec, labels
-from .machines import VmChoice, choose, tell
+from .machines import FIELDS, VmChoice, choose
 
 KIND = "gce"
 
@@ -41,18 +41,20 @@ https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
 
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = agent_spec.unsupported(job) + agent_spec.mounts(job, "a VM")
-    warnings = list(unused_blocks(job, KIND))
-    secrets = agent_spec.secrets(job, target.project, faults)
-    choice = choose(job, target, faults, warnings)
-    tell(_findings(job, target, choice), faults, warnings)
+    diagnostics = Diagnostics(
+        [*agent_spec.unsupported(job), *agent_spec.mounts(job, "a VM")],
+        unused_blocks(job, KIND),
+        name_of=lambda field: FIELDS.get(field, field),
+    )
+    secrets = agent_spec.secrets(job, target.project, diagnostics)
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, target, choice))
     if choice is None:
-        raise BadInputs(faults)
+        raise diagnostics.refusal()
     body = _body(job, target, choice, secrets)
-    tell(tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
-    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
+    diagnostics.add(tpu_jobs.size(len(json.dumps(body["job"]).encode())))
+    diagnostics.raise_errors()
+    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(diagnostics.warnings))
 
 
 def _findings(job: Job, target: GceTarget, choice: VmChoice | None) -> Iterable[Finding]:

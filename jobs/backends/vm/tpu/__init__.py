@@ -1,6 +1,7 @@
 """Jobs on TPU slices that are made for them, by queued resources of the Cloud TPU API."""
 
 from accel.contract.google_vms import TpuVmTarget
+from accel.diagnostics.collector import Diagnostics
 
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
@@ -31,7 +32,7 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
         from .slices import choose
 
         _, target = self._needed("render")
-        choice = choose(job, target, [], [])
+        choice = choose(job, target, Diagnostics())
         if choice is None or choice.reservation:
             return QuotaAnswer()
         chips, generation = choice.slices * choice.slice.chips, choice.slice.generation
