@@ -19,7 +19,6 @@ from ..base import Attempt as Tried
 from ..base import Explanation, JobRef, LogLine, Places, PlatformBackend, Request, Status, Streams
 from ..google_budget_gate import refuse
 from . import labels
-from .attempts import attempts
 from .cloud_messages import ReportingMachines
 from .logs import logs
 from .reconciler import advance, ask, look, take_back
@@ -27,7 +26,7 @@ from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
 from .run import Shells, places
 from .state_machine import MachineState, NoCapacity
-from .status import status_of
+from .status import attempts, status_of
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 CLEAN_S, CLEAN_POLL_S = 90.0, 1.0

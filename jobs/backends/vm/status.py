@@ -7,6 +7,7 @@ from typing import Any
 from accel.clouds.google.rest import mapping
 
 from ...model.owners import owner_of
+from ..base import Attempt as Tried
 from ..base import JobRef, Phase, Status
 from .record import CANCELLED, ENDED, GONE, LOST, MADE, NO_CAPACITY, SUCCEEDED, Attempt, Record, Result
 from .state_machine import ABSENT, MachineState, Write, decide, may_go_on
@@ -90,3 +91,19 @@ def _lost_gpu_hours(record: Record) -> float | None:
 def moment(text: str | None) -> datetime | None:
     """As a record has it."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
+
+
+def attempts(record: Record) -> list[Tried]:
+    """Each request for machines. When a machine was found, which is before it was seen to run, is in no record."""
+    return [
+        Tried(
+            number,
+            created=moment(each.made or each.planned),
+            started=moment(each.started),
+            stopped=moment(each.ended),
+            exit_code=exit_code(each),
+            reason=": ".join(part for part in (each.zone, each.outcome, each.reason) if part) or None,
+            lost=each.outcome == LOST,
+        )
+        for number, each in enumerate(record.attempts, 1)
+    ]

@@ -15,7 +15,7 @@ from jobs.backends.base import Attempts
 from jobs.backends.gke.attempts import attempts as of_pods
 from jobs.backends.gke.submit import submit
 from jobs.backends.local import LocalBackend
-from jobs.backends.vm.attempts import attempts as of_record
+from jobs.backends.vm.status import attempts as of_record
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request as gke_request
 from tests.jobs.backends.gke_target import make_target as gke_target
