@@ -19,8 +19,7 @@ import requests
 
 from accel.clouds.google.api import Google
 from accel.contract.google_jobs import VertexTarget
-from jobs.backends.vertex import VertexBackend
-from jobs.backends.vertex.timing import Timing
+from jobs.backends.vertex import Timing, VertexBackend
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
 

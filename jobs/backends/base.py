@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
+from accel.clouds.rate_limit import Rate
 from accel.diagnostics.errors import BadInput
 
 from ..model.job import Job
@@ -298,3 +299,92 @@ class Explain(Protocol):
         """Reads only. A job that is not there is a cause too; it is looked for in the scopes that `elsewhere` gives.
         Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
         ...
+
+
+TargetT = TypeVar("TargetT")
+ScopeT = TypeVar("ScopeT")
+TimingT = TypeVar("TimingT")
+
+
+class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
+    """The shared part of every backend: construction from a target or from a reference's scope, and checks."""
+
+    KIND: ClassVar[str]
+    NO_TARGET: ClassVar[str]
+    """What a scope alone does not say, as a refusal puts it."""
+
+    def __init__(self, target_name: str, target: TargetT, *, timing: TimingT | None = None) -> None:
+        self._target_name: str | None = target_name
+        self._target: TargetT | None = target
+        self._open(self._scope_of(target), timing)
+
+    @classmethod
+    def of_scope(cls, scope: str, *, timing: TimingT | None = None) -> Self:
+        """Return a backend for what a job reference alone is enough. Raise BadInput for text that is no scope."""
+        backend = cls.__new__(cls)
+        backend._target_name = backend._target = None
+        backend._open(cls._parse_scope(scope), timing)
+        return backend
+
+    def _open(self, scope: ScopeT, timing: TimingT | None) -> None:
+        """Keep scope and timing. A backend adds its clients, which connect at their first call."""
+        self._scope, self._timing = scope, timing
+
+    @staticmethod
+    def _scope_of(target: TargetT) -> ScopeT:
+        raise NotImplementedError
+
+    @staticmethod
+    def _parse_scope(text: str) -> ScopeT:
+        raise NotImplementedError
+
+    def render(self, job: Job, name: str, key: str) -> Request:
+        """See Backend."""
+        raise NotImplementedError
+
+    def submit(self, request: Request) -> JobRef:
+        """See Backend."""
+        raise NotImplementedError
+
+    def status(self, ref: JobRef) -> Status:
+        """See Backend."""
+        raise NotImplementedError
+
+    def cancel(self, ref: JobRef, reason: str) -> None:
+        """See Backend."""
+        raise NotImplementedError
+
+    def _needed(self, verb: str) -> tuple[str, TargetT]:
+        """Return name and target. Raise BadInput for a backend that was made from a reference."""
+        if self._target is None or self._target_name is None:
+            raise BadInput(f"{verb}: needs a target; {self.NO_TARGET}")
+        return self._target_name, self._target
+
+    def _checked(self, ref: JobRef) -> JobRef:
+        """Raise BadInput for a reference of another kind or scope."""
+        if (ref.kind, ref.scope) != (self.KIND, str(self._scope)):
+            raise BadInput(f"{ref} is not a job of {self.KIND}:{self._scope}")
+        return ref
+
+
+class RateLimited:
+    """The part of a Concurrent backend whose threads share connections and a rate of submits."""
+
+    THREADS: ClassVar[int]
+    SUBMITS_PER_S: ClassVar[int]
+    _rate: Rate | None = None
+
+    def threads(self, submits_per_s: int | None = None) -> int:
+        """See Concurrent."""
+        self._rate = Rate(submits_per_s or self.SUBMITS_PER_S)
+        return self.THREADS
+
+    def stop(self) -> None:
+        """Refuse requests that have not been sent."""
+        if self._rate is not None:
+            self._rate.close()
+
+    def _turn(self) -> None:
+        """Wait for a turn, if `threads` was called."""
+        if self._rate is not None:
+            self._rate.turn()

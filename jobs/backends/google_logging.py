@@ -157,7 +157,7 @@ class Tail:
         self._seen = {key: received for key, received in self._seen.items() if received >= self._from}
 
 
-def said(
+def log_lines(
     tail: Tail,
     line: Callable[[Entry], LogLine | None],
     stopped: Callable[[], datetime | None] | None = None,
@@ -167,20 +167,20 @@ def said(
     stopped, or None while they have not: until timing.drain_s after that. `count`: of the entries so far the last ones
     only. Raises CloudSilent after timing.silence_s."""
 
-    def made(found: Iterator[Entry]) -> Iterator[LogLine]:
+    def to_lines(found: Iterator[Entry]) -> Iterator[LogLine]:
         return (each for entry in found if (each := line(entry)) is not None)
 
     if stopped is None:
         if count is not None:
-            return made(iter(newest(tail.google, tail.project, tail.whole, count)))
-        return made(listed(tail.google, tail.project, tail.whole))
+            return to_lines(iter(newest(tail.google, tail.project, tail.whole, count)))
+        return to_lines(listed(tail.google, tail.project, tail.whole))
 
     def read() -> Iterator[LogLine]:
         nonlocal count
         if count is None:
-            return made(tail.read())
+            return to_lines(tail.read())
         newest, count = tail.newest(count), None
-        return made(iter(newest))
+        return to_lines(iter(newest))
 
     timing = tail.google.timing
     return followed(timing, read, Drained(stopped, timing))

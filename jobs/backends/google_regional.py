@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from accel.clouds.google.api import Google
+from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import BadInput
 
 from ..model.keys import content_hash
-from .base import JobRef
+from .base import JobRef, PlatformBackend, RateLimited, TargetT
 
 MAKER, JOBS = "accel-maker", "jobs"
 """Label and value of every job that is made here."""
@@ -78,3 +80,22 @@ def labelled(job: dict[str, Any], name: str, key: str, target: str) -> dict[str,
 def label_value(text: str) -> str:
     """As Google takes it. Source: https://docs.cloud.google.com/compute/docs/labeling-resources#label_format"""
     return _NO_LABEL.sub("-", text.lower())[:LABEL_MAX]
+
+
+RegionT = TypeVar("RegionT", bound=Region)
+TimingT = TypeVar("TimingT", bound=Timing)
+
+
+class GoogleRegionalBackend(
+    RateLimited, PlatformBackend[TargetT, RegionT, TimingT], Generic[TargetT, RegionT, TimingT]
+):
+    """The shared part of Google Batch and Vertex AI."""
+
+    def _open(self, scope: RegionT, timing: TimingT | None) -> None:
+        super()._open(scope, timing)
+        self._google = Google(timing)
+
+    def _at(self, ref: JobRef) -> tuple[Google, RegionT, JobRef]:
+        """Return where to ask for a job of this scope."""
+        ref = self._checked(ref)
+        return self._google, self._scope, ref

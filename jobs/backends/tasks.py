@@ -39,10 +39,10 @@ class Tasks(Protocol):
 
 
 @runtime_checkable
-class Marked(Protocol):
+class ProgressLines(Protocol):
     """A backend that finds the lines by which tasks tell how they go (runtime/lines.py) without reading all others."""
 
-    def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+    def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """Of these tasks of an array, each with its own in their order. Raises CloudRefused where that is not allowed
         though each log may be read, CloudSilent."""
         ...

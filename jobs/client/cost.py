@@ -11,7 +11,7 @@ from accel.contract.gke import GkePool, GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 
 from ..model.job import Job
 from .cost_parts import Environment, JobCost, Rate, rate_of, unpriced
@@ -88,10 +88,10 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     the charge for the cluster itself is the stack's, not the job's."""
     from ..backends.gke.machines import choose
 
-    faults: list[str] = []
-    choice = choose(job, target, faults)
+    diagnostics = Diagnostics()
+    choice = choose(job, target, diagnostics)
     if choice is None:
-        raise BadInputs(faults)
+        raise diagnostics.refusal()
     region = region_of(target.location)
     slice_name = choice.slice.name if choice.slice else None
     environments = tuple(_pool(region, pool, slice_name) for pool in choice.pools)

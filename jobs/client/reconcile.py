@@ -9,6 +9,7 @@ from accel.contract.google_vms import VmGround
 from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
 
 from ..backends.base import Backend, JobRef, Listing, Phase, Status, Tended
+from ..backends.features import FEATURES
 from ..backends.listing import listed
 from ..backends.registry import of_target
 from ..model.sweep_tasks import MOVED_MAX
@@ -18,7 +19,7 @@ from .spot_fallback import Followers
 
 LIMIT = MOVED_MAX
 """Jobs of a target that are tended in one round."""
-MOVED_KINDS = ("aws-batch", "google-batch", "gke")
+MOVED_KINDS = tuple(kind for kind, features in FEATURES.items() if features.spot_prefer)
 RECENT = timedelta(hours=1)
 """A job that ended so long ago goes on on demand, where that is still to be done, only if it is named."""
 

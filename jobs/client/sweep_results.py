@@ -9,7 +9,7 @@ from typing import Any, cast
 from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
 
 from ..backends.base import Again, Backend, JobRef, LogLine, Logs, Phase
-from ..backends.tasks import Marked, Tasks, TaskStatus
+from ..backends.tasks import ProgressLines, Tasks, TaskStatus
 from ..model import sweep_tasks
 from ..model.keys import submission_key
 from ..runtime import lines
@@ -165,11 +165,11 @@ def _logs(backend: Backend, ref: JobRef, task: int | None) -> Iterator[LogLine]:
 def _together(backend: Backend, ref: JobRef, each: Sequence[Row]) -> bool:
     """Whether the tasks' lines can be had at once, and so were read."""
     of = {row.place: row for row in each}
-    marked = isinstance(backend, Marked)
+    marked = isinstance(backend, ProgressLines)
     if not marked and ref.kind not in TOGETHER:
         return False
     try:
-        _told(of, backend.marked(ref, sorted(of)) if marked else _placed(_logs(backend, ref, None)))
+        _told(of, backend.progress_lines(ref, sorted(of)) if marked else _placed(_logs(backend, ref, None)))
     except JobsError as error:
         if marked and isinstance(error, CloudRefused):
             return False  # each log by itself may be allowed

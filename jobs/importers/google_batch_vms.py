@@ -126,7 +126,9 @@ def _fitting(given: Given, machine: str, values: Json, block: Json) -> str | Non
     gpu = values.get("accelerator")
     per_vm = int(block.get("tasks_per_vm", 1))
     try:
-        size, found, faults = sizes.named(machine, gpu["type"] if gpu else None, gpu["count"] if gpu else 0, per_vm, [])
+        size, found, faults = sizes.size_of_machine(
+            machine, gpu["type"] if gpu else None, gpu["count"] if gpu else 0, per_vm, []
+        )
     except (LookupError, BadInput):
         return machine
     wrong = [finding for finding in found if finding.severity == "reject"]
@@ -172,7 +174,7 @@ def _drivers(given: Given, machine: str | None, gpus: int, block: Json) -> None:
     if (before := given.flag(old)) is not None:
         given.report.findings(given.name(old), machines.accelerator_drivers(before))
         install = before if install is None else install
-    size = sizes.named(machine, None, 0, 1, [])[0] if machine and not gpus else None
+    size = sizes.size_of_machine(machine, None, 0, 1, [])[0] if machine and not gpus else None
     has = gpus or (size.gpus if size else 0)
     own = given.has(f"{POLICY}.bootDisk.image") or given.has(f"{INSTANCE}.instanceTemplate")
     given.report.findings(given.name(path), machines.drivers(install, has, own))

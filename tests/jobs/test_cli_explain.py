@@ -37,8 +37,8 @@ def told(invoke: Invoke, ref: str) -> dict[str, object]:
 
 
 def test_both_backends_can() -> None:
-    assert isinstance(LocalBackend.anywhere(), Explain)
-    assert isinstance(AwsBatchBackend.of_region("us-east-1"), Explain)
+    assert isinstance(LocalBackend.of_scope(""), Explain)
+    assert isinstance(AwsBatchBackend.of_scope("us-east-1"), Explain)
 
 
 @pytest.mark.parametrize(

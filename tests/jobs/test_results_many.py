@@ -72,7 +72,7 @@ class MarkedArray(Array):
 
     refuses = False
 
-    def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+    def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         if self.refuses:
             raise CloudRefused("logs:FilterLogEvents: not allowed")
         self.asked += 1

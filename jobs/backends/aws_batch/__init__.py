@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from accel.clouds.aws.clients import Clients, Timing
 from accel.clouds.rate_limit import Rate
 from accel.contract.targets import AwsBatchTarget
-from accel.diagnostics.errors import BadInput
+from accel.diagnostics.collector import Diagnostics
 
 from ...model.job import Job
-from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..base import Attempt, Explanation, JobRef, LogLine, PlatformBackend, QuotaAnswer, Request, Status
 from ..claims.files import FileClaims
 from ..free_gpus import Free
 from ..tasks import TaskStatus
@@ -17,25 +17,27 @@ from .request import KIND, render
 __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
-class AwsBatchBackend:
+class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
     """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas, FreeGpus and Explain.
 
     A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
     `aws-batch:<region>/<id>#<index>`.
     """
 
-    def __init__(self, target_name: str, target: AwsBatchTarget, *, timing: Timing | None = None) -> None:
-        self._target_name: str | None = target_name
-        self._target: AwsBatchTarget | None = target
-        self._clients = Clients(target.region, timing or Timing())
+    KIND = KIND
+    NO_TARGET = "a region alone does not say which queue"
 
-    @classmethod
-    def of_region(cls, region: str, *, timing: Timing | None = None) -> "AwsBatchBackend":
-        """For what a job reference alone is enough: status, cancel, logs and again."""
-        backend = cls.__new__(cls)
-        backend._target_name = backend._target = None
-        backend._clients = Clients(region, timing or Timing())
-        return backend
+    def _open(self, scope: str, timing: Timing | None) -> None:
+        super()._open(scope, timing)
+        self._clients = Clients(scope, timing or Timing())
+
+    @staticmethod
+    def _scope_of(target: AwsBatchTarget) -> str:
+        return target.region
+
+    @staticmethod
+    def _parse_scope(text: str) -> str:
+        return text
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The RegisterJobDefinition (or null) and SubmitJob inputs for a job. See render.render."""
@@ -124,12 +126,12 @@ class AwsBatchBackend:
 
         return tasks(self._clients, self._checked(ref))
 
-    def marked(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+    def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """From FilterLogEvents, a hundred attempts a call."""
-        from .progress_lines import marked
+        from .progress_lines import progress_lines
 
         group = self._target.log_group if self._target else None
-        return marked(self._clients, self._checked(ref), group, tasks)
+        return progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From DescribeJobs: its attempts that have ended, and the present one."""
@@ -155,18 +157,8 @@ class AwsBatchBackend:
         from .quota import check
 
         _, target = self._needed("quota")
-        choice = choose(job, target, [])
+        choice = choose(job, target, Diagnostics())
         return check(choice.size, target, job.nodes) if choice else QuotaAnswer()
-
-    def _needed(self, verb: str) -> tuple[str, AwsBatchTarget]:
-        if self._target is None or self._target_name is None:
-            raise BadInput(f"{verb}: needs a target; a region alone does not say which queue")
-        return self._target_name, self._target
-
-    def _checked(self, ref: JobRef) -> JobRef:
-        if (ref.kind, ref.scope) != (KIND, self._clients.region):
-            raise BadInput(f"{ref} is not a job of {KIND}:{self._clients.region}")
-        return ref
 
     def _queue_name(self, queue_arn: str) -> str | None:
         """The target's name, where the queue is the target's."""

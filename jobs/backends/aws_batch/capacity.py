@@ -1,10 +1,10 @@
 """What the instances behind a queue can hold: a job that none of them can would wait for ever."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws import fit
 from accel.rules.aws import types as aws_types
 from accel.rules.aws.fit import Size
@@ -23,62 +23,56 @@ SHOWN = 6
 """Instance types named in one message."""
 
 
-@dataclass
-class Verdict:
-    """What is wrong, and what may be."""
-
-    faults: list[str] = field(default_factory=list[str])
-    warnings: list[str] = field(default_factory=list[str])
+def field_name(field: str) -> str:
+    """Return the job file's name for a field of the rules."""
+    head, bracket, rest = field.partition("[")
+    return f"{FIELDS.get(head, head)}{bracket}{rest}"
 
 
-def check(job: Job, size: Size, target: AwsBatchTarget) -> Verdict:
+def check(job: Job, size: Size, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
     """Whether the target's queue can run the job as it asks: size, accelerator, Spot and disk."""
-    verdict = Verdict()
-    _spot(job, target, verdict)
-    _disk(job, target, verdict)
+    _spot(job, target, diagnostics)
+    _disk(job, target, diagnostics)
     machines, unknown = aws_types.sorted_out(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
     held = fit.holding_of(_types(wide), size)
-    _size(target, size, unknown, verdict)
-    _accelerator(job, target, held, machines, unknown, verdict)
-    return verdict
+    _size(target, size, unknown, diagnostics)
+    _accelerator(job, target, held, machines, unknown, diagnostics)
 
 
 def _types(environments: Iterable[AwsBatchEnvironment]) -> tuple[str, ...]:
     return tuple(name for environment in environments for name in environment.instance_types)
 
 
-def _spot(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
+def _spot(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
     if job.spot is None:
         return
     wanted = "spot" if job.spot else "on-demand"
     others = [f"{each.name} ({each.capacity})" for each in target.environments if each.capacity != wanted]
     if others:
-        verdict.faults.append(
+        diagnostics.error(
             f"spot: {str(job.spot).lower()} asks for {wanted} only, and the queue also has "
             f"{', '.join(others)}; Batch chooses the environment: use a target with one kind of "
             "capacity, or leave spot out"
         )
 
 
-def _disk(job: Job, target: AwsBatchTarget, verdict: Verdict) -> None:
+def _disk(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
     if job.disk_gib is None:
         return
     small = [f"{each.name} has {each.disk_gib}" for each in target.environments if each.disk_gib < job.disk_gib]
     if len(small) == len(target.environments):
-        verdict.faults.append(f"disk_gib: {job.disk_gib} is above the disk of every instance: {', '.join(small)} GiB")
+        diagnostics.error(f"disk_gib: {job.disk_gib} is above the disk of every instance: {', '.join(small)} GiB")
     elif small:
-        verdict.warnings.append(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
+        diagnostics.warning(f"disk_gib: Batch may place the job where there is less: {', '.join(small)} GiB")
 
 
-def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], verdict: Verdict) -> None:
+def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], diagnostics: Diagnostics) -> None:
     region = target.region
     places = [fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
-    for finding in fit.placed(size, places):
-        text = f"{FIELDS.get(finding.field, finding.field)}: {finding.text}"
-        (verdict.faults if finding.severity == "reject" else verdict.warnings).append(text)
+    diagnostics.add(fit.placed(size, places), FIELDS)
     if unknown and not holding(fit.startable(places), *size).fits:
-        verdict.warnings.append(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
+        diagnostics.warning(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 
 
 def _accelerator(
@@ -87,7 +81,7 @@ def _accelerator(
     held: Holding,
     machines: tuple[Machine, ...],
     unknown: tuple[str, ...],
-    verdict: Verdict,
+    diagnostics: Diagnostics,
 ) -> None:
     if job.accelerator is None or job.accelerator.type is None:
         return
@@ -95,7 +89,7 @@ def _accelerator(
         wanted = accelerator(job.accelerator.type).name
     except (UnknownName, AmbiguousName) as error:
         offered = ", ".join(sorted({machine.accelerator for machine in machines if machine.accelerator}))
-        verdict.faults.append(f"accelerator.type: {error}; this queue has {offered or 'none'}")
+        diagnostics.error(f"accelerator.type: {error}; this queue has {offered or 'none'}")
         return
     places = (*held.fits, *held.tight)
     others = [machine for machine in places if machine.accelerator != wanted]
@@ -103,10 +97,10 @@ def _accelerator(
         return  # the size check has warned
     if not any(machine.accelerator == wanted for machine in machines) and not unknown:
         shown = _listed(sorted({f"{machine.name} ({machine.accelerator})" for machine in places or machines}))
-        verdict.faults.append(f"accelerator.type: {job.accelerator.type} is on no instance of the queue: {shown}")
+        diagnostics.error(f"accelerator.type: {job.accelerator.type} is on no instance of the queue: {shown}")
     elif others:
         shown = _listed([f"{machine.name} ({machine.accelerator})" for machine in others])
-        verdict.faults.append(
+        diagnostics.error(
             f"accelerator.type: Batch chooses the instance, and could place the job without "
             f"{job.accelerator.type} on {shown}; {_one_type(wanted, target)}, or leave type out"
         )

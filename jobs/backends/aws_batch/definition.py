@@ -7,6 +7,7 @@ from typing import Any
 from accel.catalog import nearest
 from accel.contract.submissions import DIGEST, own_definition
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws import definitions, network, storage
 from accel.rules.aws.fit import Size
 
@@ -26,7 +27,7 @@ _HOST = re.compile(r"host://(?P<path>/\S*)")
 
 
 @dataclass(frozen=True)
-class Choice:
+class DefinitionChoice:
     """A definition, what a task asks for, and the RegisterJobDefinition input if it is the job's own."""
 
     job_definition: str
@@ -41,27 +42,29 @@ class Choice:
     """Of the stack's definition, where the job runs that one."""
 
 
-def choose(job: Job, target: AwsBatchTarget, faults: list[str]) -> Choice | None:
-    """The definition for a job, or None with the reasons added to `faults`.
+def choose(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> DefinitionChoice | None:
+    """The definition for a job, or None with the reasons added to `diagnostics`.
 
     The base is the one that the job names, else the stack's only one with the same image, else (for a job
     without image) the stack's only one. It is used as it is if all that SubmitJob cannot override agrees.
     """
-    found = len(faults)
-    base = _base(job, target, faults)
-    _references(job, target, faults)
-    if len(faults) > found:
+    found = len(diagnostics.errors)
+    base = _base(job, target, diagnostics)
+    _references(job, target, diagnostics)
+    if len(diagnostics.errors) > found:
         return None
-    size = _size(job, base, faults)
+    size = _size(job, base, diagnostics)
     if size is None:
         return None
     differences = _differences(job, base[1]) if base else []
     if base and not differences:
-        return Choice(base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s, image=base[1].image)
+        return DefinitionChoice(
+            base[1].arn, size, base[1].shm_mib, base[1].attempts, base[1].timeout_s, image=base[1].image
+        )
     return _own(job, target, base, differences, size)
 
 
-def _base(job: Job, target: AwsBatchTarget, faults: list[str]) -> tuple[str, AwsBatchDefinition] | None:
+def _base(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> tuple[str, AwsBatchDefinition] | None:
     named = job.aws_batch.definition if job.aws_batch else None
     known = target.definitions
     if named is not None:
@@ -69,7 +72,7 @@ def _base(job: Job, target: AwsBatchTarget, faults: list[str]) -> tuple[str, Aws
             return named, known[named]
         near = nearest(named, known)
         hint = f"nearest: {', '.join(near)}" if near else f"the target has {', '.join(sorted(known)) or 'none'}"
-        faults.append(f'aws_batch.definition: unknown definition "{named}"; {hint}')
+        diagnostics.error(f'aws_batch.definition: unknown definition "{named}"; {hint}')
         return None
     fitting = [(name, each) for name, each in sorted(known.items()) if job.image in (None, each.image)]
     if len(fitting) > 1 and job.accelerator:
@@ -78,19 +81,19 @@ def _base(job: Job, target: AwsBatchTarget, faults: list[str]) -> tuple[str, Aws
         return fitting[0]
     names = ", ".join(name for name, _ in fitting)
     if fitting:
-        faults.append(f"aws_batch.definition: say which of the target's definitions to use: {names}")
+        diagnostics.error(f"aws_batch.definition: say which of the target's definitions to use: {names}")
     elif job.image is None:
-        faults.append("image: is missing, and the target has no definition that would name one")
+        diagnostics.error("image: is missing, and the target has no definition that would name one")
     return None
 
 
-def _size(job: Job, base: tuple[str, AwsBatchDefinition] | None, faults: list[str]) -> Size | None:
+def _size(job: Job, base: tuple[str, AwsBatchDefinition] | None, diagnostics: Diagnostics) -> Size | None:
     vcpus = job.cpus or (base[1].vcpus if base else None)
     memory_mib = job.memory_mib or (base[1].memory_mib if base else None)
     gpus = job.accelerator.count if job.accelerator else base[1].gpus if base else 0
     for name, value in (("cpus", vcpus), ("memory_mib", memory_mib)):
         if value is None:
-            faults.append(f"{name}: is missing, and no definition of the target has the image {job.image}")
+            diagnostics.error(f"{name}: is missing, and no definition of the target has the image {job.image}")
     return Size(vcpus, memory_mib, gpus) if vcpus and memory_mib else None
 
 
@@ -106,22 +109,24 @@ def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
     return [name for name, differs in disagrees.items() if differs]
 
 
-def _references(job: Job, target: AwsBatchTarget, faults: list[str]) -> None:
+def _references(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
     for name, reference in sorted(job.secrets.items()):
         if not _SECRET.fullmatch(reference):
             # The text is not shown: it may be the secret itself.
-            faults.append(
+            diagnostics.error(
                 f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
                 "parameter's name with a leading /"
             )
     if target.closed and job.image:
-        faults += [f"{finding.field}: {finding.text}" for finding in network.closed_image(job.image, target.region)]
+        diagnostics.errors += [
+            f"{finding.field}: {finding.text}" for finding in network.closed_image(job.image, target.region)
+        ]
     mounted = {environment.name: environment.buckets for environment in target.environments}
     for i, mount in enumerate(job.mounts):
         buckets = storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)
-        faults += [f"{finding.field}: {finding.text}" for finding in buckets]
+        diagnostics.errors += [f"{finding.field}: {finding.text}" for finding in buckets]
         if not buckets and not any(form.fullmatch(mount.source) for form in (_EFS, _HOST, _S3)):
-            faults.append(
+            diagnostics.error(
                 f'mounts[{i}].source: "{mount.source}" is neither efs://fs-<8 or 17 hexadecimal '
                 "digits>[/folder] nor host:///folder nor s3://bucket[/folder]"
             )
@@ -133,7 +138,7 @@ def _own(
     base: tuple[str, AwsBatchDefinition] | None,
     differences: list[str],
     size: Size,
-) -> Choice:
+) -> DefinitionChoice:
     shm_mib = job.shm_mib or (base[1].shm_mib if base else None)
     if shm_mib is None and size.gpus:
         shm_mib = min(definitions.MIN_SHM_MIB, size.memory_mib)
@@ -156,7 +161,7 @@ def _own(
             f"its own, {name}: command, environment, mounts, retries and timeout of {base[0]} do not apply"
         )
     registered = {"jobDefinitionName": name, **content}
-    return Choice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, tuple(warnings))
+    return DefinitionChoice(name, size, shm_mib, DEFAULT_ATTEMPTS, None, registered, tuple(warnings))
 
 
 def _container(

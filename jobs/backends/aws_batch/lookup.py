@@ -6,7 +6,7 @@ from accel.clouds.aws.errors import PERMISSION, asking
 from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused
 
-from ..claims.platform import Found
+from ..claims.platform import ClaimedJob
 from . import labels
 
 __all__ = ["DESCRIBED_AT_ONCE", "describe", "named", "pages", "part", "parts", "terminate"]
@@ -17,14 +17,14 @@ TASK_ALONE = (
 )
 
 
-def named(batch: Client, queue: str, name: str, key: str) -> list[Found]:
+def find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob]:
     """The jobs of a queue with this name (ListJobs compares without case) and this key in their tags."""
     filters = [{"name": "JOB_NAME", "values": [name]}]
     summaries = (job for page in pages(batch, jobQueue=queue, filters=filters) for job in page)
     ids = [job["jobId"] for job in summaries if job.get("jobName") == name]
     details = describe(batch, ids) if ids else []
     return [
-        Found(int(job.get("createdAt", 0)), job["jobId"], part(job, "tags").get(labels.SPEC, ""))
+        ClaimedJob(int(job.get("createdAt", 0)), job["jobId"], part(job, "tags").get(labels.SPEC, ""))
         for job in details
         if part(job, "tags").get(labels.KEY) == key
     ]

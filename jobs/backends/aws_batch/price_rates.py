@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws.fit import Size, holding_of
 from accel.rules.aws.types import sorted_out
 
@@ -14,7 +14,7 @@ from .retries import DEFAULT_ATTEMPTS
 
 
 @dataclass(frozen=True)
-class Place:
+class EnvironmentPlace:
     """A compute environment, in the order in which Batch tries them, and the instance types that hold one task."""
 
     environment: str
@@ -33,15 +33,15 @@ class Demand:
     attempts: int
     timeout_s: int | None
     assumed: bool
-    places: tuple[Place, ...]
+    places: tuple[EnvironmentPlace, ...]
 
 
 def demand(job: Job, target: AwsBatchTarget) -> Demand:
     """Raises BadInputs where the job fits no definition."""
-    faults: list[str] = []
-    choice = definition.choose(job, target, faults)
+    diagnostics = Diagnostics()
+    choice = definition.choose(job, target, diagnostics)
     if choice is None:
-        raise BadInputs(faults)
+        raise diagnostics.refusal()
     places = tuple(_place(each, choice.size) for each in target.environments)
     said = job.retries is not None or job.lost_retries is not None
     assumed = not said and choice.attempts is None
@@ -49,7 +49,7 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
     return Demand(choice.size, attempts, job.timeout_s or choice.timeout_s, assumed, places)
 
 
-def _place(environment: AwsBatchEnvironment, size: Size) -> Place:
+def _place(environment: AwsBatchEnvironment, size: Size) -> EnvironmentPlace:
     types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
     held = holding_of(types, size)
-    return Place(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])
+    return EnvironmentPlace(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])

@@ -24,7 +24,9 @@ CALLS_PER_S = 5
 PATTERN = f'"{MARK.strip()}"'
 
 
-def marked(clients: Clients, ref: JobRef, group: str | None, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
+def progress_lines(
+    clients: Clients, ref: JobRef, group: str | None, tasks: Sequence[int]
+) -> Iterator[tuple[int, LogLine]]:
     """Of these tasks, each with its own in their order, and lines that only look like them. `group`: where to look if
     the job does not say."""
     rate = Rate(CALLS_PER_S)

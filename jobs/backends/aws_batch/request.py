@@ -6,7 +6,8 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
-from accel.diagnostics.errors import BadInput, BadInputs
+from accel.diagnostics.collector import Diagnostics
+from accel.diagnostics.errors import BadInput
 from accel.rules import Finding, under
 from accel.rules.aws import definitions, jobs, shares
 from accel.rules.aws import retries as aws_retries
@@ -18,8 +19,7 @@ from ...model.job import Job, unused_blocks
 from ...model.keys import content_hash
 from ..base import JobRef, Request
 from . import capacity, definition, labels, nodes, retries
-from .capacity import FIELDS
-from .definition import Choice
+from .definition import DefinitionChoice
 
 KIND = "aws-batch"
 ONE_MACHINE_ONLY = (
@@ -32,17 +32,20 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = [*labels.faults(job.labels, key), *_unsupported(job)]
-    warnings = [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)]
-    depends_on = _dependencies(job, target.region, faults)
-    choice = definition.choose(job, target, faults)
+    diagnostics = Diagnostics(
+        [*labels.faults(job.labels, key), *_unsupported(job)],
+        [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)],
+        name_of=capacity.field_name,
+    )
+    depends_on = _dependencies(job, target.region, diagnostics)
+    choice = definition.choose(job, target, diagnostics)
     environment = dict(job.env)
     if choice:
-        verdict = capacity.check(job, choice.size, target)
-        faults += verdict.faults
-        warnings += [*choice.warnings, *verdict.warnings]
+        diagnostics.warnings += choice.warnings
+        capacity.check(job, choice.size, target, diagnostics)
         findings = [*nodes.check(job, choice.size, target), *_container_findings(job, choice, target)]
-        environment = _sort(findings, faults, warnings, environment)
+        diagnostics.add(findings)
+        environment = _without_dropped(environment, findings)
     array_size = job.tasks if job.tasks > 1 else None
     found = jobs.job(name=name, array_size=array_size, depends_on=depends_on, tags=_tags(job, key, target))
     found += _shares(job, target) + aws_retries.counts(job.retries, job.lost_retries)
@@ -52,13 +55,12 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
         body: dict[str, Any] = {"register": choice.register, "submit": submit}
     else:
         submit, body = {}, {}
-    _sort(found, faults, warnings, {})
-    if faults:
-        raise BadInputs(faults)
+    diagnostics.add(found)
+    diagnostics.raise_errors()
     if target.claim_table is None:
-        warnings.append(ONE_MACHINE_ONLY)
+        diagnostics.warning(ONE_MACHINE_ONLY)
     submit["tags"][labels.SPEC] = spec_hash(body)
-    return Request(KIND, target_name, name, key, body, tuple(warnings))
+    return Request(KIND, target_name, name, key, body, tuple(diagnostics.warnings))
 
 
 def spec_hash(body: Mapping[str, Any]) -> str:
@@ -88,7 +90,7 @@ def _shares(job: Job, target: AwsBatchTarget) -> list[Finding]:
     return under("aws_batch", shares.job(shares=target.shares, identifier=identifier, priority=priority))
 
 
-def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, str]]:
+def _dependencies(job: Job, region: str, diagnostics: Diagnostics) -> list[dict[str, str]]:
     """References of the same region, and raw Batch job ids, each with its type."""
     found: list[dict[str, str]] = []
     for i, entry in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
@@ -101,19 +103,19 @@ def _dependencies(job: Job, region: str, faults: list[str]) -> list[dict[str, st
             try:
                 ref = JobRef.parse(text)
             except BadInput as fault:
-                faults.append(f"{field}: {fault.message}")
+                diagnostics.error(f"{field}: {fault.message}")
                 continue
             if (ref.kind, ref.scope) != (KIND, region):
-                faults.append(f"{field}: {text} is not a job of {KIND}:{region}, and Batch waits only for those")
+                diagnostics.error(f"{field}: {text} is not a job of {KIND}:{region}, and Batch waits only for those")
                 continue
             job_id = ref.id
         if not _JOB_ID.fullmatch(job_id):
-            faults.append(f'{field}: "{text}" is neither a job reference nor a Batch job id')
+            diagnostics.error(f'{field}: "{text}" is neither a job reference nor a Batch job id')
         found.append({"jobId": job_id, **kind})
     return found
 
 
-def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> list[Finding]:
+def _container_findings(job: Job, choice: DefinitionChoice, target: AwsBatchTarget) -> list[Finding]:
     size = choice.size
     found = definitions.size(vcpus=size.vcpus, memory_mib=size.memory_mib, gpus=size.gpus, shm_mib=choice.shm_mib)
     found += containers.aws_environment(job.env, size.gpus)
@@ -129,18 +131,14 @@ def _container_findings(job: Job, choice: Choice, target: AwsBatchTarget) -> lis
     return found
 
 
-def _sort(
-    findings: Iterable[Finding], faults: list[str], warnings: list[str], environment: dict[str, str]
-) -> dict[str, str]:
-    """Puts findings where they belong; the environment without the variables that a rule leaves out."""
-    kept = dict(environment)
-    for finding in findings:
-        head, bracket, rest = finding.field.partition("[")
-        text = f"{FIELDS.get(head, head)}{bracket}{rest}: {finding.text}"
-        (faults if finding.severity == "reject" else warnings).append(text)
-        if finding.severity == "translate" and finding.field.startswith("env."):
-            kept.pop(finding.field.removeprefix("env."))
-    return kept
+def _without_dropped(environment: dict[str, str], findings: Iterable[Finding]) -> dict[str, str]:
+    """Return the environment without the variables that a rule leaves out."""
+    dropped = {each.field.removeprefix("env.") for each in findings if _drops_variable(each)}
+    return {name: value for name, value in environment.items() if name not in dropped}
+
+
+def _drops_variable(finding: Finding) -> bool:
+    return finding.severity == "translate" and finding.field.startswith("env.")
 
 
 def _tags(job: Job, key: str, target: AwsBatchTarget) -> dict[str, str]:
@@ -154,7 +152,7 @@ def _submit(
     name: str,
     key: str,
     target: AwsBatchTarget,
-    choice: Choice,
+    choice: DefinitionChoice,
     environment: dict[str, str],
     depends_on: list[dict[str, str]],
 ) -> dict[str, Any]:
@@ -183,7 +181,7 @@ def _submit(
     return submit
 
 
-def _overrides(job: Job, choice: Choice, environment: dict[str, str]) -> dict[str, Any]:
+def _overrides(job: Job, choice: DefinitionChoice, environment: dict[str, str]) -> dict[str, Any]:
     """Command, environment and size; the size also where it is the definition's, so that a request has it."""
     # Batch sets the index variable in the tasks of an array only.
     index_from = variables.INDEX_VARIABLE[KIND] if job.tasks > 1 else variables.TASK_INDEX

@@ -11,9 +11,9 @@ from accel.diagnostics.errors import CloudSilent, Throttled
 from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
-from ..claims.platform import Forgetting, Found, Pace
+from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
-from .lookup import named, terminate
+from .lookup import find_jobs, terminate
 from .request import KIND
 
 FORGOTTEN_S = 6 * 86_400
@@ -75,8 +75,8 @@ class _Batch:
             raise CloudSilent(f"SubmitJob {self.name}: the answer has no job id")
         return job_id
 
-    def listed(self) -> list[Found]:
-        return named(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
+    def listed(self) -> list[ClaimedJob]:
+        return find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
 
     def stop(self, job_id: str, reason: str) -> None:
         terminate(self._clients.batch, job_id, reason)

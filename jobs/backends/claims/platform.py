@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 from accel.clouds.backoff import Lease
 
 
-class Found(NamedTuple):
+class ClaimedJob(NamedTuple):
     """A job of a key. The older comes first."""
 
     created_ms: int
@@ -73,7 +73,7 @@ class Platform(Protocol):
         """Sends the request, once; the job's id."""
         ...
 
-    def listed(self) -> list[Found]:
+    def listed(self) -> list[ClaimedJob]:
         """The jobs of the key that the service lists."""
         ...
 

@@ -35,7 +35,7 @@ from accel.diagnostics.errors import (
 )
 
 from .claim import Claim, Claims
-from .platform import Found, Platform
+from .platform import ClaimedJob, Platform
 
 WRITES = 3
 """Changes of a row that may stay unanswered."""
@@ -207,7 +207,7 @@ class _Submission:
             pause(wait_s)
             wait_s = min(2 * wait_s, 3)
 
-    def _listed(self) -> list[Found] | None:
+    def _listed(self) -> list[ClaimedJob] | None:
         """The jobs of this key; None where that cannot be seen just now."""
         try:
             found = self._platform.listed()

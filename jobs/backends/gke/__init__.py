@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from accel.clouds.kubernetes.client import Api, Timing
-from accel.clouds.rate_limit import Rate
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
 
 from ...model.job import Job
-from ..base import Attempt, Explanation, JobRef, LogLine, Places, Request, Status, Streams
+from ..base import Attempt, Explanation, JobRef, LogLine, Places, PlatformBackend, RateLimited, Request, Status, Streams
 from ..free_gpus import Free
 from ..tasks import TaskStatus
 from .clusters import Clusters
@@ -24,33 +23,32 @@ SUBMITS_PER_S = 49
 """No page gives a limit of GKE's own; an API server makes those wait that come too fast."""
 
 
-class GkeBackend:
+class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
     """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Exec, FreeGpus and Explain.
 
     A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
     """
 
-    def __init__(self, target_name: str, target: GkeTarget, *, timing: Timing | None = None) -> None:
-        scope = Scope(target.project, target.location, target.cluster, target.namespace)
-        self._target_name: str | None = target_name
-        self._target: GkeTarget | None = target
-        self._clusters = Clusters(scope, target, timing)
-        self._rate: Rate | None = None
+    KIND = KIND
+    NO_TARGET = "a cluster alone does not say which pools"
+    THREADS, SUBMITS_PER_S = THREADS, SUBMITS_PER_S
 
-    @classmethod
-    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "GkeBackend":
-        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
-        backend = cls.__new__(cls)
-        backend._target_name = backend._target = None
-        backend._clusters = Clusters(Scope.parse(scope), timing=timing)
-        backend._rate = None
-        return backend
+    def _open(self, scope: Scope, timing: Timing | None) -> None:
+        super()._open(scope, timing)
+        self._clusters = Clusters(scope, self._target, timing)
+
+    @staticmethod
+    def _scope_of(target: GkeTarget) -> Scope:
+        return Scope(target.project, target.location, target.cluster, target.namespace)
+
+    @staticmethod
+    def _parse_scope(text: str) -> Scope:
+        return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The objects for a job. See render.render."""
-        if self._target is None or self._target_name is None:
-            raise BadInput("render: needs a target; a cluster alone does not say which pools")
-        return render(job, name, key, self._target_name, self._target)
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
@@ -62,20 +60,13 @@ class GkeBackend:
             from ..google_budget_gate import refuse
 
             refuse(Google(self._clusters.timing), self._target)
-        if self._rate is not None:
-            self._rate.turn()
+        self._turn()
         return submit(request, self._clusters.api)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Of one process; they share connections and a rate."""
+        """Make what threads of one process share: connections and a rate."""
         _ = self._clusters.api  # made here: two threads at once would make two
-        self._rate = Rate(submits_per_s or SUBMITS_PER_S)
-        return THREADS
-
-    def stop(self) -> None:
-        """Requests that have not been sent are not sent any more."""
-        if self._rate is not None:
-            self._rate.close()
+        return super().threads(submits_per_s)
 
     def status(self, ref: JobRef) -> Status:
         """From the Job or JobSet and its pods. Raises NotFound."""
@@ -87,9 +78,8 @@ class GkeBackend:
         """Many with a few lists; without those that the cluster does not know."""
         from .status import statuses
 
-        for ref in refs:
-            self._at(ref)
-        return statuses(self._clusters.api, self._clusters.scope, refs)
+        refs = [self._checked(ref) for ref in refs]
+        return statuses(self._clusters.api, self._scope, refs)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
@@ -97,15 +87,14 @@ class GkeBackend:
         """The namespace's jobs, newest first; tasks and nodes are part of their job."""
         from .status import listed
 
-        return listed(self._clusters.api, self._clusters.scope, limit=limit, ended=ended, progress=progress)
+        return listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
         """From the cluster's nodes and pods, and Kueue's quota. See free.py."""
         from .free import free
 
-        if self._target is None:
-            raise BadInput("free: needs a target; a cluster alone does not say which pools")
-        return free(self._clusters.api, self._target)
+        _, target = self._needed("free")
+        return free(self._clusters.api, target)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the job's pods and gives its quota back; the job stays to be seen. See ending.py."""
@@ -169,7 +158,5 @@ class GkeBackend:
 
     def _at(self, ref: JobRef) -> tuple[Api, Scope, JobRef]:
         """Where to ask for a job of this scope."""
-        scope = self._clusters.scope
-        if (ref.kind, ref.scope) != (KIND, str(scope)):
-            raise BadInput(f"{ref} is not a job of {KIND}:{scope}")
-        return self._clusters.api, scope, ref
+        ref = self._checked(ref)
+        return self._clusters.api, self._scope, ref

@@ -18,7 +18,7 @@ from accel.diagnostics.errors import NotFound
 from ..base import JobRef
 from . import labels, lookup
 from .labels import Scope
-from .lookup import Found
+from .lookup import GkeJob
 from .status import status
 
 DEADLINE_S = 1
@@ -30,7 +30,7 @@ def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
         return
     body = lookup.body(api, scope, ref.id)
     annotation = {"metadata": {"annotations": {labels.CANCELLED: reason or "cancelled"}}}
-    job = Found(body)
+    job = GkeJob(body)
     if job.jobset:
         body = api.patch(f"{scope.jobsets}/{ref.id}", annotation)
         if not _end_children(api, scope, ref.id) and job.queue is None:
@@ -38,7 +38,7 @@ def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
     else:
         deadline = {"spec": {"activeDeadlineSeconds": DEADLINE_S}}
         body = api.patch(f"{scope.jobs}/{ref.id}", {**annotation, **deadline})
-    if Found(body).queue and Found(body).suspended:
+    if GkeJob(body).queue and GkeJob(body).suspended:
         _deactivate(api, scope, body)
 
 

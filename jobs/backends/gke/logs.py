@@ -17,7 +17,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFou
 from ..base import JobRef, LogLine
 from . import labels, lookup
 from .labels import Scope
-from .lookup import Found
+from .lookup import GkeJob
 from .status import status
 
 LONGEST_PAUSE_S = 8
@@ -139,7 +139,7 @@ def logs(
 
     Raises NotFound, BadInput for one that is not.
     """
-    job = Found(lookup.body(api, scope, ref.id))
+    job = GkeJob(lookup.body(api, scope, ref.id))
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"

@@ -20,7 +20,7 @@ POD_SAMPLE = 500
 
 
 @dataclass(frozen=True)
-class Found:
+class GkeJob:
     """`pods` are those seen, the oldest first; `workload` is None without a queue, or where it may not be read."""
 
     body: dict[str, Any]
@@ -95,13 +95,13 @@ def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
             ) from None
 
 
-def look(api: Api, scope: Scope, ref: JobRef) -> Found:
+def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
     """The job with what tells of its state. Raises NotFound."""
     job = body(api, scope, ref.id)
-    found = Found(job, pods(api, scope, ref.id))
+    found = GkeJob(job, pods(api, scope, ref.id))
     if not (found.queue and found.suspended):
         return found
-    return Found(job, found.pods, workload(api, scope, str(part(job, "metadata").get("uid"))))
+    return GkeJob(job, found.pods, workload(api, scope, str(part(job, "metadata").get("uid"))))
 
 
 def pods(api: Api, scope: Scope, name: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.tpu import NoSuchSlice, Slice, forms
 from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
 from accel.rules.gke import jobs
 from accel.rules.gke.jobs import Place, Size
@@ -26,7 +27,7 @@ _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule
 
 
 @dataclass(frozen=True)
-class Choice:
+class PoolChoice:
     """The pools that hold a pod, what the pod asks for, and the TPU slice that the job is."""
 
     pools: tuple[GkePool, ...]
@@ -48,25 +49,25 @@ class _Wanted:
     fault: Callable[[Sequence[GkePool]], str]
 
 
-def choose(job: Job, target: GkeTarget, faults: list[str]) -> Choice | None:
-    """The pools for a job, or None with the reasons added to `faults`."""
-    before = len(faults)
-    found = _slice(job, faults)
-    pools = _named(job, target, faults)
-    if len(faults) > before:
+def choose(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> PoolChoice | None:
+    """The pools for a job, or None with the reasons added to `diagnostics`."""
+    before = len(diagnostics.errors)
+    found = _slice(job, diagnostics)
+    pools = _named(job, target, diagnostics)
+    if len(diagnostics.errors) > before:
         return None
     for wanted in _wanted(job, target, found):
         left = [pool for pool in pools if wanted.fits(pool)]
         if not left:
-            faults.append(f"{wanted.field}: {wanted.fault(pools)}")
+            diagnostics.error(f"{wanted.field}: {wanted.fault(pools)}")
             return None
         pools = left
-    return _sized(job, pools, found, faults)
+    return _sized(job, pools, found, diagnostics)
 
 
-def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str]) -> Choice | None:
+def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Diagnostics) -> PoolChoice | None:
     extra = GCSFUSE if any(mount.source.startswith("gs://") for mount in job.mounts) else Size(0, 0)
-    size = _size(job, pools, found, extra, faults)
+    size = _size(job, pools, found, extra, diagnostics)
     if size is None:
         return None
     whole = Size(
@@ -82,8 +83,8 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, faults: list[str
     nodes = found.hosts if found else job.nodes
     if not findings:
         findings = jobs.nodes(nodes, [places[pool.key] for pool in holding])
-    faults += [f"{finding.field}: {finding.text}" for finding in findings]
-    return None if findings else Choice(tuple(holding), size, nodes, found)
+    diagnostics.errors += [f"{finding.field}: {finding.text}" for finding in findings]
+    return None if findings else PoolChoice(tuple(holding), size, nodes, found)
 
 
 def place(pool: GkePool) -> Place:
@@ -92,15 +93,15 @@ def place(pool: GkePool) -> Place:
     return Place(pool.key, node, pool.max_nodes)
 
 
-def _named(job: Job, target: GkeTarget, faults: list[str]) -> list[GkePool]:
+def _named(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> list[GkePool]:
     wanted = job.gke.pools if job.gke else []
     for i, key in enumerate(wanted):
         if key not in target.pools:
-            faults.append(f'gke.pools[{i}]: unknown pool "{key}"{did_you_mean(key, list(target.pools))}')
+            diagnostics.error(f'gke.pools[{i}]: unknown pool "{key}"{did_you_mean(key, list(target.pools))}')
     return [pool for key, pool in target.pools.items() if not wanted or key in wanted]
 
 
-def _slice(job: Job, faults: list[str]) -> Slice | None:
+def _slice(job: Job, diagnostics: Diagnostics) -> Slice | None:
     """The TPU slice that the accelerator's type names, of as many hosts as `nodes` and `count` say."""
     kind = job.accelerator.type if job.accelerator else None
     if kind is None or job.accelerator is None or _is_gpu(kind):
@@ -110,13 +111,13 @@ def _slice(job: Job, faults: list[str]) -> Slice | None:
     except UnknownName:
         return None  # not a TPU: the look-up of GPUs says what is wrong with the name
     except NoSuchSlice as error:
-        faults.append(f"accelerator.type: {error}")
+        diagnostics.error(f"accelerator.type: {error}")
         return None
     found = jobs.form(every, job.nodes, job.accelerator.count)
     findings = jobs.tpu_slice(every, job.nodes, job.accelerator.count)
-    faults += [f"{finding.field}: {finding.text}" for finding in findings]
+    diagnostics.errors += [f"{finding.field}: {finding.text}" for finding in findings]
     if found and job.tasks > 1 and found.hosts > 1:
-        faults.append(f"tasks: {kind} has {found.hosts} hosts; a job has several tasks or several hosts")
+        diagnostics.error(f"tasks: {kind} has {found.hosts} hosts; a job has several tasks or several hosts")
     return found
 
 
@@ -222,7 +223,7 @@ def _accelerator(pool: GkePool) -> str:
     return pool.accelerator or "none"
 
 
-def _size(job: Job, pools: list[GkePool], found: Slice | None, extra: Size, faults: list[str]) -> Size | None:
+def _size(job: Job, pools: list[GkePool], found: Slice | None, extra: Size, diagnostics: Diagnostics) -> Size | None:
     """What a pod asks for. Without cpus or memory_mib a pod with GPUs gets their share of the smallest node that has so
     many, and one with a TPU host the whole of it."""
     gpus = job.accelerator.count if job.accelerator and found is None else 0
@@ -236,7 +237,7 @@ def _size(job: Job, pools: list[GkePool], found: Slice | None, extra: Size, faul
         memory_mib = memory_mib or min(share[1] for share in shares)
     for name, value in (("cpus", cpu_m), ("memory_mib", memory_mib)):
         if value is None:
-            faults.append(f"{name}: is missing, and a job without an accelerator has no share of a node")
+            diagnostics.error(f"{name}: is missing, and a job without an accelerator has no share of a node")
     return Size(cpu_m, memory_mib, gpus, chips, job.disk_gib or 0) if cpu_m and memory_mib else None
 
 
@@ -247,7 +248,7 @@ def _share(pool: GkePool, gpus: int, chips: int, extra: Size) -> tuple[int, int]
     return max(cpu_m // 100 * 100, 1), max(memory_mib, 1)
 
 
-def scheduling(choice: Choice) -> dict[str, Any]:
+def scheduling(choice: PoolChoice) -> dict[str, Any]:
     """The part of a pod's spec that brings it to these pools and past their taints."""
     pools = choice.pools
     selector = {

@@ -10,7 +10,7 @@ from typing import Any
 from accel.contract import variables
 
 from . import labels as marks
-from .machines import Choice
+from .machines import PoolChoice
 
 MAIN_PORT = 29500
 """Of torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""
@@ -18,7 +18,7 @@ MAIN_PORT = 29500
 INDEX_FIELD = f"metadata.annotations['{marks.INDEX}']"
 
 
-def environment(name: str, choice: Choice, jobset: bool) -> dict[str, str]:
+def environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
     """The variables of a node: torch.distributed's, torchrun's (PET_ before an option's name), and a TPU slice's."""
     if choice.nodes == 1 and not jobset:
         return {}
@@ -43,7 +43,7 @@ def environment(name: str, choice: Choice, jobset: bool) -> dict[str, str]:
     return found
 
 
-def fields(choice: Choice) -> dict[str, str]:
+def fields(choice: PoolChoice) -> dict[str, str]:
     """Variables that hold the pod's own index."""
     if choice.slice and choice.nodes > 1:
         return {"TPU_WORKER_ID": INDEX_FIELD}

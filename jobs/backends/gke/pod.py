@@ -12,7 +12,7 @@ from ...model import sweep_tasks
 from ...model.fields import Mount
 from ...model.job import Job
 from . import labels
-from .machines import CHIPS, GCSFUSE, GPUS, Choice, scheduling
+from .machines import CHIPS, GCSFUSE, GPUS, PoolChoice, scheduling
 
 GRACE_S = 30
 GROUP = 1000
@@ -27,7 +27,7 @@ _UNSURE = re.compile(r"\$[$(]")
 
 
 def template(
-    job: Job, target: GkeTarget, choice: Choice, environment: Mapping[str, str], fields: Mapping[str, str]
+    job: Job, target: GkeTarget, choice: PoolChoice, environment: Mapping[str, str], fields: Mapping[str, str]
 ) -> dict[str, Any]:
     """The pod template's spec. `environment` are plain variables, `fields` those that hold a field of the pod."""
     volumes, mounts = _volumes(job, target)
@@ -100,7 +100,7 @@ def annotations(job: Job, target: GkeTarget) -> dict[str, str]:
     return found
 
 
-def grace_s(job: Job, choice: Choice) -> int:
+def grace_s(job: Job, choice: PoolChoice) -> int:
     """Seconds between SIGTERM and SIGKILL."""
     if job.gke and job.gke.grace_s:
         return job.gke.grace_s
@@ -167,7 +167,7 @@ def _env(job: Job, environment: Mapping[str, str], fields: Mapping[str, str]) ->
     return [merged[name] for name in sorted(merged)]
 
 
-def _resources(choice: Choice) -> dict[str, Any]:
+def _resources(choice: PoolChoice) -> dict[str, Any]:
     """GPUs and chips in the limits alone, from which Kubernetes takes the requests; memory the same in both, so that no
     pod is killed for what another one uses."""
     size = choice.size

@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gke import jobs
 from accel.rules.jobs import containers, image_cuda, launchers, placeholders
@@ -19,7 +19,7 @@ from ..base import Request
 from . import labels as marks
 from . import nodes, pod, retries
 from .labels import KIND
-from .machines import Choice, choose
+from .machines import PoolChoice, choose
 
 MAX_RUN = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"""
@@ -29,22 +29,23 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = [*_unsupported(job), *pod.faults(job, target)]
-    warnings = [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)]
-    choice = choose(job, target, faults)
-    _sort(_findings(job, target, choice), faults, warnings)
+    diagnostics = Diagnostics(
+        [*_unsupported(job), *pod.faults(job, target)],
+        [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)],
+    )
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, target, choice))
     if choice and choice.nodes > 1 and choice.slice and not target.jobset:
-        faults.append(
+        diagnostics.error(
             f"accelerator.type: {choice.slice.written} has {choice.nodes} hosts, and the cluster has no JobSet"
         )
-    if faults or choice is None:
-        raise BadInputs(faults)
+    if diagnostics.errors or choice is None:
+        raise diagnostics.refusal()
     objects = _objects(job, marks.object_name(name), target_name, target, choice, key)
-    _sort(jobs.size(objects), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
+    diagnostics.add(jobs.size(objects))
+    diagnostics.raise_errors()
     scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
-    return request(target_name, key, str(scope), objects, warnings)
+    return request(target_name, key, str(scope), objects, diagnostics.warnings)
 
 
 def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]], warnings: list[str]) -> Request:
@@ -54,7 +55,7 @@ def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]
     return Request(KIND, target_name, metadata["name"], key, {"scope": scope, "objects": objects}, tuple(warnings))
 
 
-def _findings(job: Job, target: GkeTarget, choice: Choice | None) -> Iterable[Finding]:
+def _findings(job: Job, target: GkeTarget, choice: PoolChoice | None) -> Iterable[Finding]:
     found = jobs.labels(job.labels) + jobs.tasks(job.tasks)
     found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
     # A local image is a folder, which no push changes.
@@ -75,13 +76,8 @@ def _unsupported(job: Job) -> list[str]:
     return [] if job.image else ["image: is missing; a GKE target has no definition that would name one"]
 
 
-def _sort(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
-    for finding in findings:
-        (faults if finding.severity == "reject" else warnings).append(f"{finding.field}: {finding.text}")
-
-
 def _objects(
-    job: Job, name: str, target_name: str, target: GkeTarget, choice: Choice, key: str
+    job: Job, name: str, target_name: str, target: GkeTarget, choice: PoolChoice, key: str
 ) -> list[dict[str, Any]]:
     """What is made, in this order; the last one is the job."""
     labels = {**job.labels, marks.OWNER: marks.JOBS}
@@ -120,7 +116,7 @@ def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
     return {marks.QUEUE: target.queue} | ({marks.PRIORITY: priority} if priority else {})
 
 
-def _shape(job: Job, choice: Choice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
+def _shape(job: Job, choice: PoolChoice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
     """How many pods, and whether each has an index."""
     if choice.nodes > 1:
         return {"completionMode": "Indexed", "completions": choice.nodes, "parallelism": choice.nodes}
@@ -134,7 +130,7 @@ def _shape(job: Job, choice: Choice, target: GkeTarget, metadata: dict[str, Any]
 
 
 def _jobset(
-    job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: Choice, rest: dict[str, Any]
+    job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: PoolChoice, rest: dict[str, Any]
 ) -> dict[str, Any]:
     """All nodes or none: where one ends badly, all start again."""
     policy, attempts = retries.of_jobset(job.retries, job.lost_retries, timed=job.timeout_s is not None)
@@ -158,7 +154,7 @@ def _jobset(
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec}
 
 
-def _environment(job: Job, name: str, choice: Choice, jobset: bool) -> dict[str, str]:
+def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
     """What every pod is told; the job file's own variables win over torchrun's."""
     # Kubernetes sets the index in the pods of an Indexed Job only.
     array = job.tasks > 1

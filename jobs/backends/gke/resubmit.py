@@ -13,7 +13,7 @@ from ...model.keys import platform_name
 from ..base import JobRef, Request
 from . import labels
 from .labels import Scope
-from .lookup import Found, body, main
+from .lookup import GkeJob, body, main
 from .request import MIN_PARALLELISM, request
 
 
@@ -22,7 +22,7 @@ def again(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | 
 
     Raises NotFound where the job has been deleted, BadInput where it does not say what was sent.
     """
-    job = Found(body(api, scope, ref.id))
+    job = GkeJob(body(api, scope, ref.id))
     kept = job.annotations.get(labels.REQUEST)
     if not isinstance(kept, str):
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")

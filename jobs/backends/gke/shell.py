@@ -17,7 +17,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFou
 from ..base import JobRef, Places, Streams
 from . import labels, lookup
 from .labels import Scope
-from .lookup import Found
+from .lookup import GkeJob
 from .machines import CHIPS, GPUS
 
 CLOSING, PLAIN = "v5.channel.k8s.io", "v4.channel.k8s.io"
@@ -53,7 +53,7 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
 
 def places(api: Api, scope: Scope, ref: JobRef) -> Places:
     """The tasks or nodes whose pods run, and what each asks for. Raises NotFound, and BadInput where none runs."""
-    job = Found(lookup.body(api, scope, ref.id))
+    job = GkeJob(lookup.body(api, scope, ref.id))
     running = {lookup.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
     asked = part(job.container, "resources", "limits")
     return Places(
@@ -65,7 +65,7 @@ def places(api: Api, scope: Scope, ref: JobRef) -> Places:
 
 
 def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
-    job = Found(lookup.body(api, scope, ref.id))
+    job = GkeJob(lookup.body(api, scope, ref.id))
     word = job.several or "task"
     if task is not None and not (job.several and 0 <= task < job.count):
         has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"

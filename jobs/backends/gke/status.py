@@ -12,7 +12,7 @@ from ...model.owners import owner_of
 from ..base import JobRef, Phase, Status
 from . import labels, lookup
 from .labels import Scope
-from .lookup import Found
+from .lookup import GkeJob
 from .machines import CHIPS, GPUS
 
 TAKEN = "its machine was taken away"
@@ -50,7 +50,7 @@ def listed(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callabl
     yield from [each for each in seen if ended or not each.phase.ended][:limit]
 
 
-def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count: None) -> list[Found]:
+def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count: None) -> list[GkeJob]:
     """Every job of ours with its live pods: a few lists, however many jobs there are."""
     ours = f"{labels.OWNER}={labels.JOBS}"
     bodies: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count:
         for each in _listed(api, scope.workloads):
             workloads[str(part(each, "metadata", "labels").get("kueue.x-k8s.io/job-uid"))] = each
     return [
-        Found(
+        GkeJob(
             body,
             pods.get(str(part(body, "metadata").get("name")), []),
             workloads.get(str(part(body, "metadata").get("uid"))),
@@ -95,7 +95,7 @@ def _ended(body: dict[str, Any]) -> tuple[Phase, dict[str, Any]] | None:
     return None
 
 
-def status_of(ref: JobRef, job: Found, *, whole: bool = True) -> Status:
+def status_of(ref: JobRef, job: GkeJob, *, whole: bool = True) -> Status:
     """What the objects say. `whole`: with the pods that have ended, of which some are counted nowhere else."""
     phase, native, reason, stopped = _phase(job)
     counted = job.several != "task" and (whole or not _ignores_lost(job))
@@ -122,7 +122,7 @@ def status_of(ref: JobRef, job: Found, *, whole: bool = True) -> Status:
     )
 
 
-def _phase(job: Found) -> tuple[Phase, str, str | None, str | None]:
+def _phase(job: GkeJob) -> tuple[Phase, str, str | None, str | None]:
     """Phase, the cluster's word for it, why, and when it ended."""
     cancelled = job.annotations.get(labels.CANCELLED)
     ended = _ended(job.body)
@@ -149,7 +149,7 @@ def _phase(job: Found) -> tuple[Phase, str, str | None, str | None]:
     return Phase.STARTING, "Pending", stopping or next(filter(None, map(pending, live)), None), None
 
 
-def _waits(job: Found) -> str:
+def _waits(job: GkeJob) -> str:
     """Why Kueue has not admitted a job."""
     if job.given_up:
         return f"given up: {job.given_up}"
@@ -173,7 +173,7 @@ def pending(pod: dict[str, Any]) -> str | None:
     return ": ".join(told) or None
 
 
-def _failure(job: Found, told: dict[str, Any]) -> str:
+def _failure(job: GkeJob, told: dict[str, Any]) -> str:
     """The condition's words, and the last failed pod's."""
     words = [str(told.get("reason") or "Failed"), str(told.get("message") or "")]
     pod = _last_failed(job)
@@ -184,7 +184,7 @@ def _failure(job: Found, told: dict[str, Any]) -> str:
     return ": ".join(dict.fromkeys(word for word in words if word))
 
 
-def _last_failed(job: Found) -> dict[str, Any] | None:
+def _last_failed(job: GkeJob) -> dict[str, Any] | None:
     failed = [pod for pod in job.pods if part(pod, "status").get("phase") == "Failed"]
     return max(failed, key=_finished, default=None)
 
@@ -194,7 +194,7 @@ def _finished(pod: dict[str, Any]) -> str:
     return str(ended or part(pod, "metadata").get("creationTimestamp") or "")
 
 
-def _exit_code(job: Found) -> int | None:
+def _exit_code(job: GkeJob) -> int | None:
     """Of the pod that decided: the last that failed, or for a job that succeeded the last at all."""
     pod = _last_failed(job) if _ended(job.body) and lookup.condition(job.body, "Failed") else None
     if pod is None:
@@ -204,7 +204,7 @@ def _exit_code(job: Found) -> int | None:
     return int(code) if code is not None else None
 
 
-def _attempts(job: Found, lost: int) -> int:
+def _attempts(job: GkeJob, lost: int) -> int:
     """Pods of a single task; of nodes that start again together, how often they started. A lost pod counts while it is
     there: nothing else remembers it."""
     told = part(job.body, "status")
@@ -215,12 +215,12 @@ def _attempts(job: Found, lost: int) -> int:
     return max(count + ignored, len(job.pods)) if job.several is None else min(count, 1)
 
 
-def _ignores_lost(job: Found) -> bool:
+def _ignores_lost(job: GkeJob) -> bool:
     rules = parts(part(job.job_spec, "podFailurePolicy"), "rules")
     return any(rule.get("action") == "Ignore" for rule in rules)
 
 
-def _tasks(job: Found) -> dict[str, int]:
+def _tasks(job: GkeJob) -> dict[str, int]:
     told = part(job.body, "status")
     succeeded, active = int(told.get("succeeded") or 0), int(told.get("active") or 0)
     failed = _indexes(str(told.get("failedIndexes") or ""))
@@ -240,7 +240,7 @@ def _indexes(text: str) -> int:
     return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
 
 
-def _gpu_hours(job: Found, lost: Sequence[dict[str, Any]]) -> float | None:
+def _gpu_hours(job: GkeJob, lost: Sequence[dict[str, Any]]) -> float | None:
     gpus, spans = _gpus(job), list[float]()
     for pod in lost:
         start, end = lookup.at(part(pod, "status").get("startTime")), lookup.at(_finished(pod))
@@ -249,17 +249,17 @@ def _gpu_hours(job: Found, lost: Sequence[dict[str, Any]]) -> float | None:
     return round(gpus * sum(spans) / 3600, 3) if gpus and spans else None
 
 
-def _gpus(job: Found) -> int:
+def _gpus(job: GkeJob) -> int:
     """Or TPU chips, of a pod."""
     limits = part(job.container, "resources", "limits")
     return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
 
 
-def _taken(job: Found) -> str | None:
+def _taken(job: GkeJob) -> str | None:
     pod = _last_failed(job)
     return TAKEN if pod is not None and lookup.is_lost(pod) and labels.CANCELLED not in job.annotations else None
 
 
-def _first_start(job: Found) -> datetime | None:
+def _first_start(job: GkeJob) -> datetime | None:
     starts = [at for pod in job.pods if (at := lookup.at(part(pod, "status").get("startTime")))]
     return min(starts, default=None)

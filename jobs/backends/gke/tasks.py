@@ -11,7 +11,7 @@ from ..base import JobRef, Phase
 from ..tasks import TaskStatus
 from . import labels, lookup
 from .labels import Scope
-from .lookup import Found
+from .lookup import GkeJob
 from .status import TAKEN, status_of
 
 _PODS = {"Running": Phase.RUNNING, "Succeeded": Phase.SUCCEEDED, "Pending": Phase.STARTING}
@@ -43,7 +43,7 @@ def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
     return seen
 
 
-def _phase(job: Found, pods: list[dict[str, Any]], done: bool, failed: bool) -> tuple[Phase, str, str | None]:
+def _phase(job: GkeJob, pods: list[dict[str, Any]], done: bool, failed: bool) -> tuple[Phase, str, str | None]:
     if done or failed:
         reason = _reason(pods[-1]) if pods and failed else None
         return (Phase.SUCCEEDED, "Succeeded", None) if done else (Phase.FAILED, "Failed", reason)

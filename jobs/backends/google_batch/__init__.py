@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from accel.clouds.google.api import Google
-from accel.clouds.rate_limit import Rate
 from accel.clouds.timeouts import Timing
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.errors import BadInput
@@ -11,6 +9,7 @@ from accel.diagnostics.errors import BadInput
 from ...model.job import Job
 from ...model.keys import platform_name
 from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..google_regional import GoogleRegionalBackend
 from ..tasks import TaskStatus
 from .labels import KIND, Scope
 
@@ -22,28 +21,23 @@ SUBMITS_PER_S = 95
 """A region takes 6,000 changes a minute, which cancels are too. Source: https://docs.cloud.google.com/batch/quotas"""
 
 
-class GoogleBatchBackend:
+class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]):
     """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas and Explain.
 
     A reference is `google-batch:<project>.<region>/<job id>`.
     """
 
-    def __init__(self, target_name: str, target: GoogleBatchTarget, *, timing: Timing | None = None) -> None:
-        self._target_name: str | None = target_name
-        self._target: GoogleBatchTarget | None = target
-        self._scope = Scope(target.project, target.region)
-        self._timing, self._google = timing, Google(timing)
-        self._rate: Rate | None = None
+    KIND = KIND
+    NO_TARGET = "a region alone does not say what jobs run on"
+    THREADS, SUBMITS_PER_S = THREADS, SUBMITS_PER_S
 
-    @classmethod
-    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "GoogleBatchBackend":
-        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
-        backend = cls.__new__(cls)
-        backend._target_name = backend._target = None
-        backend._scope = Scope.parse(scope)
-        backend._timing, backend._google = timing, Google(timing)
-        backend._rate = None
-        return backend
+    @staticmethod
+    def _scope_of(target: GoogleBatchTarget) -> Scope:
+        return Scope(target.project, target.region)
+
+    @staticmethod
+    def _parse_scope(text: str) -> Scope:
+        return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The Job of the API for a job. See render.render."""
@@ -58,23 +52,13 @@ class GoogleBatchBackend:
         from .submit import submit
 
         refuse(self._google, self._target)
-        return submit(request, self._google, self._rate.turn if self._rate is not None else lambda: None)
-
-    def threads(self, submits_per_s: int | None = None) -> int:
-        """Of one process; they share connections and a rate."""
-        self._rate = Rate(submits_per_s or SUBMITS_PER_S)
-        return THREADS
-
-    def stop(self) -> None:
-        """Requests that have not been sent are not sent any more."""
-        if self._rate is not None:
-            self._rate.close()
+        return submit(request, self._google, self._turn)
 
     def status(self, ref: JobRef) -> Status:
         """From the job and, where they are few, its tasks. Raises NotFound."""
         from .status import status
 
-        return status(self._google, self._scope, self._checked(ref))
+        return status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Batch does not know."""
@@ -94,7 +78,7 @@ class GoogleBatchBackend:
         """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
         from .status import cancel
 
-        cancel(self._google, self._scope, self._checked(ref))
+        cancel(*self._at(ref))
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
@@ -102,31 +86,31 @@ class GoogleBatchBackend:
         """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
         from .logs import logs
 
-        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow, tail=tail)
+        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From what Batch tells of each task."""
         from .attempts import attempts
 
-        return attempts(self._google, self._scope, self._checked(ref))
+        return attempts(*self._at(ref))
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
         from .resubmit import again
 
-        return again(self._google, self._scope, self._checked(ref), key)
+        return again(*self._at(ref), key)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer tasks."""
         from .resubmit import again
 
-        return again(self._google, self._scope, self._checked(ref), key, tasks)
+        return again(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From Batch's list of them, a thousand a call."""
         from .tasks import tasks
 
-        return tasks(self._google, self._scope, self._checked(ref))
+        return tasks(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be
@@ -143,14 +127,4 @@ class GoogleBatchBackend:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
         from .explain import explain
 
-        return explain(self._google, self._scope, self._checked(ref))
-
-    def _needed(self, verb: str) -> tuple[str, GoogleBatchTarget]:
-        if self._target is None or self._target_name is None:
-            raise BadInput(f"{verb}: needs a target; a region alone does not say what jobs run on")
-        return self._target_name, self._target
-
-    def _checked(self, ref: JobRef) -> JobRef:
-        if (ref.kind, ref.scope) != (KIND, str(self._scope)):
-            raise BadInput(f"{ref} is not a job of {KIND}:{self._scope}")
-        return ref
+        return explain(*self._at(ref))

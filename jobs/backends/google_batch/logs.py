@@ -15,10 +15,10 @@ from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
-from ..google_logging import Entry, Tail, moment, newest, said
+from ..google_logging import Entry, Tail, log_lines, moment, newest
 from . import labels
 from .labels import Scope
-from .lookup import Found, look
+from .lookup import BatchJob, look
 from .status import found_at, moved, phase
 
 TASKS, AGENT = "batch_task_logs", "batch_agent_logs"
@@ -43,22 +43,22 @@ def logs(
         raise BadInput(f"{word}: {ref} has {has}, not {task}")
     if job.logs_path:
         raise BadInput(f"{ref}: its logs are not in Cloud Logging, they are in {job.logs_path} of a mount")
-    entries = Tail(google, scope.project, query(scope, job.uid, TASKS, task), made(job) - SKEW)
-    return said(entries, _shown(job, task), _stopped(google, scope, job) if follow else None, tail)
+    entries = Tail(google, scope.project, query(scope, job.uid, TASKS, task), created_at(job) - SKEW)
+    return log_lines(entries, _shown(job, task), _stopped(google, scope, job) if follow else None, tail)
 
 
-def agent(google: Google, scope: Scope, job: Found, count: int) -> list[str]:
+def agent(google: Google, scope: Scope, job: BatchJob, count: int) -> list[str]:
     """The newest lines of Batch's own on the job's VMs, the oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, AGENT), count)
 
 
-def printed(google: Google, scope: Scope, job: Found, task: int | None, count: int) -> list[str]:
+def printed(google: Google, scope: Scope, job: BatchJob, task: int | None, count: int) -> list[str]:
     """The newest lines of a task, or of all, the oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, TASKS, task), count)
 
 
-def _newest(google: Google, scope: Scope, job: Found, asked: str, count: int) -> list[str]:
-    since = f'timestamp>="{(made(job) - SKEW).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"'
+def _newest(google: Google, scope: Scope, job: BatchJob, asked: str, count: int) -> list[str]:
+    since = f'timestamp>="{(created_at(job) - SKEW).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"'
     return [text(entry) for entry in newest(google, scope.project, f"{asked} AND {since}", count)]
 
 
@@ -79,12 +79,12 @@ def text(entry: Entry) -> str:
     return str(payload["message"]) if set(payload) == {"message"} else json.dumps(payload, sort_keys=True)
 
 
-def made(job: Found) -> datetime:
+def created_at(job: BatchJob) -> datetime:
     """When the job was."""
     return found_at(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
 
 
-def _stopped(google: Google, scope: Scope, job: Found) -> Callable[[], datetime | None]:
+def _stopped(google: Google, scope: Scope, job: BatchJob) -> Callable[[], datetime | None]:
     def stopped() -> datetime | None:
         now = look(google, scope, job.name)
         if not phase(now).ended:
@@ -94,7 +94,7 @@ def _stopped(google: Google, scope: Scope, job: Found) -> Callable[[], datetime 
     return stopped
 
 
-def _shown(job: Found, task: int | None) -> Callable[[Entry], LogLine | None]:
+def _shown(job: BatchJob, task: int | None) -> Callable[[Entry], LogLine | None]:
     def line(entry: Entry) -> LogLine | None:
         at = moment(entry.get("timestamp"))
         whose = _TASK.search(str((mapping(entry.get("labels")) or {}).get("task_id", "")))

@@ -32,7 +32,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Found:
+class BatchJob:
     """A Job of the API."""
 
     body: dict[str, Any]
@@ -163,10 +163,10 @@ def events(status: Mapping[str, Any]) -> list[Event]:
     return sorted(found, key=lambda event: event.at.timestamp() if event.at else 0.0)
 
 
-def look(google: Google, scope: Scope, name: str) -> Found:
+def look(google: Google, scope: Scope, name: str) -> BatchJob:
     """The job. Raises NotFound, and CloudSilent for an answer that is not Batch's."""
     try:
-        found = Found(google.get("batch", path_of(scope, name)))
+        found = BatchJob(google.get("batch", path_of(scope, name)))
     except NotFound:
         raise NotFound(f"{scope.ref(name)}: Batch knows no such job", KEPT) from None
     return found if is_job(found.body, name) else _not_of_batch(f"job {name}")

@@ -1,12 +1,13 @@
 """The VMs that a job gets on Google Batch, and the zones that it may be in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.machines import NoMachine
 from accel.contract.google_jobs import GoogleBatchTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.batch import machines
 from accel.rules.gcp import gpu_vm_jobs, vms
@@ -31,7 +32,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class BatchChoice:
     """What is asked for. `machine` is None where `template` says what it is; `attached` is the type of GPUs that are
     not built in; `gpus` those of a VM, `per_vm` its tasks; `zones` is empty where the whole region will do."""
 
@@ -53,34 +54,34 @@ class Choice:
         return self.capacity == "spot"
 
 
-def choose(job: Job, target: GoogleBatchTarget, faults: list[str], warnings: list[str]) -> Choice | None:
-    """None where `faults` has got the reason; others are added to it too."""
+def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> BatchChoice | None:
+    """None where `diagnostics` got the reason; others are added to it too."""
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
-    before = len(faults)
-    tell(machines.zones(block.zones, target.region), faults, warnings)
+    before = len(diagnostics.errors)
+    diagnostics.add(machines.zones(block.zones, target.region))
     if block.zones and target.zones:
         outside = [zone for zone in block.zones if zone not in target.zones and zone.startswith(target.region)]
-        faults += [f"google_batch.zones: {zone} is none of the target's: {', '.join(target.zones)}" for zone in outside]
+        diagnostics.errors += [
+            f"google_batch.zones: {zone} is none of the target's: {', '.join(target.zones)}" for zone in outside
+        ]
     if job.nodes > 1 and block.tasks_per_vm not in (None, 1):
-        faults.append(f"google_batch.tasks_per_vm: is {block.tasks_per_vm}, and each of {job.nodes} nodes is a VM")
+        diagnostics.error(f"google_batch.tasks_per_vm: is {block.tasks_per_vm}, and each of {job.nodes} nodes is a VM")
     if template := _template(job, block, target):
-        return _templated(job, block, target, template, faults) if len(faults) == before else None
-    candidates = _candidates(job, block, target, faults, warnings)
+        return _templated(job, block, target, template, diagnostics) if len(diagnostics.errors) == before else None
+    candidates = _candidates(job, block, target, diagnostics)
     per_vm = _per_vm(job, block, candidates)
-    found = _fitting(job, block, candidates, per_vm, target, faults, warnings) if candidates else None
-    if found is None or len(faults) > before:
+    found = _fitting(job, block, candidates, per_vm, target, diagnostics) if candidates else None
+    if found is None or len(diagnostics.errors) > before:
         return None
-    return _chosen(job, block, target, found, per_vm, capacity, faults, warnings)
+    return _chosen(job, block, target, found, per_vm, capacity, diagnostics)
 
 
-def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
-    """Adds findings where they belong, under the job file's names."""
+def field_name(field: str) -> str:
+    """Return the job file's name for a field of the rules."""
     block = ("zones", "disks", "logs_path", "exit_codes", "runnables", "docker_options", "in_order", "boot_image")
-    for finding in findings:
-        head = finding.field.partition("[")[0].partition(".")[0]
-        place = f"google_batch.{finding.field}" if head in block else _FIELDS.get(finding.field, finding.field)
-        (faults if finding.severity == "reject" else warnings).append(f"{place}: {finding.text}")
+    head = field.partition("[")[0].partition(".")[0]
+    return f"google_batch.{field}" if head in block else _FIELDS.get(field, field)
 
 
 def _template(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> str | None:
@@ -90,8 +91,8 @@ def _template(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> str | 
 
 
 def _templated(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, template: str, faults: list[str]
-) -> Choice | None:
+    job: Job, block: GoogleBatch, target: GoogleBatchTarget, template: str, diagnostics: Diagnostics
+) -> BatchChoice | None:
     beside = {
         "spot": job.spot,
         "google_batch.provisioning": block.provisioning,
@@ -100,11 +101,9 @@ def _templated(
         "google_batch.boot_image": block.boot_image,
         "google_batch.disks": block.disks,
     }
-    before = len(faults)
-    tell(machines.template(template, beside), faults, [])
-    if len(faults) > before:
+    if not diagnostics.add_errors(machines.template(template, beside)):
         return None
-    return Choice(
+    return BatchChoice(
         machine=None,
         template=template,
         gpus=job.accelerator.count if job.accelerator else 0,
@@ -120,39 +119,36 @@ def _templated(
     )
 
 
-def _candidates(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, faults: list[str], warnings: list[str]
-) -> list[Size]:
+def _candidates(job: Job, block: GoogleBatch, target: GoogleBatchTarget, diagnostics: Diagnostics) -> list[Size]:
     """The machines that have the job's GPUs, the smaller first."""
     wanted = job.accelerator
     if wanted and wanted.type:
         findings = gcp_gpus.accelerator_name(wanted.type)
-        tell(findings, faults, warnings)
-        if any(finding.severity == "reject" for finding in findings):
+        if not diagnostics.add(findings):
             return []
         if accelerator(wanted.type).is_tpu:
-            faults.append(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm or gke")
+            diagnostics.error(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm or gke")
             return []
     if block.machine_type:
-        found, findings, said = sizes.named(
+        found, findings, said = sizes.size_of_machine(
             block.machine_type,
             wanted.type if wanted else None,
             wanted.count if wanted else 0,
             block.tasks_per_vm or 1,
             target.machine_types,
         )
-        tell(findings, faults, warnings)
-        faults += said
+        diagnostics.add(findings)
+        diagnostics.errors += said
         return [found] if found else []
     if wanted and wanted.type:
         try:
             having = sizes.with_gpus(wanted.type, wanted.count * (block.tasks_per_vm or 1))
         except (NoMachine, AmbiguousName, NotOffered, UnknownName) as error:
-            faults.append(f"accelerator.count: {error}")
+            diagnostics.error(f"accelerator.count: {error}")
             return []
-        return _allowed(having, target, f"{wanted.count} {wanted.type}", faults)
+        return _allowed(having, target, f"{wanted.count} {wanted.type}", diagnostics)
     if wanted and not target.machine_types:
-        faults.append(
+        diagnostics.error(
             "accelerator.type: is missing, and so is google_batch.machine_type; the target has machines of every type"
         )
         return []
@@ -162,15 +158,15 @@ def _candidates(
     )
     if not fitting:
         what = f"{wanted.count if wanted else 0} GPUs"
-        faults.append(f"accelerator: no machine of the target has {what}: {', '.join(target.machine_types)}")
+        diagnostics.error(f"accelerator: no machine of the target has {what}: {', '.join(target.machine_types)}")
     return fitting
 
 
-def _allowed(having: list[Size], target: GoogleBatchTarget, what: str, faults: list[str]) -> list[Size]:
+def _allowed(having: list[Size], target: GoogleBatchTarget, what: str, diagnostics: Diagnostics) -> list[Size]:
     found = [each for each in having if not target.machine_types or each.name in target.machine_types]
     if not found:
         names = ", ".join(each.name for each in having[:6])
-        faults.append(f"accelerator: {what} are in {names}; the target has {', '.join(target.machine_types)}")
+        diagnostics.error(f"accelerator: {what} are in {names}; the target has {', '.join(target.machine_types)}")
     return found
 
 
@@ -187,8 +183,7 @@ def _fitting(
     candidates: Sequence[Size],
     per_vm: int | None,
     target: GoogleBatchTarget,
-    faults: list[str],
-    warnings: list[str],
+    diagnostics: Diagnostics,
 ) -> Size | None:
     """The smallest that holds the job's tasks and something beside them, of those that the region is known to have if
     there are such."""
@@ -202,10 +197,8 @@ def _fitting(
             each for each in sizes.like(largest) if each.memory_mib >= memory_mib and each.vcpus * 1000 >= cpu_milli
         ]
         per_task = (job.cpus or 1) * 1000
-        tell(
-            machines.fit(largest.name, largest.vcpus, largest.memory_mib, per_task, job.memory_mib or 1, tasks, larger),
-            faults,
-            warnings,
+        diagnostics.add(
+            machines.fit(largest.name, largest.vcpus, largest.memory_mib, per_task, job.memory_mib or 1, tasks, larger)
         )
         return None
     roomy = [each for each in holding if machines.share(each.memory_mib, 1) >= memory_mib] or holding
@@ -225,9 +218,8 @@ def _chosen(
     found: Size,
     per_vm: int | None,
     capacity: str,
-    faults: list[str],
-    warnings: list[str],
-) -> Choice | None:
+    diagnostics: Diagnostics,
+) -> BatchChoice | None:
     tasks = per_vm or 1
     cpu_milli = job.cpus * 1000 if job.cpus else max(int(found.vcpus * 1000 // tasks), 1)
     memory_mib = job.memory_mib or machines.share(found.memory_mib, tasks)
@@ -239,17 +231,15 @@ def _chosen(
         findings += gcp_gpus.small_a3(found.name, capacity, "spot")
         findings += gcp_gpus.scarce(found.name, "reserved" if reservation else capacity, "spot")
     findings += vms.group(found.name, "on-demand", compact=block.compact)
-    before = len(faults)
     zones, said = _zones(found, block, target)
     findings += said + machines.reservation(reservation, zones, capacity, compact=block.compact)
     if reservation and (named := machines.RESERVATION_NAME.fullmatch(reservation)):
         zones = [named[2]]
     names, types = [disk.name for disk in block.disks], [disk.type for disk in block.disks]
     findings += machines.disks(names, types, found.name)
-    tell(findings, faults, warnings)
-    if len(faults) > before:
+    if not diagnostics.add(findings):
         return None
-    return Choice(
+    return BatchChoice(
         machine=found.name,
         template=None,
         gpus=found.gpus,

@@ -5,7 +5,7 @@ from accel.clouds.timeouts import Timing
 
 from ..base import QuotaAnswer, Request
 from ..vm.quota import check, gpus
-from .lookup import Found, first
+from .lookup import BatchJob, first
 
 PREEMPTIBLE = ("SPOT", "PREEMPTIBLE", "FLEX_START")
 """Provisioning that counts towards the preemptible quotas. Source of the last:
@@ -15,7 +15,7 @@ https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 def quota(request: Request, timing: Timing | None = None) -> QuotaAnswer:
     """Nothing for machines without GPUs, and for those of an instance template or a reservation."""
     _, project, _, region = str(request.body["parent"]).split("/")
-    job = Found(request.body["job"])
+    job = BatchJob(request.body["job"])
     kind = job.policy.get("machineType")
     if not kind or job.policy.get("reservation"):
         return QuotaAnswer()
@@ -35,7 +35,7 @@ def _built_in(kind: str) -> int:
         return 0
 
 
-def _vms(job: Found) -> int:
+def _vms(job: BatchJob) -> int:
     """Of nodes all, of an array one: its tasks can wait for each other."""
     if job.several != "node":
         return 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.batch import jobs, machines
 from accel.rules.gcp import gpu_vm_jobs, vms
@@ -18,11 +18,11 @@ from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job, unused_blocks
 from ..base import Request
-from ..vm import agent_spec as asked
+from ..vm import agent_spec
 from . import labels as marks
 from . import nodes, retries, runnables, storage
 from .labels import KIND
-from .machines import Choice, choose, tell
+from .machines import BatchChoice, choose, field_name
 
 MIB_A_GIB = 1024
 MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
@@ -34,23 +34,27 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     """The request for a job; its body is {"parent": ..., "job": ...}. Raises BadInputs with every field that cannot be
     honoured."""
     block = job.google_batch or GoogleBatch()
-    faults = runnables.faults(job, block)
-    warnings = [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)]
-    secrets = asked.secrets(job, target.project, faults)
-    choice = choose(job, target, faults, warnings)
-    tell(_findings(job, block, target, choice), faults, warnings)
-    if choice is None or faults:
-        raise BadInputs(faults)
+    diagnostics = Diagnostics(
+        runnables.faults(job, block),
+        [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)],
+        name_of=field_name,
+    )
+    secrets = agent_spec.secrets(job, target.project, diagnostics)
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, block, target, choice))
+    if choice is None or diagnostics.errors:
+        raise diagnostics.refusal()
     name = marks.job_id(name)
     made = marks.labelled(_job(job, block, target, choice, secrets, name), job.name, key, target_name)
-    tell(jobs.size(len(json.dumps(made).encode())), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
+    diagnostics.add(jobs.size(len(json.dumps(made).encode())))
+    diagnostics.raise_errors()
     parent = marks.Scope(target.project, target.region).parent
-    return Request(KIND, target_name, name, key, {"parent": parent, "job": made}, tuple(dict.fromkeys(warnings)))
+    return Request(
+        KIND, target_name, name, key, {"parent": parent, "job": made}, tuple(dict.fromkeys(diagnostics.warnings))
+    )
 
 
-def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice | None) -> Iterable[Finding]:
+def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice | None) -> Iterable[Finding]:
     count = max(job.tasks, job.nodes)
     found = jobs.tasks(count, job.parallelism, in_order=block.in_order)
     found += jobs.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start")
@@ -80,7 +84,7 @@ def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
     return found
 
 
-def _gpus(choice: Choice) -> int:
+def _gpus(choice: BatchChoice) -> int:
     """GPUs of a VM; one of a template may have some that nobody here knows of."""
     return choice.gpus or (1 if choice.template else 0)
 
@@ -90,7 +94,7 @@ def _hosts(job: Job, block: GoogleBatch) -> bool:
 
 
 def _job(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice, secrets: dict[str, str], name: str
+    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice, secrets: dict[str, str], name: str
 ) -> dict[str, Any]:
     labels = {**target.labels, **gcp_labels.translated(job.labels)}
     volumes = storage.mounted(job, block, scripts=runnables.scripts(job, block))
@@ -108,7 +112,12 @@ def _job(
 
 
 def _group(
-    job: Job, block: GoogleBatch, choice: Choice, volumes: list[storage.Mounted], secrets: dict[str, str], name: str
+    job: Job,
+    block: GoogleBatch,
+    choice: BatchChoice,
+    volumes: list[storage.Mounted],
+    secrets: dict[str, str],
+    name: str,
 ) -> dict[str, Any]:
     hosts = _hosts(job, block)
     spec: dict[str, Any] = {
@@ -136,7 +145,7 @@ def _group(
     return group
 
 
-def _resources(job: Job, choice: Choice) -> dict[str, int]:
+def _resources(job: Job, choice: BatchChoice) -> dict[str, int]:
     asked = {
         "cpuMilli": choice.cpu_milli,
         "memoryMib": choice.memory_mib,
@@ -145,7 +154,7 @@ def _resources(job: Job, choice: Choice) -> dict[str, int]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def _environment(job: Job, choice: Choice, secrets: dict[str, str], name: str) -> dict[str, Any]:
+def _environment(job: Job, choice: BatchChoice, secrets: dict[str, str], name: str) -> dict[str, Any]:
     """What every task is told; the job file's own variables win over torchrun's."""
     array = job.tasks > 1
     ours = {
@@ -164,7 +173,7 @@ def _environment(job: Job, choice: Choice, secrets: dict[str, str], name: str) -
 
 
 def _allocation(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice, labels: dict[str, str]
+    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice, labels: dict[str, str]
 ) -> dict[str, Any]:
     zones = [f"zones/{zone}" for zone in choice.zones]
     made: dict[str, Any] = {
@@ -187,7 +196,7 @@ def _allocation(
     return made
 
 
-def _instance(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice) -> dict[str, Any]:
+def _instance(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice) -> dict[str, Any]:
     made: dict[str, Any] = {"blockProjectSshKeys": True}
     if (choice.gpus and block.install_drivers is not False) or block.install_drivers:
         made["installGpuDrivers"] = True
@@ -205,7 +214,7 @@ def _instance(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: C
     return {**made, "policy": policy}
 
 
-def _accelerators(block: GoogleBatch, choice: Choice) -> list[dict[str, Any]]:
+def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any]]:
     """Those that are attached; GPUs that are built in come with the machine, and are named for their driver alone."""
     if not choice.accelerator or not (choice.attached or block.driver_version):
         return []
@@ -215,7 +224,7 @@ def _accelerators(block: GoogleBatch, choice: Choice) -> list[dict[str, Any]]:
     return [made]
 
 
-def _boot_disk(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: Choice) -> dict[str, Any]:
+def _boot_disk(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice) -> dict[str, Any]:
     """What differs from Batch's own choice."""
     own = nodes.BOOT_IMAGE if _hosts(job, block) else None
     asked = {"image": block.boot_image or target.boot_image or own, "type": choice.disk_type}

@@ -41,7 +41,7 @@ class Size:
             return {}
 
 
-def named(
+def size_of_machine(
     name: str, kind: str | None, count: int, per_vm: int, allowed: Sequence[str]
 ) -> tuple[Size | None, list[Finding], list[str]]:
     """The machine that a job names, with `count` GPUs for each of `per_vm` tasks; findings, and other faults."""

@@ -19,7 +19,7 @@ from ..base import JobRef, Phase, Status
 from ..google_logging import moment
 from . import labels
 from .labels import Scope
-from .lookup import KEPT, Event, Found, Task, first, look, path_of, task, tasks
+from .lookup import KEPT, BatchJob, Event, Task, first, look, path_of, task, tasks
 
 PHASES = {
     "QUEUED": Phase.QUEUED,
@@ -53,7 +53,7 @@ def status(google: Google, scope: Scope, ref: JobRef) -> Status:
     return status_of(ref, job, seen_tasks(google, scope, job))
 
 
-def seen_tasks(google: Google, scope: Scope, job: Found) -> list[Task]:
+def seen_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
     """Those that tell how the job goes: all of one, or of nodes; of an array that failed, one that did."""
     if job.state == "QUEUED":
         return []
@@ -95,7 +95,7 @@ def listed(
     """The region's jobs that were made here, newest first, at most `limit`. What only tasks tell is left out."""
     # In the order in which a job comes to them: one that moves on between two lists is seen twice rather than never.
     lists = [_ours(google, scope, None)] if ended else [_ours(google, scope, state) for state in LIVE]
-    seen: dict[str, Found] = {}
+    seen: dict[str, BatchJob] = {}
     for each in lists:
         for job in islice(each, limit):
             if ended or not phase(job).ended:
@@ -105,15 +105,15 @@ def listed(
     yield from (status_of(scope.ref(job.name), job) for job in newest[:limit])
 
 
-def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[Found]:
+def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[BatchJob]:
     return (job for job in _jobs(google, scope, state) if job.labels.get(labels.MAKER) == labels.JOBS)
 
 
-def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[Found]:
+def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[BatchJob]:
     """Newest first; of one state. Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
     wanted = f'status.state="{state}"' if state else None
     query = {"orderBy": "create_time desc", "pageSize": PAGE, "filter": wanted}
-    return (Found(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
+    return (BatchJob(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
 
 
 def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
@@ -136,11 +136,11 @@ def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
             raise
 
 
-def _over(job: Found) -> bool:
+def _over(job: BatchJob) -> bool:
     return job.state == "CANCELLATION_IN_PROGRESS" or phase(job).ended
 
 
-def status_of(ref: JobRef, job: Found, looked: Sequence[Task] | None = None) -> Status:
+def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) -> Status:
     """What the job and the tasks that were looked at say; None: none were."""
     now, seen = phase(job), looked or ()
     counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
@@ -168,7 +168,7 @@ def status_of(ref: JobRef, job: Found, looked: Sequence[Task] | None = None) -> 
     )
 
 
-def phase(job: Found) -> Phase:
+def phase(job: BatchJob) -> Phase:
     """By the job's state; where that tells of a failure and every task has succeeded in the end, by the tasks'."""
     now = PHASES.get(job.state, Phase.QUEUED)
     if job.state in ("FAILED", "DELETION_IN_PROGRESS") and job.counts.get("SUCCEEDED", 0) >= job.count:
@@ -176,7 +176,7 @@ def phase(job: Found) -> Phase:
     return now
 
 
-def decided(job: Found, seen: Sequence[Task]) -> Task | None:
+def decided(job: BatchJob, seen: Sequence[Task]) -> Task | None:
     """The task that says how the job ended: the first that failed for a reason of its own, then any that failed."""
     if phase(job) is not Phase.FAILED:
         return next((each for each in seen if each.state == "SUCCEEDED"), None)
@@ -189,7 +189,7 @@ def _end(each: Task) -> float:
     return at.timestamp() if at else 0.0
 
 
-def exit_code(job: Found, decisive: Task | None) -> int | None:
+def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
     """The decisive task's; without one, what the job's last event says of it."""
     if decisive is not None:
         return decisive.exit_code
@@ -199,23 +199,23 @@ def exit_code(job: Found, decisive: Task | None) -> int | None:
     return last.exit_code if job.state == "FAILED" and last else None
 
 
-def moved(job: Found, state: str, *, oldest: bool = False) -> datetime | None:
+def moved(job: BatchJob, state: str, *, oldest: bool = False) -> datetime | None:
     """When the job came to this state."""
     event = _last(job, state, oldest=oldest)
     return event.at if event else None
 
 
-def _last(job: Found, state: str, *, oldest: bool = False) -> Event | None:
+def _last(job: BatchJob, state: str, *, oldest: bool = False) -> Event | None:
     there = [event for event in job.events if (told := _MOVED.search(event.text)) and told[2] == state]
     return (there[0] if oldest else there[-1]) if there else None
 
 
-def found_at(job: Found, field: str) -> datetime | None:
+def found_at(job: BatchJob, field: str) -> datetime | None:
     """A time of the job's own."""
     return moment(job.body.get(field))
 
 
-def _reason(job: Found, now: Phase, decisive: Task | None) -> str | None:
+def _reason(job: BatchJob, now: Phase, decisive: Task | None) -> str | None:
     if job.state == "CANCELLATION_IN_PROGRESS":
         return "stopping: someone cancelled it"
     if job.state == "CANCELLED":
@@ -233,7 +233,7 @@ def _reason(job: Found, now: Phase, decisive: Task | None) -> str | None:
     return None
 
 
-def _taken(job: Found, code: int | None) -> str | None:
+def _taken(job: BatchJob, code: int | None) -> str | None:
     if job.state != "FAILED":
         return None
     if code in LOST:
@@ -242,7 +242,7 @@ def _taken(job: Found, code: int | None) -> str | None:
     return NO_ROOM if not began and any(STOCKOUT.search(event.text) for event in job.events) else None
 
 
-def _lost_gpu_hours(job: Found, lost: Sequence[tuple[Task, Event]]) -> float | None:
+def _lost_gpu_hours(job: BatchJob, lost: Sequence[tuple[Task, Event]]) -> float | None:
     count = gpus(job)
     if not count or not lost:
         return None
@@ -258,7 +258,7 @@ def _runs(event: Event) -> bool:
     return "to RUNNING" in event.text
 
 
-def gpus(job: Found) -> float:
+def gpus(job: BatchJob) -> float:
     """Of a task: those of its VM, shared by the tasks that are on one at once."""
     attached = first(job.policy.get("accelerators")).get("count")
     try:

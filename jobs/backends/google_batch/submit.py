@@ -20,7 +20,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCred
 from ..base import JobRef, Request
 from . import labels
 from .labels import Scope
-from .lookup import Found, is_job, look
+from .lookup import BatchJob, is_job, look
 from .status import found_at
 
 NEW = timedelta(minutes=2)
@@ -50,7 +50,7 @@ def request_id(key: str) -> str:
     return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
 
 
-def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> tuple[Found, bool]:
+def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> tuple[BatchJob, bool]:
     """The job, and whether it was there before."""
     path, job, sent = f"v1/{scope.parent}/jobs", request.body["job"], request_id(request.key)
     attempts, in_doubt = google.timing.attempts, False
@@ -59,7 +59,7 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
         try:
             answer = google.post("batch", path, job, jobId=request.name, requestId=sent)
             if is_job(answer, request.name):
-                return Found(answer), not in_doubt and _old(Found(answer))
+                return BatchJob(answer), not in_doubt and _old(BatchJob(answer))
             silent: CloudSilent | None = CloudSilent(f"batch create {request.name}: the answer is not the job")
         except Conflict:
             silent = None
@@ -83,14 +83,14 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
     raise CloudSilent(f"{request.name}: its name is taken by what is being deleted, or cannot be seen just now", AGAIN)
 
 
-def _old(job: Found) -> bool:
+def _old(job: BatchJob) -> bool:
     """Whether a create that was answered made no job: for an hour Batch knows the request's id, and answers with the
     job as it is."""
     created = found_at(job, "createTime")
     return job.state != "QUEUED" or (created is not None and datetime.now(UTC) - created > NEW)
 
 
-def _there(google: Google, scope: Scope, name: str) -> Found | None:
+def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
     """The job; None where it is not there, or going, or cannot be seen just now."""
     try:
         found = look(google, scope, name)

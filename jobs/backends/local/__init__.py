@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Damaged, JobsError, NotFound
@@ -22,14 +22,14 @@ from ...model import keys, sweep_tasks
 from ...model.job import Job, unused_blocks
 from ...model.owners import owner_of
 from .. import grace
-from ..base import Attempt, Explanation, JobRef, LogLine, Phase, Request, Status
+from ..base import Attempt, Explanation, JobRef, LogLine, Phase, PlatformBackend, Request, Status
 from ..tasks import TaskStatus
 from . import machine
 from . import tasks as local_tasks
 from .files import put_if_absent, read, read_if_there
 from .logs import lines
 from .process import presence
-from .records import Asked, Cancelled, Supervised, Told
+from .records import Cancelled, RequestRecord, StatusRecord, Supervised
 from .requirements import IMAGES, cannot, check, check_runtime, container
 
 KIND = "local"
@@ -39,17 +39,24 @@ GRACE_S = 30
 _ROOT = Path(__file__).parents[__name__.count(".") + 1]
 
 
-class LocalBackend:
+class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     """Runs jobs as processes of this user."""
 
-    def __init__(self, name: str, target: LocalTarget) -> None:
-        self.name = name
+    KIND = KIND
+
+    def __init__(self, target_name: str, target: LocalTarget, *, timing: None = None) -> None:
+        super().__init__(target_name, target, timing=timing)
+        self.name = target_name
         self.root = PurePosixPath(Path(target.root).absolute())
 
     @classmethod
-    def anywhere(cls) -> "LocalBackend":
-        """For jobs that exist: needs no target."""
+    def of_scope(cls, scope: str, *, timing: None = None) -> Self:
+        """Return a backend for jobs that exist: they need no target, and have no scope."""
         return cls("local", LocalTarget())
+
+    @staticmethod
+    def _scope_of(target: LocalTarget) -> str:
+        return ""
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that
@@ -124,7 +131,7 @@ class LocalBackend:
             "body": request.body,
         }
         if not (new := put_if_absent(folder / "request.json", claim)):
-            held = read(folder / "request.json", Asked)
+            held = read(folder / "request.json", RequestRecord)
             if (held["key"], held["spec_hash"]) != (claim["key"], claim["spec_hash"]):
                 raise BadInput(
                     f"key: job {request.name} exists with another content under the same key",
@@ -134,7 +141,7 @@ class LocalBackend:
 
     def status(self, ref: JobRef) -> Status:
         folder = _existing(ref)
-        request = read(folder / "request.json", Asked)
+        request = read(folder / "request.json", RequestRecord)
         seen = _state(folder)
         return Status(
             ref=ref,
@@ -167,7 +174,7 @@ class LocalBackend:
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         folder = _existing(ref)
-        tasks: int = read(folder / "request.json", Asked)["body"]["tasks"]
+        tasks: int = read(folder / "request.json", RequestRecord)["body"]["tasks"]
         if task is not None and not 0 <= task < tasks:
             raise NotFound(f"job {ref} has no task {task}; it has 0 to {tasks - 1}")
         return lines(folder, tasks, task, lambda: not follow or self.status(ref).phase.ended, tail)
@@ -202,17 +209,17 @@ class LocalBackend:
         from .explain import explain
 
         folder = _existing(ref)
-        return explain(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
+        return explain(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """What each attempt's runner has left in its folder."""
         from .attempts import attempts
 
         folder = _existing(ref)
-        return attempts(folder, read(folder / "request.json", Asked), _time)
+        return attempts(folder, read(folder / "request.json", RequestRecord), _time)
 
     def again(self, ref: JobRef, key: str) -> Request:
-        request = read(_existing(ref) / "request.json", Asked)
+        request = read(_existing(ref) / "request.json", RequestRecord)
         name = keys.platform_name(request["body"]["job"], key)
         return Request(KIND, request["target"], name, key, request["body"])
 
@@ -221,7 +228,7 @@ class LocalBackend:
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         folder = _existing(ref)
-        return local_tasks.states(folder, self.status(ref), read(folder / "request.json", Asked)["body"])
+        return local_tasks.states(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
 
     def _folder(self, image: str | None) -> PurePosixPath:
         if image is None:
@@ -260,7 +267,7 @@ def _state(folder: Path) -> dict[str, Any]:
         }
     # In this order: a supervisor that ends between the two has left its last word by then.
     there = presence(running)
-    seen = read_if_there(folder / "status.json", Told) or {"phase": "starting"}
+    seen = read_if_there(folder / "status.json", StatusRecord) or {"phase": "starting"}
     if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
         return seen | {
             "phase": "failed",

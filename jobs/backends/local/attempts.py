@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base import Attempt
 from .files import numbers, read_if_there
-from .records import Told
+from .records import StatusRecord
 
 TASKS_MAX = 100
 _WORDS = {"exited": None, "terminated": "it was asked to stop", "timeout": "ran longer than its timeout_s"}
@@ -22,7 +22,7 @@ def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None],
         made = numbers(tries)
         for number in made:
             # None between the start of an attempt and its runner's first word.
-            told = read_if_there(tries / str(number) / "status.json", Told) or {}
+            told = read_if_there(tries / str(number) / "status.json", StatusRecord) or {}
             gone = told.get("phase") == "running" and number != made[-1]
             reason: str | None = told.get("reason")
             found.append(

@@ -8,7 +8,7 @@ from ..base import Explanation, Phase, Status
 from .docker import DAEMON_ERROR
 from .files import numbers, read_if_there
 from .logs import lines
-from .records import Told
+from .records import StatusRecord
 
 PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
 WORDS = (
@@ -52,7 +52,7 @@ def _failed(folder: Path, tasks: int) -> int:
     """The first task whose last attempt failed."""
     for task in range(tasks):
         tries = folder / "tasks" / str(task)
-        told = [read_if_there(tries / str(number) / "status.json", Told) for number in numbers(tries)]
+        told = [read_if_there(tries / str(number) / "status.json", StatusRecord) for number in numbers(tries)]
         if (last := [each for each in told if each]) and last[-1]["phase"] == "failed":
             return task
     return 0

@@ -56,7 +56,7 @@ class Body(Record):
     mounts: list[Mount] = []
 
 
-class Asked(Record):
+class RequestRecord(Record):
     """request.json."""
 
     key: str
@@ -84,7 +84,7 @@ class Cancelled(Record):
     reason: str
 
 
-class Told(Record):
+class StatusRecord(Record):
     """status.json, of an attempt or of the job as a whole."""
 
     phase: Literal["running", "succeeded", "failed"]

@@ -9,7 +9,7 @@ from ...model import sweep_tasks
 from ..base import JobRef, Phase, Request, Status
 from ..tasks import TaskStatus
 from .files import numbers, read_if_there
-from .records import Told
+from .records import StatusRecord
 from .supervisor import tried_again
 
 
@@ -32,7 +32,7 @@ def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
         if job.phase.ended:
             return TaskStatus(index, Phase.FAILED, "never started", reason=job.reason)
         return TaskStatus(index, Phase.QUEUED, "queued")
-    told = read_if_there(folder / str(attempts) / "status.json", Told) or {"phase": "starting"}
+    told = read_if_there(folder / str(attempts) / "status.json", StatusRecord) or {"phase": "starting"}
     phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
     if phase is Phase.FAILED and not job.phase.ended and tried_again(told, attempts, retries):
         phase = Phase.QUEUED  # the supervisor begins the next attempt

@@ -1,25 +1,53 @@
 """Custom jobs of Vertex AI."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accel.clouds.google.api import Google
+from accel.clouds import timeouts
+from accel.clouds.rate_limit import Rate
 from accel.contract.google_jobs import VertexTarget
-from accel.diagnostics.errors import BadInput
 
 from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ..claims.files import FileClaims
+from ..google_regional import GoogleRegionalBackend
 from .labels import KIND, Scope
-from .timing import THREADS, Timing
 
 if TYPE_CHECKING:
     from ..claims.claim import Claims
 
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
+THREADS = 4
+"""That submit at once: with a submission a second, more would only wait."""
+SUBMITS_PER_MINUTE = 60 - THREADS
+"""Vertex takes 60 submissions a minute, of everybody in a project and region together. However late the calls of the
+threads come, no minute has more. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
 
-class VertexBackend:
+
+@dataclass(frozen=True)
+class Timing(timeouts.Timing):
+    """Seconds. A claim's lease has to outlive a call (connect + read), the quiet period and another call."""
+
+    lease_s: float = 120
+    quiet_s: float = 15
+    """Vertex says nothing of how soon a list has a new job. One not listed for this long was not made."""
+    submits: int = SUBMITS_PER_MINUTE
+    """The most that this process makes in `window_s`."""
+    window_s: float = 60
+
+    @property
+    def call_s(self) -> float:
+        """The longest that one call without retries can take."""
+        return self.connect_s + self.read_s
+
+    def rate(self, submits_per_s: int | None = None) -> Rate:
+        """Of submits; where nothing is said, a little less than Vertex takes."""
+        return Rate(submits_per_s) if submits_per_s else Rate(self.submits, within_s=self.window_s)
+
+
+class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
     """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
 
     A reference is `vertex:<project>.<region>/<number of the custom job>`.
@@ -27,23 +55,20 @@ class VertexBackend:
 
     KIND = KIND
 
-    def __init__(self, name: str, target: VertexTarget, *, timing: Timing | None = None) -> None:
-        self._of(Scope(target.project, target.region), timing)
-        self._target_name: str | None = name
-        self._target: VertexTarget | None = target
+    NO_TARGET = "a region alone does not say what its jobs stand on"
 
-    @classmethod
-    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> "VertexBackend":
-        """For what a job reference alone is enough. Raises BadInput for one that is not a scope."""
-        backend = cls.__new__(cls)
-        backend._of(Scope.parse(scope), timing)
-        backend._target_name = backend._target = None
-        return backend
+    def _open(self, scope: Scope, timing: Timing | None) -> None:
+        self._times = timing or Timing()
+        super()._open(scope, self._times)
+        self._rate = self._times.rate()
 
-    def _of(self, scope: Scope, timing: Timing | None) -> None:
-        self._scope, self._timing = scope, timing or Timing()
-        self._google = Google(self._timing)
-        self._rate = self._timing.rate()
+    @staticmethod
+    def _scope_of(target: VertexTarget) -> Scope:
+        return Scope(target.project, target.region)
+
+    @staticmethod
+    def _parse_scope(text: str) -> Scope:
+        return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """The CustomJob for a job. See render.render."""
@@ -58,7 +83,7 @@ class VertexBackend:
         from .submit import submit
 
         refuse(self._google, self._target)
-        return submit(request, self._google, self._claims(request), self._timing, self._rate.turn)
+        return submit(request, self._google, self._claims(request), self._times, self._turn)
 
     def _claims(self, request: Request) -> "Claims":
         """In the target's database; without one, those of this machine alone."""
@@ -70,18 +95,14 @@ class VertexBackend:
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share a session and a rate: a little less than Vertex takes, where nothing is said."""
-        self._rate = self._timing.rate(submits_per_s)
+        self._rate = self._times.rate(submits_per_s)
         return THREADS
-
-    def stop(self) -> None:
-        """Requests that have not been sent are not sent any more."""
-        self._rate.close()
 
     def status(self, ref: JobRef) -> Status:
         """From the custom job. Raises NotFound."""
         from .status import status
 
-        return status(self._google, self._scope, self._checked(ref))
+        return status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Vertex does not know."""
@@ -109,19 +130,19 @@ class VertexBackend:
         """Every replica's lines; nodes side by side, unless `task` names one."""
         from .logs import logs
 
-        return logs(self._google, self._scope, self._checked(ref), task=task, follow=follow, tail=tail)
+        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
         from .resubmit import again
 
-        return again(self._google, self._scope, self._checked(ref), key)
+        return again(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
         from .explain import explain
 
-        return explain(self._google, self._scope, self._checked(ref))
+        return explain(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
@@ -130,13 +151,3 @@ class VertexBackend:
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
         return check(body["customJob"], target.project, target.region)
-
-    def _needed(self, verb: str) -> tuple[str, VertexTarget]:
-        if self._target is None or self._target_name is None:
-            raise BadInput(f"{verb}: needs a target; a region alone does not say what its jobs stand on")
-        return self._target_name, self._target
-
-    def _checked(self, ref: JobRef) -> JobRef:
-        if (ref.kind, ref.scope) != (KIND, str(self._scope)):
-            raise BadInput(f"{ref} is not a job of {KIND}:{self._scope}")
-        return ref

@@ -14,7 +14,7 @@ from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
-from ..google_logging import Tail, moment, said
+from ..google_logging import Tail, log_lines, moment
 from .labels import Scope
 from .lookup import Job, look
 
@@ -43,7 +43,7 @@ def logs(
         return look(google, scope, ref.id).at("endTime")
 
     entries = Tail(google, scope.project, query(job, only), since(job))
-    return said(entries, line, stopped if follow else None, tail)
+    return log_lines(entries, line, stopped if follow else None, tail)
 
 
 def query(job: Job, replica: str | None) -> str:

@@ -10,13 +10,13 @@ from accel.catalog.gke_machines import has_size, node_machine, series
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.places import where
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
 from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
 from accel.rules.vertex import legacy, machines
 
 from ...model.fields import Accelerator
-from ..vm.agent_spec import tell
 from . import tpus
 
 VCPUS_A_GPU = 4
@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Choice:
+class VertexChoice:
     """A machine, with the GPUs in it by the catalogue's name, or a slice of TPUs."""
 
     machine: str
@@ -80,72 +80,70 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Candidate:
-    choice: Choice
+    choice: VertexChoice
     vcpus: int
     memory_mib: int
 
 
-def choose(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
-    """None where `faults` has got the reason; others are added to it too."""
-    found = _chosen(wanted, target, faults, warnings)
+def choose(wanted: Wanted, target: VertexTarget, diagnostics: Diagnostics) -> VertexChoice | None:
+    """None where `diagnostics` got the reason; others are added to it too."""
+    found = _chosen(wanted, target, diagnostics)
     if found:
         said = machines.region(found.key, target.region, found.places())
-        tell(said, wanted.names, faults, warnings)
+        diagnostics.add(said, wanted.names)
     return found
 
 
-def _chosen(wanted: Wanted, target: VertexTarget, faults: list[str], warnings: list[str]) -> Choice | None:
+def _chosen(wanted: Wanted, target: VertexTarget, diagnostics: Diagnostics) -> VertexChoice | None:
     name, kind = wanted.machine_type, wanted.accelerator.type if wanted.accelerator else None
     if name and target.machine_types and name not in target.machine_types:
         near = did_you_mean(name, target.machine_types)
-        faults.append(f'{wanted.names["machine_type"]}: "{name}" is none of the target\'s machine types{near}')
+        diagnostics.error(f'{wanted.names["machine_type"]}: "{name}" is none of the target\'s machine types{near}')
         return None
-    if tpus.asked(name, kind):
+    if tpus.is_tpu(name, kind):
         said, tpu = tpus.choose(name, kind, wanted.accelerator.count if wanted.accelerator else 1, wanted.topology)
-        tell(said, wanted.names, faults, warnings)
+        diagnostics.add(said, wanted.names)
         if tpu:
-            tell(tpu.size(wanted.cpus, wanted.memory_mib), wanted.names, faults, warnings)
-        return Choice(tpu.machine, tpu=tpu) if tpu else None
+            diagnostics.add(tpu.size(wanted.cpus, wanted.memory_mib), wanted.names)
+        return VertexChoice(tpu.machine, tpu=tpu) if tpu else None
     if wanted.topology:
-        faults.append(f"{wanted.names['topology']}: is of TPUs, and the job asks for none")
+        diagnostics.error(f"{wanted.names['topology']}: is of TPUs, and the job asks for none")
     if wanted.accelerator and kind is None and name is None:
-        faults.append(f"{wanted.names['accelerator']}: is missing, and so is {wanted.names['machine_type']}")
+        diagnostics.error(f"{wanted.names['accelerator']}: is missing, and so is {wanted.names['machine_type']}")
         return None
     if name:
-        return _given(wanted, name, kind, target, faults, warnings)
+        return _given(wanted, name, kind, target, diagnostics)
     if kind and wanted.accelerator:
-        having = _with_gpus(wanted, kind, wanted.accelerator.count, target, faults, warnings)
+        having = _with_gpus(wanted, kind, wanted.accelerator.count, target, diagnostics)
     else:
-        having = _plain(wanted, target, faults)
-    return _smallest(wanted, having, faults) if having else None
+        having = _plain(wanted, target, diagnostics)
+    return _smallest(wanted, having, diagnostics) if having else None
 
 
 def _given(
-    wanted: Wanted, name: str, kind: str | None, target: VertexTarget, faults: list[str], warnings: list[str]
-) -> Choice | None:
+    wanted: Wanted, name: str, kind: str | None, target: VertexTarget, diagnostics: Diagnostics
+) -> VertexChoice | None:
     """The machine that is named, with the GPUs beside it or in it."""
-    before = len(faults)
     count = wanted.accelerator.count if wanted.accelerator else None
-    tell(machines.pool(name, kind, count), wanted.names, faults, warnings)
-    if len(faults) > before:
+    if not diagnostics.add(machines.pool(name, kind, count), wanted.names):
         return None
     size = _sized(name)
     if name.startswith("n1-"):
-        choice = Choice(name, accelerator(kind).name, count or 1) if kind else Choice(name)
+        choice = VertexChoice(name, accelerator(kind).name, count or 1) if kind else VertexChoice(name)
         if count and not kind:
-            faults.append(f"{wanted.names['accelerator']}: is missing, and {name} has no GPUs of its own")
+            diagnostics.error(f"{wanted.names['accelerator']}: is missing, and {name} has no GPUs of its own")
     else:
-        choice = size.choice if size else Choice(name)
+        choice = size.choice if size else VertexChoice(name)
         if count and not kind and count != choice.gpus:
-            faults.append(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
+            diagnostics.error(f"{wanted.names['accelerator_count']}: is {count}, and {name} has {choice.gpus} GPUs")
     if size:
         larger = _larger(wanted, choice, target)
         said = machines.fit(name, size.vcpus, size.memory_mib, wanted.cpus, wanted.memory_mib, larger)
-        tell(said, wanted.names, faults, warnings)
+        diagnostics.add(said, wanted.names)
     return choice
 
 
-def _larger(wanted: Wanted, choice: Choice, target: VertexTarget) -> list[str]:
+def _larger(wanted: Wanted, choice: VertexChoice, target: VertexTarget) -> list[str]:
     """Machines of the same series with the same GPUs that hold what is asked for, the smallest first, in words."""
     same: list[_Candidate] = []
     for name in target.machine_types or vertex.machine_types():
@@ -162,18 +160,16 @@ def _larger(wanted: Wanted, choice: Choice, target: VertexTarget) -> list[str]:
 
 
 def _with_gpus(
-    wanted: Wanted, kind: str, count: int, target: VertexTarget, faults: list[str], warnings: list[str]
+    wanted: Wanted, kind: str, count: int, target: VertexTarget, diagnostics: Diagnostics
 ) -> list[_Candidate]:
-    before = len(faults)
     said = machines.gpu(kind) + gcp_gpus.accelerator_count(kind, count)
-    tell(said, wanted.names, faults, warnings)
-    if len(faults) > before:
+    if not diagnostics.add(said, wanted.names):
         return []
     key = accelerator(kind).name
     try:
         having = machines_for(key, count, "gcp")
     except (NoMachine, NotOffered) as error:
-        faults.append(f"{wanted.names['accelerator_count']}: {error}")
+        diagnostics.error(f"{wanted.names['accelerator_count']}: {error}")
         return []
     names = [each.name for each in having if not each.is_attachment]
     if key in attached():
@@ -184,10 +180,12 @@ def _with_gpus(
         has = ", ".join(target.machine_types) if listed else "does not train on them"
         where_ = f"the target has {has}" if listed else f"Vertex AI {has}"
         shown = ", ".join((listed or names)[:6])
-        faults.append(f"{wanted.names['accelerator']}: {count} {kind} are in {shown}; {where_}")
+        diagnostics.error(f"{wanted.names['accelerator']}: {count} {kind} are in {shown}; {where_}")
     found = [(_sized(name), name) for name in allowed]
     return [
-        _Candidate(Choice(name, key, count), size.vcpus, size.memory_mib) for size, name in found if size is not None
+        _Candidate(VertexChoice(name, key, count), size.vcpus, size.memory_mib)
+        for size, name in found
+        if size is not None
     ]
 
 
@@ -196,12 +194,12 @@ def _takes(name: str, key: str, count: int) -> bool:
     return counts is not None and count in counts.values
 
 
-def _plain(wanted: Wanted, target: VertexTarget, faults: list[str]) -> list[_Candidate]:
+def _plain(wanted: Wanted, target: VertexTarget, diagnostics: Diagnostics) -> list[_Candidate]:
     """Machines without GPUs; where the target has none, a job gets what its machines have, as on a queue."""
     names = target.machine_types or [name for name, kind in vertex.machine_types().items() if kind == "cpu"]
     sized = [size for name in names if (size := _sized(name))]
     if not sized:
-        faults.append(
+        diagnostics.error(
             f"{wanted.names['machine_type']}: the target has {', '.join(names)}, whose size this accel does not know; "
             "a newer one may"
         )
@@ -214,10 +212,10 @@ def _sized(name: str) -> _Candidate | None:
         return None
     found = node_machine(name)
     gpu = found.accelerator or None
-    return _Candidate(Choice(name, gpu, found.whole_accelerators), found.vcpus, found.memory_mib)
+    return _Candidate(VertexChoice(name, gpu, found.whole_accelerators), found.vcpus, found.memory_mib)
 
 
-def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -> Choice | None:
+def _smallest(wanted: Wanted, having: Sequence[_Candidate], diagnostics: Diagnostics) -> VertexChoice | None:
     """The smallest that holds the job."""
     largest = max(having, key=lambda each: (each.vcpus, each.memory_mib))
     found = [
@@ -226,9 +224,9 @@ def _smallest(wanted: Wanted, having: Sequence[_Candidate], faults: list[str]) -
     if not found:
         asked = {"cpus": wanted.cpus, "memory_mib": wanted.memory_mib}
         said = gpu_vm_jobs.fit(asked, largest.choice.machine, largest.vcpus, largest.memory_mib)
-        tell(said, wanted.names, faults, [])
+        diagnostics.add_errors(said, wanted.names)
         if not said:
-            faults.append(f"cpus: {wanted.cpus} with {wanted.memory_mib} MiB: no machine of the target has both")
+            diagnostics.error(f"cpus: {wanted.cpus} with {wanted.memory_mib} MiB: no machine of the target has both")
         return None
     enough = [each for each in found if _comfortable(wanted, each)] or found
     return min(enough, key=lambda each: (each.vcpus, _rank(each.choice.machine), each.memory_mib)).choice

@@ -9,15 +9,15 @@ from datetime import date
 
 from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.jobs import image_cuda
 from accel.rules.vertex import jobs, pools
 from accel.rules.vertex import machines as vertex_machines
 
 from ...model.blocks_google import Pool, Vertex
 from ...model.job import Job
-from ..vm.agent_spec import tell
 from .containers import Program, checked
-from .machines import Choice, Wanted, choose
+from .machines import VertexChoice, Wanted, choose
 
 DISK_GB = 100
 """Of a boot disk that nobody asks for, which holds the image; a job's disk_gib come on top."""
@@ -30,38 +30,38 @@ class Planned:
     """A pool, ready to be written. `disk_type` is None where Vertex AI's own does."""
 
     replicas: int
-    choice: Choice
+    choice: VertexChoice
     program: Program
     disk_gb: int | None
     disk_type: str | None
 
 
-def plan(job: Job, target: VertexTarget, today: date, faults: list[str], warnings: list[str]) -> dict[int, Planned]:
+def plan(job: Job, target: VertexTarget, today: date, diagnostics: Diagnostics) -> dict[int, Planned]:
     """The pools by their place, 0 to 3; none where the first has no machine."""
     block = job.vertex or Vertex()
     if job.image is None:
-        faults.append("image: is missing, and Vertex AI has none of its own")
+        diagnostics.error("image: is missing, and Vertex AI has none of its own")
     program = Program(job.image or "", job.command, block.args, block.package)
-    first = choose(_wanted(job, block, None, ""), target, faults, warnings)
+    first = choose(_wanted(job, block, None, ""), target, diagnostics)
     said, program = checked(program, "", today)
-    tell(said, {}, faults, warnings)
+    diagnostics.add(said)
     if first is None:
         return {}
-    found = {0: _planned(job, 1, first, program, job.disk_gib, "", faults, warnings)}
+    found = {0: _planned(job, 1, first, program, job.disk_gib, "", diagnostics)}
     for name in OTHERS:
         pool: Pool | None = getattr(block, name)
         if pool is not None:
-            added = _other(job, target, name, pool, first, program, today, faults, warnings)
+            added = _other(job, target, name, pool, first, program, today, diagnostics)
             if added:
                 found[PLACES[name]] = added
     if job.nodes > 1 and block.workers:
-        faults.append(f"nodes: is {job.nodes}, beside vertex.workers; keep one of the two")
+        diagnostics.error(f"nodes: is {job.nodes}, beside vertex.workers; keep one of the two")
     elif job.nodes > 1 and not first.tpu:
-        found[1] = _planned(job, job.nodes - 1, first, program, job.disk_gib, "", [], [])
+        found[1] = _planned(job, job.nodes - 1, first, program, job.disk_gib, "", Diagnostics())
     if first.tpu:
         others = [f"vertex.{name}" for name in OTHERS if getattr(block, name)]
-        tell(pools.tpu(others, job.nodes, first.tpu.hosts), {}, faults, warnings)
-    _reduction(block, found, faults, warnings)
+        diagnostics.add(pools.tpu(others, job.nodes, first.tpu.hosts))
+    _reduction(block, found, diagnostics)
     return found
 
 
@@ -87,15 +87,15 @@ def names_of(field: str) -> Mapping[str, str]:
 
 
 def _other(
-    job: Job, target: VertexTarget, name: str, pool: Pool, first: Choice, program: Program, today: date,
-    faults: list[str], warnings: list[str],
+    job: Job, target: VertexTarget, name: str, pool: Pool, first: VertexChoice, program: Program, today: date,
+    diagnostics: Diagnostics,
 ) -> Planned | None:  # fmt: skip
     """A pool beside the first."""
     field = f"vertex.{name}"
     if name == "reduction_servers":
-        return _reducers(job, target, pool, field, faults, warnings)
+        return _reducers(job, target, pool, field, diagnostics)
     own = pool.machine_type is not None or pool.accelerator is not None
-    choice = choose(_wanted(job, Vertex(), pool, field), target, faults, warnings) if own else first
+    choice = choose(_wanted(job, Vertex(), pool, field), target, diagnostics) if own else first
     runs = bool(pool.command or pool.args or pool.package)
     mine = Program(
         pool.image or program.image,
@@ -105,43 +105,41 @@ def _other(
     )
     if runs or pool.image:
         said, mine = checked(mine, f"{field}.", today)
-        tell(said, {}, faults, warnings)
+        diagnostics.add(said)
     if choice is None:
         return None
-    return _planned(job, pool.replicas, choice, mine, pool.disk_gib or job.disk_gib, field, faults, warnings)
+    return _planned(job, pool.replicas, choice, mine, pool.disk_gib or job.disk_gib, field, diagnostics)
 
 
-def _reducers(
-    job: Job, target: VertexTarget, pool: Pool, field: str, faults: list[str], warnings: list[str]
-) -> Planned | None:
+def _reducers(job: Job, target: VertexTarget, pool: Pool, field: str, diagnostics: Diagnostics) -> Planned | None:
     """The machines that add gradients up: an image of Google's that needs no command."""
     if pool.command or pool.args or pool.package:
-        faults.append(f"{field}: has a command, args or a package, and its image brings its own")
+        diagnostics.error(f"{field}: has a command, args or a package, and its image brings its own")
     machine = pool.machine_type or vertex.REDUCTION_MACHINE
     image = pool.image or vertex.REDUCTION_SERVER.format(place=vertex.place(target.region))
     own = Wanted(machine, None, None, None, None, names_of(field))
     # The target's machine types are those for the work itself.
-    choice = choose(own, target.model_copy(update={"machine_types": []}), faults, warnings)
+    choice = choose(own, target.model_copy(update={"machine_types": []}), diagnostics)
     if choice is None:
         return None
-    return _planned(job, pool.replicas, choice, Program(image), pool.disk_gib, field, faults, warnings)
+    return _planned(job, pool.replicas, choice, Program(image), pool.disk_gib, field, diagnostics)
 
 
 def _planned(
-    job: Job, replicas: int, choice: Choice, program: Program, disk_gib: int | None, field: str,
-    faults: list[str], warnings: list[str],
+    job: Job, replicas: int, choice: VertexChoice, program: Program, disk_gib: int | None, field: str,
+    diagnostics: Diagnostics,
 ) -> Planned:  # fmt: skip
     asked = job.vertex.disk_type if job.vertex else None
     size = DISK_GB + disk_gib if disk_gib else None
     names = names_of(field)
-    tell(vertex_machines.disk(choice.machine, size, asked), names, faults, warnings)
-    tell(jobs.visible_devices(job.env, choice.gpus) if not choice.tpu else [], {}, faults, warnings)
+    diagnostics.add(vertex_machines.disk(choice.machine, size, asked), names)
+    diagnostics.add(jobs.visible_devices(job.env, choice.gpus) if not choice.tpu else [])
     if choice.gpu and not field:
-        tell(image_cuda.image(program.image, [choice.gpu]), {}, faults, warnings)
+        diagnostics.add(image_cuda.image(program.image, [choice.gpu]))
     return Planned(replicas, choice, program, size, asked or vertex_machines.disk_needed(choice.machine))
 
 
-def _reduction(block: Vertex, found: Mapping[int, Planned], faults: list[str], warnings: list[str]) -> None:
+def _reduction(block: Vertex, found: Mapping[int, Planned], diagnostics: Diagnostics) -> None:
     servers = found.get(2)
     if block.reduction_servers is None or servers is None:
         return
@@ -149,9 +147,9 @@ def _reduction(block: Vertex, found: Mapping[int, Planned], faults: list[str], w
     workers = [found[place] for place in (0, 1) if place in found]
     machines, gpus = sum(each.replicas for each in workers), min(each.choice.gpus for each in workers)
     has_gpus = bool(servers.choice.gpus or block.reduction_servers.accelerator)
-    tell(pools.reduction(machines, gpus, has_gpus, field), {}, faults, warnings)
+    diagnostics.add(pools.reduction(machines, gpus, has_gpus, field))
     choice = workers[-1].choice
     said = pools.reduction_ratio(
         machines, choice.machine, choice.gpu, choice.gpus, servers.replicas, servers.choice.machine, f"{field}.replicas"
     )
-    tell(said if gpus else [], {}, faults, warnings)
+    diagnostics.add(said if gpus else [])

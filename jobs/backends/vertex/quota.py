@@ -49,7 +49,7 @@ def _pool(pool: Mapping[str, Any], region: str, strategy: object) -> GooglePool 
     return GooglePool(what, region, named[0], count, replicas, strategy in PREEMPTIBLE, service="aiplatform")
 
 
-def held(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
+def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
     """How much of each quota, by its key, these jobs take together."""
     found: dict[str, float] = {}
     for spec in specs:

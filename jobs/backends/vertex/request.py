@@ -10,6 +10,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_jobs import VertexTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.errors import BadInputs
 from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs, vms
@@ -21,7 +22,6 @@ from ...model import sweep_tasks
 from ...model.blocks_google import Vertex
 from ...model.job import Job, prefers, unused_blocks
 from ..base import Request
-from ..vm.agent_spec import tell
 from . import labels, pools, scheduling
 from .containers import Node, task
 from .labels import KIND, Scope
@@ -41,17 +41,16 @@ def render(
 
     Raises BadInputs with every field that cannot be honoured.
     """
-    faults = [*prefers(job), *sweep_tasks.together(job)]
-    warnings = list(unused_blocks(job, KIND))
-    tell(_asked(job, target), {}, faults, warnings)
-    found = pools.plan(job, target, today or date.today(), faults, warnings)
+    diagnostics = Diagnostics([*prefers(job), *sweep_tasks.together(job)], unused_blocks(job, KIND))
+    diagnostics.add(_asked(job, target))
+    found = pools.plan(job, target, today or date.today(), diagnostics)
     choices = [each.choice for each in found.values()]
     disks = any(each.disk_gb for each in found.values()) or bool(job.vertex and job.vertex.disk_type)
     how = scheduling.how(job, target, choices, disks)
     if found:
-        tell(scheduling.findings(job, target, how, choices), {}, faults, warnings)
-    if faults:
-        raise BadInputs(list(dict.fromkeys(faults)))
+        diagnostics.add(scheduling.findings(job, target, how, choices))
+    if diagnostics.errors:
+        raise BadInputs(list(dict.fromkeys(diagnostics.errors)))
     made = {
         "displayName": name,
         "labels": {**target.labels, **gcp_labels.translated(job.labels)},
@@ -61,7 +60,7 @@ def render(
         "parent": Scope(target.project, target.region).parent,
         "customJob": labels.labelled(made, job.name, key, target_name),
     }
-    return Request(KIND, target_name, name, key, body, tuple(dict.fromkeys(warnings)))
+    return Request(KIND, target_name, name, key, body, tuple(dict.fromkeys(diagnostics.warnings)))
 
 
 def _asked(job: Job, target: VertexTarget) -> list[Finding]:

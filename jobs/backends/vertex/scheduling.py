@@ -11,7 +11,7 @@ from accel.rules.vertex import scheduling as vertex_scheduling
 
 from ...model.blocks_google import Vertex
 from ...model.job import Job
-from .machines import Choice
+from .machines import VertexChoice
 
 KEY = "compute.googleapis.com/reservation-name"
 
@@ -25,7 +25,7 @@ class How:
     persistent: str | None
 
 
-def how(job: Job, target: VertexTarget, choices: Sequence[Choice], disks: bool) -> How:
+def how(job: Job, target: VertexTarget, choices: Sequence[VertexChoice], disks: bool) -> How:
     """`disks`: whether the job asks for disks of its own, which machines that are there already have not."""
     block = job.vertex or Vertex()
     strategy = "FLEX_START" if block.provisioning else "SPOT" if job.spot else "STANDARD"
@@ -38,11 +38,11 @@ def how(job: Job, target: VertexTarget, choices: Sequence[Choice], disks: bool) 
     return How(None if kept and strategy == "STANDARD" else strategy, reservation, kept)
 
 
-def _fit(target: VertexTarget, choices: Sequence[Choice]) -> bool:
+def _fit(target: VertexTarget, choices: Sequence[VertexChoice]) -> bool:
     return bool(choices) and all(each.key in target.persistent_machines for each in choices)
 
 
-def findings(job: Job, target: VertexTarget, asked: How, choices: Sequence[Choice]) -> list[Finding]:
+def findings(job: Job, target: VertexTarget, asked: How, choices: Sequence[VertexChoice]) -> list[Finding]:
     """What the rules say, in the job file's names."""
     block = job.vertex or Vertex()
     spot, flex = asked.strategy == "SPOT", asked.strategy == "FLEX_START"

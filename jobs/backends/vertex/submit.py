@@ -13,7 +13,7 @@ from accel.diagnostics.errors import CloudSilent, OverLimit, Throttled
 from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
-from ..claims.platform import Forgetting, Found, Pace
+from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
 from .labels import Scope
 from .lookup import cancel, listed, number
@@ -66,13 +66,13 @@ class _Vertex:
             raise CloudSilent(f"create custom job {self.name}: the answer is not the job: {line(answer)[:80]}", REACH)
         return found
 
-    def listed(self) -> list[Found]:
+    def listed(self) -> list[ClaimedJob]:
         """By the label, and by the whole of it: the filter's language is Google's own."""
         label = self._job["labels"][labels.KEY]
-        found: list[Found] = []
+        found: list[ClaimedJob] = []
         for job in listed(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
             if job.labels.get(labels.KEY) == label:
-                found.append(Found(job.created_ms, job.number, str(job.labels.get(labels.SPEC, ""))))
+                found.append(ClaimedJob(job.created_ms, job.number, str(job.labels.get(labels.SPEC, ""))))
         return found
 
     def stop(self, job_id: str, reason: str) -> None:

@@ -44,7 +44,7 @@ class Tpu:
         return tpu_jobs.host_size(self.made, cpus, memory_mib) if self.made else []
 
 
-def asked(machine_type: str | None, kind: str | None) -> bool:
+def is_tpu(machine_type: str | None, kind: str | None) -> bool:
     """Whether it is TPUs that a pool asks for."""
     return vertex.machine_types().get(machine_type or "") == "tpu" or _generation(kind) is not None
 

@@ -2,11 +2,12 @@
 told."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_vms import VmGround
+from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
 from accel.rules import Finding
 from accel.rules.gcp import labels as gcp_labels
@@ -27,14 +28,14 @@ _SECRET = re.compile(r"(?:projects/([a-z0-9:.-]+)/secrets/)?([A-Za-z0-9_-]{1,255
 _BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
 
 
-def secrets(job: Job, project: str, faults: list[str]) -> dict[str, str]:
+def secrets(job: Job, project: str, diagnostics: Diagnostics) -> dict[str, str]:
     """Versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret itself."""
     found: dict[str, str] = {}
     for name, reference in sorted(job.secrets.items()):
         parts = _SECRET.fullmatch(reference)
         # The shorter forms look like many a secret; a version makes the difference.
         if parts is None or (parts[1] is None and parts[3] is None):
-            faults.append(
+            diagnostics.error(
                 f"secrets.{name}: must be projects/<project>/secrets/<secret>, or <secret>/versions/<number or latest>"
             )
             continue
@@ -66,7 +67,7 @@ def unsupported(job: Job) -> list[str]:
     return faults
 
 
-def told(
+def agent_spec(
     job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
 ) -> dict[str, Any]:
     """What the agent is told, but for the attempt. `name` is the job file's until then."""
@@ -95,14 +96,7 @@ def told(
     }
 
 
-def tell(findings: Iterable[Finding], names: Mapping[str, str], faults: list[str], warnings: list[str]) -> None:
-    """Adds findings where they belong; `names` are the job file's for those of the rules' fields."""
-    for finding in findings:
-        told = faults if finding.severity == "reject" else warnings
-        told.append(f"{names.get(finding.field, finding.field)}: {finding.text}")
-
-
-def marked(job: Job, target: VmGround) -> list[Finding]:
+def label_findings(job: Job, target: VmGround) -> list[Finding]:
     """Its labels beside ours and the target's."""
     own = len(labels.labels("", 1, "", 0)) + len(target.labels)
     return vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
@@ -115,15 +109,15 @@ def image(job: Job) -> list[Finding]:
     return containers.image(job.image) + placeholders.value("image", job.image)
 
 
-def zones(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> list[str]:
+def zones(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> list[str]:
     """The zones of a job's block that are the target's; without any, all of the target's."""
     for i, zone in enumerate(wanted):
         if zone not in target.zones:
-            faults.append(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
+            diagnostics.error(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
     return [zone for zone in dict.fromkeys(wanted or target.zones) if zone in target.zones]
 
 
-def subnetworks(block: str, wanted: Sequence[str], target: VmGround, faults: list[str]) -> dict[str, str]:
+def subnetworks(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> dict[str, str]:
     """The subnetwork of each zone's region, by region."""
     found: dict[str, str] = {}
     for zone in wanted:
@@ -131,5 +125,5 @@ def subnetworks(block: str, wanted: Sequence[str], target: VmGround, faults: lis
         if region in target.subnetworks:
             found[region] = target.subnetworks[region]
         else:
-            faults.append(f"{block}.zones: {zone}: the target has no subnetwork in {region}")
+            diagnostics.error(f"{block}.zones: {zone}: the target has no subnetwork in {region}")
     return found

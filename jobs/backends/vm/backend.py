@@ -7,28 +7,26 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Generic, TypeVar
 
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing, pause
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
-from ...model.job import Job
 from ...model.keys import content_hash, platform_name
 from ..base import Attempt as Tried
-from ..base import Explanation, JobRef, LogLine, Places, Request, Status, Streams
+from ..base import Explanation, JobRef, LogLine, Places, PlatformBackend, Request, Status, Streams
 from ..google_budget_gate import refuse
 from . import labels
-from .attempts import attempts
-from .cloud_messages import Telling
+from .cloud_messages import ReportingMachines
 from .logs import logs
 from .reconciler import advance, ask, look, take_back
 from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
 from .run import Shells, places
-from .state_machine import NoCapacity, Seen
-from .status import status_of
+from .state_machine import MachineState, NoCapacity
+from .status import attempts, status_of
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
@@ -36,25 +34,24 @@ CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
 _AT_ONCE = 8
 
 
-class VmBackend:
+VmTargetT = TypeVar("VmTargetT", bound=VmGround)
+
+
+class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     """A Backend with Logs, Listing, Many, Again, Exec and Tended. A reference is `<kind>:<bucket>/<name>`."""
 
-    KIND: ClassVar[str]
+    @staticmethod
+    def _scope_of(target: VmTargetT) -> str:
+        return target.bucket
 
-    def __init__(self, target_name: str, target: VmGround, *, timing: Timing | None = None) -> None:
-        self.target_name: str | None = target_name
-        self.target: Any = target
-        self.bucket = target.bucket
-        self._timing = timing
+    @staticmethod
+    def _parse_scope(text: str) -> str:
+        return text
 
-    @classmethod
-    def of_scope(cls, scope: str, *, timing: Timing | None = None) -> Self:
-        """For what a job reference alone is enough: its scope is the bucket."""
-        backend = cls.__new__(cls)
-        backend.target_name = backend.target = None
-        backend.bucket = scope
-        backend._timing = timing
-        return backend
+    @property
+    def bucket(self) -> str:
+        """The scope of its references, where records are."""
+        return self._scope
 
     @cached_property
     def google(self) -> Google:
@@ -64,13 +61,10 @@ class VmBackend:
     @cached_property
     def records(self) -> Records:
         """The bucket's jobs."""
-        known = {self.target_name or "": self.target.model_dump(mode="json")} if self.target else {}
+        known = {self._target_name or "": self._target.model_dump(mode="json")} if self._target else {}
         return Records(self.google, self.bucket, known=known)
 
-    def render(self, job: Job, name: str, key: str) -> Request:
-        raise NotImplementedError
-
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """How the cloud's side of an attempt is made, seen and removed."""
         raise NotImplementedError
 
@@ -80,7 +74,7 @@ class VmBackend:
         Raises BadInput where the key is another job's; CloudRefused where nothing was made; CloudSilent where that is
         not known: submit the same key again.
         """
-        refuse(self.google, self.target)
+        refuse(self.google, self._target)
         wanted = new_record(request)
         refused, generation, there = self._submitted(wanted)
         if refused and generation is None:
@@ -130,13 +124,13 @@ class VmBackend:
 
     def status(self, ref: JobRef) -> Status:
         """From the record, the machines' states, and what they told. Raises NotFound."""
-        record, _ = self.records.read(self._named(ref))
+        record, _ = self.records.read(self._checked(ref).id)
         return self._status(record)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Several at once; without those that the bucket does not know."""
         for ref in refs:
-            self._named(ref)
+            self._checked(ref)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = list(pool.map(self._known, refs))
         return {ref: status for ref, status in zip(refs, found, strict=True) if status}
@@ -162,11 +156,13 @@ class VmBackend:
                 return
             shown += 1
             progress(shown)
-            yield self._status(record) if not record.ended else status_of(record, Seen("absent", ""), {}, _now())
+            yield (
+                self._status(record) if not record.ended else status_of(record, MachineState("absent", ""), {}, _now())
+            )
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the attempt that there is, and leaves no machine. The record stays."""
-        name = self._named(ref)
+        name = self._checked(ref).id
         while True:
             record, generation = self.records.read(name)
             if record.ended or record.cancelled:
@@ -178,7 +174,7 @@ class VmBackend:
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
         """Does what is to be done for the job now, and gives its status then: of one that has ended, when its machines
         are gone too, or have had CLEAN_S for it."""
-        name = self._named(ref)
+        name = self._checked(ref).id
         record = self._advance(name, lambda text: say(f"{ref}: {text}"))
         status, give_up = self._status(record), time.monotonic() + CLEAN_S
         while status.phase.ended and not record.ended and time.monotonic() < give_up:
@@ -191,20 +187,20 @@ class VmBackend:
 
     def attempts(self, ref: JobRef) -> Sequence[Tried]:
         """From the record: every request for machines."""
-        return attempts(self.records.read(self._named(ref))[0])
+        return attempts(self.records.read(self._checked(ref).id)[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed. See explain/. A bucket has no region, so `elsewhere` is not asked."""
         from .explain import explain
 
-        self._named(ref)
+        self._checked(ref)
         return explain(self.google, self.records, self.machines(), ref)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every machine's lines, or with `task` one machine's. Following a job moves it on, as `tend` does."""
-        name = self._named(ref)
+        name = self._checked(ref).id
 
         def look_at() -> tuple[Record, Mapping[int, Result], bool]:
             record = self._advance(name) if follow else self.records.read(name)[0]
@@ -233,21 +229,16 @@ class VmBackend:
         return self._shells.run(record, task or 0, command, streams, outside=host)
 
     def _alive(self, ref: JobRef) -> Record:
-        record, _ = self.records.read(self._named(ref))
+        record, _ = self.records.read(self._checked(ref).id)
         if record.ended or record.last.state != MADE:
             raise BadInput(f"{ref}: it has no machine now", f"`accel-jobs get {ref}` shows its state")
         return record
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        record, _ = self.records.read(self._named(ref))
+        record, _ = self.records.read(self._checked(ref).id)
         name = labels.machine_name(platform_name(record.job_name, key))
         return Request(self.KIND, record.target, name, key, dict(record.body))
-
-    def _named(self, ref: JobRef) -> str:
-        if (ref.kind, ref.scope) != (self.KIND, self.bucket):
-            raise BadInput(f"{ref} is not a job of {self.KIND}:{self.bucket}")
-        return ref.id
 
 
 def new_record(request: Request) -> Record:

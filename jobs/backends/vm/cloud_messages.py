@@ -14,7 +14,7 @@ SERIAL_BYTES = 8192
 
 
 @dataclass(frozen=True)
-class Told:
+class MachineMessages:
     """Lines, each about one thing. `ill`: what is wrong with a machine that is there; `planned`: maintenance."""
 
     states: tuple[str, ...] = ()
@@ -22,10 +22,10 @@ class Told:
     planned: tuple[str, ...] = ()
 
 
-class Telling(Machines, Protocol):
+class ReportingMachines(Machines, Protocol):
     """Machines that tell more of themselves. Each call reads only, and raises what the cloud's calls raise."""
 
-    def told(self, record: Record, attempt: Attempt) -> Told:
+    def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
         """States, health and maintenance."""
         ...
 

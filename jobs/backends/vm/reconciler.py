@@ -12,13 +12,13 @@ from typing import Protocol
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
 from .record import ENDED, EXPIRED, GONE, LOST, MADE, NO_CAPACITY, PLANNED, REFUSED, Attempt, Record, Result
-from .state_machine import ABSENT, Done, Machines, Make, NoCapacity, Remove, Seen, Wait, Write, decide, end
+from .state_machine import ABSENT, Done, Machines, MachineState, Make, NoCapacity, Remove, Wait, Write, decide, end
 
 STEPS = 50
 """More steps than one look ever takes."""
 
 
-class Kept(Protocol):
+class RecordStore(Protocol):
     """Where records are: see records.py."""
 
     def read(self, name: str) -> tuple[Record, str]: ...
@@ -27,11 +27,11 @@ class Kept(Protocol):
     def check(self, record: Record) -> None: ...
 
 
-def look(machines: Machines, kept: Kept, record: Record) -> tuple[Seen, Mapping[int, Result]]:
+def look(machines: Machines, kept: RecordStore, record: Record) -> tuple[MachineState, Mapping[int, Result]]:
     """What decide needs to know of the last attempt."""
     last = record.last
     if record.ended or last.state == GONE:
-        return Seen(ABSENT, ""), {}
+        return MachineState(ABSENT, ""), {}
     # The cloud first: machines that are gone have written their results before.
     seen = machines.look(record, last)
     results: Mapping[int, Result] = kept.results(record, last) if last.state in (PLANNED, MADE) else {}
@@ -39,7 +39,7 @@ def look(machines: Machines, kept: Kept, record: Record) -> tuple[Seen, Mapping[
 
 
 def advance(
-    machines: Machines, kept: Kept, name: str, clock: Callable[[], datetime], say: Callable[[str], None]
+    machines: Machines, kept: RecordStore, name: str, clock: Callable[[], datetime], say: Callable[[str], None]
 ) -> Record:
     """All that can be done for a job now; `say` is told what was done. Raises what the cloud's calls raise."""
     made = 0
@@ -67,7 +67,7 @@ def advance(
 
 def ask(
     machines: Machines,
-    kept: Kept,
+    kept: RecordStore,
     record: Record,
     generation: str,
     clock: Callable[[], datetime],
@@ -91,7 +91,7 @@ def ask(
     return None
 
 
-def take_back(machines: Machines, kept: Kept, before: Record) -> bool:
+def take_back(machines: Machines, kept: RecordStore, before: Record) -> bool:
     """Remove what was made for an attempt that has ended meanwhile; return whether it had.
 
     Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor

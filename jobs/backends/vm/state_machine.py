@@ -46,7 +46,7 @@ _SAID = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class MachineState:
     """An attempt's machines as the cloud has them; `native` is its own word for the state."""
 
     state: str
@@ -71,7 +71,7 @@ class Machines(Protocol):
         """By name: what is there already is not made. Raises NoCapacity, CloudRefused, CloudSilent."""
         ...
 
-    def look(self, record: Record, attempt: Attempt) -> Seen:
+    def look(self, record: Record, attempt: Attempt) -> MachineState:
         """Reads only."""
         ...
 
@@ -110,7 +110,7 @@ class Done:
 Step = Write | Make | Remove | Wait | Done
 
 
-def decide(record: Record, seen: Seen, results: Mapping[int, Result], now: datetime) -> Step:
+def decide(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Step:
     """The next step. `seen` and `results` are of the last attempt."""
     if record.ended:
         return Done()
@@ -127,7 +127,7 @@ def decide(record: Record, seen: Seen, results: Mapping[int, Result], now: datet
             return Write(_next(record, now))
 
 
-def _planned(record: Record, seen: Seen, results: Mapping[int, Result], now: datetime) -> Step:
+def _planned(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Step:
     if seen.state == ABSENT and not results:
         if record.cancelled:
             return end(record, CANCELLED, record.cancelled, now)
@@ -137,7 +137,7 @@ def _planned(record: Record, seen: Seen, results: Mapping[int, Result], now: dat
     return Write(record.with_last(state=MADE, made=_stamp(now)))
 
 
-def _made(record: Record, seen: Seen, results: Mapping[int, Result], now: datetime) -> Step:
+def _made(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Step:
     if verdict := _verdict(record, results):
         outcome, reason = verdict
         codes = {str(host): result.exit_code for host, result in sorted(results.items())}

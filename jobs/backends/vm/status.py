@@ -7,15 +7,16 @@ from typing import Any
 from accel.clouds.google.rest import mapping
 
 from ...model.owners import owner_of
+from ..base import Attempt as Tried
 from ..base import JobRef, Phase, Status
 from .record import CANCELLED, ENDED, GONE, LOST, MADE, NO_CAPACITY, SUCCEEDED, Attempt, Record, Result
-from .state_machine import ABSENT, Seen, Write, decide, may_go_on
+from .state_machine import ABSENT, MachineState, Write, decide, may_go_on
 
 _TAKEN = {LOST: "its machine was taken away", NO_CAPACITY: "no zone had a machine for it"}
 _PHASES = {"waiting": Phase.QUEUED, "starting": Phase.STARTING, "running": Phase.RUNNING}
 
 
-def status_of(record: Record, seen: Seen, results: Mapping[int, Result], now: datetime) -> Status:
+def status_of(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Status:
     """The job now; `seen` and `results` are of its last attempt."""
     foreseen = record
     if not record.ended and record.last.state == MADE:
@@ -52,7 +53,7 @@ def _labels(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(made.get("labels")) or {}
 
 
-def _phase(record: Record, seen: Seen) -> tuple[Phase, str | None]:
+def _phase(record: Record, seen: MachineState) -> tuple[Phase, str | None]:
     last = record.last
     if record.ended:
         return (Phase.SUCCEEDED, None) if record.outcome == SUCCEEDED else (Phase.FAILED, record.reason)
@@ -66,7 +67,7 @@ def _phase(record: Record, seen: Seen) -> tuple[Phase, str | None]:
     return _PHASES.get(seen.state, Phase.QUEUED), seen.reason or before
 
 
-def _native(last: Attempt, seen: Seen) -> str:
+def _native(last: Attempt, seen: MachineState) -> str:
     if last.state in (ENDED, GONE):
         return last.outcome
     return seen.native if seen.state != ABSENT else last.state
@@ -90,3 +91,19 @@ def _lost_gpu_hours(record: Record) -> float | None:
 def moment(text: str | None) -> datetime | None:
     """As a record has it."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
+
+
+def attempts(record: Record) -> list[Tried]:
+    """Each request for machines. When a machine was found, which is before it was seen to run, is in no record."""
+    return [
+        Tried(
+            number,
+            created=moment(each.made or each.planned),
+            started=moment(each.started),
+            stopped=moment(each.ended),
+            exit_code=exit_code(each),
+            reason=": ".join(part for part in (each.zone, each.outcome, each.reason) if part) or None,
+            lost=each.outcome == LOST,
+        )
+        for number, each in enumerate(record.attempts, 1)
+    ]

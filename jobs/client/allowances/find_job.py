@@ -67,7 +67,7 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     """The claim remembers for longer than Batch does."""
     from accel.clouds.aws.clients import Clients, Timing
 
-    from ...backends.aws_batch.lookup import named
+    from ...backends.aws_batch.lookup import find_jobs
     from ...backends.aws_batch.request import KIND
     from ...backends.claims.dynamodb import TableClaims
 
@@ -75,7 +75,7 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     claim = TableClaims(clients, target.claim_table).read(hold.key) if target.claim_table else None
     if claim and claim.job_id:
         return JobRef(KIND, target.region, claim.job_id)
-    found = named(clients.batch, target.queue_arn, hold.name, hold.key)
+    found = find_jobs(clients.batch, target.queue_arn, hold.name, hold.key)
     return JobRef(KIND, target.region, min(found).id) if found else None
 
 

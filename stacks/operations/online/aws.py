@@ -38,7 +38,7 @@ def check_aws(section: Aws, reader: Reader | None = None) -> Checked:
         check_account(section.region, section.account_id)
     reader = reader or Reader(Clients(section.region, Timing()))
     found = [*_networks(section, reader), *_environments(section, reader), *_definitions(section, reader)]
-    return Checked(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.shown())
+    return Checked(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.unread_lines())
 
 
 @dataclass(frozen=True)

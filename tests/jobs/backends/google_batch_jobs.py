@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jobs.backends.google_batch import labels
-from jobs.backends.google_batch.lookup import Found, Task
+from jobs.backends.google_batch.lookup import BatchJob, Task
 
 SCOPE = labels.Scope("acme", "us-central1")
 NAME = "digits-0123456789ab"
@@ -59,7 +59,7 @@ def failed_by(minute: float, code: int, index: int = 0) -> dict[str, Any]:
     return moved(minute, "RUNNING", "FAILED", why)
 
 
-def job(state: str, *events: dict[str, Any], counts: dict[str, int] | None = None, **changes: Any) -> Found:
+def job(state: str, *events: dict[str, Any], counts: dict[str, int] | None = None, **changes: Any) -> BatchJob:
     policy = {"machineType": "g2-standard-8", "provisioningModel": "SPOT", **changes.pop("policy", {})}
     group: dict[str, Any] = {"taskCount": "1", "parallelism": "1", **changes.pop("group", {})}
     body = {
@@ -84,7 +84,7 @@ def job(state: str, *events: dict[str, Any], counts: dict[str, int] | None = Non
         },
         **changes,
     }
-    return Found(body)
+    return BatchJob(body)
 
 
 def task(state: str, *events: dict[str, Any], index: int = 0) -> Task:

@@ -16,11 +16,11 @@ from jobs.backends.aws_batch.status import status_of as aws_batch_status
 from jobs.backends.base import JobRef, Request, Status
 from jobs.backends.gke import status as observe
 from jobs.backends.gke.labels import CONTAINER
-from jobs.backends.gke.lookup import Found
+from jobs.backends.gke.lookup import GkeJob
 from jobs.backends.google_batch import status as states
 from jobs.backends.vm import state_machine
 from jobs.backends.vm.record import Record, Result
-from jobs.backends.vm.state_machine import ABSENT, RUNNING, TAKEN, Seen, Write
+from jobs.backends.vm.state_machine import ABSENT, RUNNING, TAKEN, MachineState, Write
 from jobs.backends.vm.status import status_of as vm_status
 from tests.jobs.backends import gce_target, gke_target, google_batch_jobs, google_batch_target, tpu_target
 from tests.jobs.backends.aws_batch_target import make_target as aws_batch_target
@@ -197,7 +197,7 @@ class Gke:
         done = so_far[-1].how == "done"
         condition = {"type": "Complete"} if done else {"type": "Failed", "reason": "BackoffLimitExceeded"}
         told = {"conditions": [{**condition, "status": "True"}], "succeeded": int(done), "failed": failed}
-        return observe.status_of(REF, Found({**deepcopy(self.body), "status": told}, pods))
+        return observe.status_of(REF, GkeJob({**deepcopy(self.body), "status": told}, pods))
 
     @staticmethod
     def _pod(one: End) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class JobSet:
         done = so_far[-1].how == "done"
         condition = {"type": "Completed" if done else "Failed", "status": "True"}
         told = {"conditions": [condition], "restarts": len(so_far) - 1, "terminalState": condition["type"]}
-        return observe.status_of(REF, Found({**deepcopy(self.body), "status": told}))
+        return observe.status_of(REF, GkeJob({**deepcopy(self.body), "status": told}))
 
 
 @dataclass
@@ -274,18 +274,18 @@ class Machines:
         last = so_far[-1]
         if len(so_far) == 1:
             self.record = make_record(self.request)
-        self._step(Seen(RUNNING, ""), last.start)  # they were asked for
-        self._step(Seen(RUNNING, ""), last.start)  # they run
+        self._step(MachineState(RUNNING, ""), last.start)  # they were asked for
+        self._step(MachineState(RUNNING, ""), last.start)  # they run
         if last.how == "lost":
-            self._step(Seen(TAKEN, ""), last.stop)
+            self._step(MachineState(TAKEN, ""), last.stop)
         else:
             hosts = range(self.record.hosts if last.how == "done" else 1)
             told = {each: Result(each, last.code, "exited", stamp(last.start), stamp(last.stop)) for each in hosts}
-            self._step(Seen(RUNNING, ""), last.stop, told)
-        self._step(Seen(ABSENT, ""), last.stop)  # they are gone
+            self._step(MachineState(RUNNING, ""), last.stop, told)
+        self._step(MachineState(ABSENT, ""), last.stop)  # they are gone
         return self.record.ended is None
 
-    def _step(self, seen: Seen, now: float, results: dict[int, Result] | None = None) -> None:
+    def _step(self, seen: MachineState, now: float, results: dict[int, Result] | None = None) -> None:
         step = state_machine.decide(self.record, seen, results or {}, START + timedelta(seconds=now))
         assert isinstance(step, Write)
         self.record = step.record
@@ -294,4 +294,4 @@ class Machines:
         if so_far[-1].how == "done":
             self.again(so_far)
         now = START + timedelta(seconds=so_far[-1].stop)
-        return vm_status(self.record, Seen(ABSENT, ""), {}, now)
+        return vm_status(self.record, MachineState(ABSENT, ""), {}, now)

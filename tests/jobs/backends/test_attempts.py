@@ -15,7 +15,7 @@ from jobs.backends.base import Attempts
 from jobs.backends.gke.attempts import attempts as of_pods
 from jobs.backends.gke.submit import submit
 from jobs.backends.local import LocalBackend
-from jobs.backends.vm.attempts import attempts as of_record
+from jobs.backends.vm.status import attempts as of_record
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request as gke_request
 from tests.jobs.backends.gke_target import make_target as gke_target
@@ -151,5 +151,5 @@ def test_machines_of_their_own_tell_what_the_record_has() -> None:
 
 
 def test_who_remembers() -> None:
-    assert isinstance(AwsBatchBackend.of_region("us-east-1"), Attempts)
-    assert isinstance(LocalBackend.anywhere(), Attempts)
+    assert isinstance(AwsBatchBackend.of_scope("us-east-1"), Attempts)
+    assert isinstance(LocalBackend.of_scope(""), Attempts)

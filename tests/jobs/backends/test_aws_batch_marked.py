@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.aws_batch import progress_lines
-from jobs.backends.tasks import Marked
+from jobs.backends.tasks import ProgressLines
 from jobs.runtime import lines
 from tests.jobs.backends.aws_batch_cloud import Cloud
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, LOG_GROUP
@@ -49,8 +49,8 @@ WANTED = sorted([(task, 1) for task in range(COUNT) if task not in (SILENT, UNMA
 
 def found(batch: FakeBatch, logs: Any) -> list[tuple[int, Any]]:
     backend = backend_of(batch, logs)
-    assert isinstance(backend, Marked)
-    return [(task, (lines.read(line.text) or {})["step"]) for task, line in backend.marked(REF, range(COUNT))]
+    assert isinstance(backend, ProgressLines)
+    return [(task, (lines.read(line.text) or {})["step"]) for task, line in backend.progress_lines(REF, range(COUNT))]
 
 
 def test_on_moto(cloud: Cloud) -> None:

@@ -157,7 +157,7 @@ def test_a_running_job_of_nodes_is_in_its_next_attempt() -> None:
 
 
 def test_again_is_the_same_for_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = AwsBatchBackend.of_region(REGION)
+    backend = AwsBatchBackend.of_scope(REGION)
     monkeypatch.setitem(backend._clients.__dict__, "batch", FakeBatch(detail(status="FAILED", **PARENT)))
     submit = backend.again(JobRef("aws-batch", REGION, JOB_ID), "k" * 12).body["submit"]
     assert problems("SubmitJob", submit) == "" and "containerOverrides" not in submit

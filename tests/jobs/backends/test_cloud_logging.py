@@ -12,7 +12,7 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
 from jobs.backends import google_logging as module
 from jobs.backends.base import LogLine
-from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, moment, said
+from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, log_lines, moment
 from sandbox.google.log_filter import nanoseconds, parsed
 from sandbox.google.logs import Logs
 from tests.support.soak import SOAK
@@ -90,7 +90,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
 
 def test_what_there_is_comes_in_the_order_of_its_time() -> None:
     google = Logging([entry("b", 2), entry("-", 3), entry("a", 1)], page=1)
-    assert texts(said(tail(google), line)) == ["a", "b"]
+    assert texts(log_lines(tail(google), line)) == ["a", "b"]
     assert [each["insertId"] for each in listed(google, "p", QUERY)] == ["a", "b", "-"]
     assert [each["insertId"] for each in last(google, "p", QUERY, 2)] == ["b", "-"]
 
@@ -121,7 +121,7 @@ def follow(google: Logging, rounds_to_end: int) -> list[str]:
         left[0] -= 1
         return datetime.now(UTC) if left[0] <= 0 else None
 
-    return texts(said(tail(google), line, stopped))
+    return texts(log_lines(tail(google), line, stopped))
 
 
 def test_late_and_mixed_up_lines_come_once(clock: Callable[[], float]) -> None:
@@ -144,7 +144,7 @@ def test_lines_after_the_end_are_waited_for(clock: Callable[[], float]) -> None:
 
 def test_a_job_that_ended_long_ago_is_read_once(clock: Callable[[], float]) -> None:
     google = Logging([entry("a", 1)])
-    assert texts(said(tail(google), line, lambda: START - timedelta(days=30))) == ["a"]
+    assert texts(log_lines(tail(google), line, lambda: START - timedelta(days=30))) == ["a"]
     assert len(google.filters) == 1
 
 
@@ -230,11 +230,11 @@ def test_times(text: str | None, seconds: float | None) -> None:
 
 def test_the_last_lines_are_asked_for_from_the_end(clock: Callable[[], float]) -> None:
     google = Logging([entry(f"{n:03}", n) for n in range(900)], page=50)
-    assert texts(said(tail(google), line, count=3)) == ["897", "898", "899"]
+    assert texts(log_lines(tail(google), line, count=3)) == ["897", "898", "899"]
     assert google.shown == 4, "and what else has the time of the first of them"
     twins = Logging([entry(name, 1) for name in "cab"])
-    assert texts(said(tail(twins), line, count=9)) == ["a", "b", "c"]
-    assert texts(said(tail(twins), line, count=2)) == ["b", "c"]
+    assert texts(log_lines(tail(twins), line, count=9)) == ["a", "b", "c"]
+    assert texts(log_lines(tail(twins), line, count=2)) == ["b", "c"]
 
 
 def test_following_goes_on_from_the_last_lines(clock: Callable[[], float]) -> None:
@@ -249,6 +249,6 @@ def test_following_goes_on_from_the_last_lines(clock: Callable[[], float]) -> No
         left[0] -= 1
         return datetime.now(UTC) if left[0] <= 0 else None
 
-    found = texts(said(tail(google), line, stopped, 3))
+    found = texts(log_lines(tail(google), line, stopped, 3))
     assert found[:3] == ["48a", "48b", "49"]
     assert set(found[3:]) == {"new", "late"}

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vm.gpu import bodies, status
 from jobs.backends.vm.gpu.instances import Instances
 from jobs.backends.vm.records import Records
-from jobs.backends.vm.state_machine import NoCapacity, Seen
+from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from tests.jobs.backends.gce_cloud import (
     INSERT,
     PROJECT,
@@ -35,7 +35,7 @@ def cloud(gce_cloud: Fake) -> Fake:
 
 def test_a_machine_is_made_seen_and_removed(cloud: Fake, machines: Instances) -> None:
     record = wanted("life")
-    assert machines.look(record, record.last) == Seen("absent", "")
+    assert machines.look(record, record.last) == MachineState("absent", "")
     machines.make(record, record.last)
     record = made(record)
     assert reach(machines, record, "running")[-1] == "running RUNNING"

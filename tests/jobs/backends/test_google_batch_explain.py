@@ -12,7 +12,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.base import Explanation
 from jobs.backends.google_batch.explain import CAUSES, explain
 from jobs.backends.google_batch.explain.__main__ import page
-from jobs.backends.google_batch.lookup import Found, Task
+from jobs.backends.google_batch.lookup import BatchJob, Task
 from tests.jobs.backends.google_batch_jobs import NAME, REF, SCOPE, ended, event, failed_by, job, moved, ran, task
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +25,7 @@ Lines = Sequence[str] | None
 class Fake(Google):
     """A job as Google tells of it, without one."""
 
-    def __init__(self, found: Found | None, *tasks: Task, agent: Lines = (), printed: Lines = ()) -> None:
+    def __init__(self, found: BatchJob | None, *tasks: Task, agent: Lines = (), printed: Lines = ()) -> None:
         super().__init__()
         self.found, self.tasks, self.logs = found, tasks, {"batch_agent_logs": agent, "batch_task_logs": printed}
 
@@ -56,7 +56,7 @@ class Fake(Google):
         return {"entries": [{"textPayload": line} for line in lines[::-1]]}
 
 
-def told(found: Found, *tasks: Task, **logs: Any) -> Explanation:
+def told(found: BatchJob, *tasks: Task, **logs: Any) -> Explanation:
     answer = explain(Fake(found, *tasks, **logs), SCOPE, REF)
     assert answer.cause in CAUSES and answer.reason
     assert answer.next_step or answer.cause == "succeeded"

@@ -7,7 +7,7 @@ import pytest
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 from jobs.backends.base import Again, Listing, Many, Phase, Quotas, Status
 from jobs.backends.google_batch import GoogleBatchBackend, labels
-from jobs.backends.google_batch.lookup import Found, Task
+from jobs.backends.google_batch.lookup import BatchJob, Task
 from jobs.backends.google_batch.status import FEW, NO_ROOM, PHASES, TAKEN, status_of
 from jobs.model.job import Job
 from jobs.model.keys import submission_key
@@ -30,7 +30,7 @@ def script(text: str, **fields: Any) -> dict[str, Any]:
     return {**LOCAL, "google_batch": {"runnables": [{"script": text}]}, **fields}
 
 
-def read(found: Found, *tasks: Task) -> Status:
+def read(found: BatchJob, *tasks: Task) -> Status:
     return status_of(REF, found, tasks)
 
 

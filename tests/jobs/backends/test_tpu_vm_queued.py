@@ -8,7 +8,7 @@ from accel.catalog.tpu import tpu
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vm.record import Record
-from jobs.backends.vm.state_machine import NoCapacity, Seen
+from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from jobs.backends.vm.tpu.queued import QueuedResources, queued_resource
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
@@ -44,7 +44,7 @@ def path_of(record: Record) -> str:
 
 def test_a_slice_is_made_seen_and_removed(cloud: Fake, machines: QueuedResources) -> None:
     record = wanted("life")
-    assert look(machines, record) == Seen("absent", "")
+    assert look(machines, record) == MachineState("absent", "")
     cloud.fault(stockout=["us-central1-a/v5litepod-16"])
     machines.make(record, record.last)
     assert reach(machines, record, "waiting")[-1].startswith("waiting ")
@@ -202,7 +202,7 @@ def test_a_request_that_fails_in_provisioning_is_lost(cloud: Fake, machines: Que
     cloud.fault(method=CREATE, fails="an internal error has occurred")
     machines.make(record, record.last)
     until(lambda: look(machines, record).native == "FAILED")
-    assert look(machines, record) == Seen("lost", "FAILED", "an internal error has occurred")
+    assert look(machines, record) == MachineState("lost", "FAILED", "an internal error has occurred")
 
 
 def test_several_slices_run_when_every_one_does(cloud: Fake, machines: QueuedResources) -> None:
@@ -214,7 +214,7 @@ def test_several_slices_run_when_every_one_does(cloud: Fake, machines: QueuedRes
     assert names == {f"{record.name}-0", f"{record.name}-1"}
     finished(cloud, cloud.call("DELETE", f"{place}/nodes/{record.name}-1"))
     seen = look(machines, record)
-    assert seen == Seen("lost", "ACTIVE", f"node {record.name}-1 is no longer there")
+    assert seen == MachineState("lost", "ACTIVE", f"node {record.name}-1 is no longer there")
 
 
 def test_removing_goes_on_where_a_deletion_was_refused(cloud: Fake, machines: QueuedResources) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.vm.state_machine import NoCapacity, Seen
+from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from jobs.backends.vm.tpu import status
 from jobs.backends.vm.tpu.queued import QueuedResources
 from sandbox.google.discovery import document
@@ -29,31 +29,31 @@ def test_every_state_that_the_api_has_is_known() -> None:
 @pytest.mark.parametrize(
     "state, expected",
     [
-        ({}, Seen("waiting", "STATE_UNSPECIFIED")),
-        ({"state": "ACCEPTED"}, Seen("waiting", "ACCEPTED")),
-        ({"state": "A_NEW_ONE"}, Seen("waiting", "A_NEW_ONE")),
+        ({}, MachineState("waiting", "STATE_UNSPECIFIED")),
+        ({"state": "ACCEPTED"}, MachineState("waiting", "ACCEPTED")),
+        ({"state": "A_NEW_ONE"}, MachineState("waiting", "A_NEW_ONE")),
         ({"state": "ACTIVE"}, None),
-        ({"state": "DELETING"}, Seen("leaving", "DELETING")),
-        ({"state": "FAILED"}, Seen("failed", "FAILED", "Google says no reason")),
+        ({"state": "DELETING"}, MachineState("leaving", "DELETING")),
+        ({"state": "FAILED"}, MachineState("failed", "FAILED", "Google says no reason")),
         (
             {"state": "FAILED", "failedData": {"error": {"code": 8, "message": CAPACITY}}},
-            Seen("failed", "FAILED", CAPACITY, stockout=True),
+            MachineState("failed", "FAILED", CAPACITY, stockout=True),
         ),
         (
             {"state": "FAILED", "failedData": {"error": {"code": 8, "message": "Quota limit 'X' has been exceeded."}}},
-            Seen("failed", "FAILED", "Quota limit 'X' has been exceeded."),
+            MachineState("failed", "FAILED", "Quota limit 'X' has been exceeded."),
         ),
         (
             {"state": "FAILED", "failedData": {"error": {"code": 9, "message": "aborted while in state PREEMPTED"}}},
-            Seen("lost", "FAILED", "aborted while in state PREEMPTED"),
+            MachineState("lost", "FAILED", "aborted while in state PREEMPTED"),
         ),
         (
             {"state": "FAILED", "failedData": {"error": {"code": 3, "message": "no such runtime"}}},
-            Seen("failed", "FAILED", "no such runtime"),
+            MachineState("failed", "FAILED", "no such runtime"),
         ),
     ],
 )
-def test_a_request_by_its_state(state: dict[str, Any], expected: Seen | None) -> None:
+def test_a_request_by_its_state(state: dict[str, Any], expected: MachineState | None) -> None:
     assert status.of_request(state) == expected
 
 

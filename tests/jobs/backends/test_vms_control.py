@@ -14,7 +14,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vm import labels, state_machine
 from jobs.backends.vm.reconciler import advance
 from jobs.backends.vm.record import Attempt, Record, Result, as_json, of_json
-from jobs.backends.vm.state_machine import Done, Make, NoCapacity, Remove, Seen, Wait, Write, decide
+from jobs.backends.vm.state_machine import Done, MachineState, Make, NoCapacity, Remove, Wait, Write, decide
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAME = "train-0123456789ab"
@@ -67,8 +67,8 @@ class World:
 
         self._call(effect)
 
-    def look(self, record: Record, attempt: Attempt) -> Seen:
-        return self._call(lambda: Seen(self.machines.get(attempt.name, "absent"), "NATIVE"))
+    def look(self, record: Record, attempt: Attempt) -> MachineState:
+        return self._call(lambda: MachineState(self.machines.get(attempt.name, "absent"), "NATIVE"))
 
     def remove(self, record: Record, attempt: Attempt) -> None:
         self._call(lambda: self.machines.pop(attempt.name, None))
@@ -340,17 +340,17 @@ def test_machines_made_by_a_client_that_slept_are_taken_back() -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_each_state_of_a_decided_attempt_leads_to_its_removal(state: str) -> None:
     record = made_record().with_last(state="ended", outcome="failed", reason="exit code 1")
-    step = decide(record, Seen(state, "X"), {}, NOW)
+    step = decide(record, MachineState(state, "X"), {}, NOW)
     wanted = {"absent": Write, "leaving": Wait}.get(state, Remove)
     assert isinstance(step, wanted)
 
 
 def test_the_table_of_a_planned_and_an_ended_job() -> None:
     record = made_record()
-    assert decide(record, Seen("absent", ""), {}, NOW) == Make()
+    assert decide(record, MachineState("absent", ""), {}, NOW) == Make()
     # What has told of a result was made before, whatever is to be seen of it now.
-    assert isinstance(decide(record, Seen("absent", ""), {0: result()}, NOW), Write)
-    assert decide(replace(record, ended="now"), Seen("running", ""), {}, NOW) == Done()
+    assert isinstance(decide(record, MachineState("absent", ""), {0: result()}, NOW), Write)
+    assert decide(replace(record, ended="now"), MachineState("running", ""), {}, NOW) == Done()
 
 
 def test_a_newer_record_is_read_and_nonsense_is_not() -> None:

@@ -104,7 +104,7 @@ def test_the_next_zone_of_several_machines(clouds: Fake) -> None:
     told = why(record)
     assert told.cause == "next-attempt" and "does not have enough resources" in told.evidence[0]
     assert told.evidence[-1] == "its zones are us-central1-a, us-central1-b"
-    states = machines.told(record, record.last).states
+    states = machines.messages(record, record.last).states
     assert len(states) == 2 and "does not have enough resources" in states[1]
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation
-from jobs.backends.vm.cloud_messages import Told, maintenance
+from jobs.backends.vm.cloud_messages import MachineMessages, maintenance
 from jobs.backends.vm.explain import CAUSES, explain, words, zones
 from jobs.backends.vm.explain.__main__ import page
 from jobs.backends.vm.explain.explanation import span
 from jobs.backends.vm.gpu import status as gce_states
 from jobs.backends.vm.record import Attempt, Record, Result
-from jobs.backends.vm.state_machine import Seen
+from jobs.backends.vm.state_machine import MachineState
 from jobs.backends.vm.tpu import status as tpu_states
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
 
@@ -27,10 +27,10 @@ class Cloud:
 
     bucket = "acme-jobs"
 
-    def __init__(self, record: Record, seen: Seen, results: tuple[Result, ...] = (), **more: Any) -> None:
+    def __init__(self, record: Record, seen: MachineState, results: tuple[Result, ...] = (), **more: Any) -> None:
         self.record, self.seen = record, seen
         self._results = {each.host: each for each in results}
-        self._told: Told = more.get("told", Told())
+        self._told: MachineMessages = more.get("told", MachineMessages())
         self._lines: tuple[str, ...] = more.get("lines", ())
         self._left: dict[str, int] = more.get("left", {"host-0.json": 9})
         self._printed: tuple[str, ...] = more.get("printed", ())
@@ -44,12 +44,12 @@ class Cloud:
         return self._results
 
     # Of machines
-    def look(self, record: Record, attempt: Attempt) -> Seen:
+    def look(self, record: Record, attempt: Attempt) -> MachineState:
         if self._blind:
             raise CloudRefused("permission tpu.queuedResources.get is missing on p")
         return self.seen
 
-    def told(self, record: Record, attempt: Attempt) -> Told:
+    def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
         return self._told
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def result(reason: str, code: int | None = None, host: int = 0) -> Result:
     return Result(host, code, reason, ago(9), ago(8))
 
 
-ABSENT, RUNS = Seen("absent", ""), Seen("running", "RUNNING")
+ABSENT, RUNS = MachineState("absent", ""), MachineState("running", "RUNNING")
 REGISTRY = "not-started: docker pull ghcr.io/x/y:1: Error response from daemon: "
 
 
@@ -200,9 +200,9 @@ def test_health_symptoms_and_maintenance() -> None:
     assert tpu_states.ill("n", {"health": "HEALTHY"}) == []
     assert maintenance("node n", node) == ("node n: maintenance is PENDING, from a to b",)
     left = {f"host-{host}.json": 1 for host in range(4)}
-    told = Cloud(made(tpu("ill")), RUNS, told=Told(ill=ill), left=left).why()
+    told = Cloud(made(tpu("ill")), RUNS, told=MachineMessages(ill=ill), left=left).why()
     assert told.cause == "unhealthy" and told.evidence == ill
-    planned = Told(planned=maintenance("node n", node))
+    planned = MachineMessages(planned=maintenance("node n", node))
     told = Cloud(made(tpu("ok")), RUNS, told=planned, left=left, lines=("step 1",)).why()
     assert (told.cause, told.evidence) == ("running", planned.planned)
 
@@ -211,8 +211,8 @@ def test_managed_instances_and_operations_in_words() -> None:
     error = {"code": "RESOURCE_OPERATION_RATE_EXCEEDED", "message": "too many"}
     found = {"currentAction": "CREATING", "lastAttempt": {"errors": {"errors": [error]}}}
     said = "too many (RESOURCE_OPERATION_RATE_EXCEEDED)"
-    assert gce_states.told("n-0", found) == f"instance n-0 is CREATING: {said}"
-    assert gce_states.told("n-1", None) == "instance n-1 is not there"
+    assert gce_states.instance_text("n-0", found) == f"instance n-0 is CREATING: {said}"
+    assert gce_states.instance_text("n-1", None) == "instance n-1 is not there"
     operation = {"insertTime": "t", "operationType": "insert", "user": "u@x", "error": {"errors": [error]}}
     assert gce_states.done(operation) == f"t insert by u@x: {said}"
 
@@ -231,7 +231,7 @@ def test_a_log_that_cloud_logging_did_not_take() -> None:
 
 
 def test_what_is_asked_for_in_words() -> None:
-    assert zones.asked(gce("two", nodes=2)) == "2 x g2-standard-4, Spot"
+    assert zones.request_text(gce("two", nodes=2)) == "2 x g2-standard-4, Spot"
     fields: dict[str, Any] = {"accelerator": {"type": "t4", "count": 1}, "spot": False}
     assert "nvidia-tesla-t4" in zones._priced(gce("n1", **fields))  # pyright: ignore[reportPrivateUsage]
     assert zones.others(gce("n1", **fields))

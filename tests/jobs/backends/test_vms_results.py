@@ -13,7 +13,7 @@ from accel.diagnostics.errors import CloudSilent
 from jobs.backends.vm.gpu import bodies
 from jobs.backends.vm.record import Attempt, Record, as_json, of_json, result_of
 from jobs.backends.vm.records import Records, folder
-from jobs.backends.vm.state_machine import Seen, Write, decide
+from jobs.backends.vm.state_machine import MachineState, Write, decide
 from jobs.backends.vm.tpu.queued import queued_resource
 from tests.jobs.backends.test_vms_compare import sent
 from tests.jobs.backends.tpu_world import Client, World
@@ -37,7 +37,7 @@ def after(record: Record, result: dict[str, Any]) -> Record:
     """The record once every host has told this, and its machines are gone."""
     results = {host: result_of(json.loads(json.dumps(result)), host) for host in range(record.hosts)}
     for _ in range(4):
-        step = decide(record, Seen("absent" if record.last.state == "ended" else "running", "X"), results, NOW)
+        step = decide(record, MachineState("absent" if record.last.state == "ended" else "running", "X"), results, NOW)
         if not isinstance(step, Write):
             break
         record = of_json(json.loads(json.dumps(as_json(step.record))), "test")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.vm.record import Attempt, Record
-from jobs.backends.vm.state_machine import Make, Seen, Wait, Write, decide
+from jobs.backends.vm.state_machine import MachineState, Make, Wait, Write, decide
 from jobs.backends.vm.tpu.queued import queued_resource
 
 BUCKET = "acme-jobs"
@@ -56,13 +56,13 @@ def test_valid_until_and_valid_for_and_the_tiers_are_the_apis_fields() -> None:
 
 def test_a_zone_that_has_none_is_asked_again_after_a_while() -> None:
     made = record().with_last(state="made", made=NOW.isoformat())
-    failed = decide(made, Seen("failed", "FAILED", "no more capacity", stockout=True), {}, NOW)
+    failed = decide(made, MachineState("failed", "FAILED", "no more capacity", stockout=True), {}, NOW)
     assert isinstance(failed, Write) and failed.record.last.outcome == "no-capacity"
-    again = decide(failed.record.with_last(state="gone"), Seen("absent", ""), {}, NOW)
+    again = decide(failed.record.with_last(state="gone"), MachineState("absent", ""), {}, NOW)
     assert isinstance(again, Write) and again.record.last.number == 2
     early, late = NOW + timedelta(seconds=299), NOW + timedelta(seconds=300)
-    assert isinstance(decide(again.record, Seen("absent", ""), {}, early), Wait)
-    assert isinstance(decide(again.record, Seen("absent", ""), {}, late), Make)
+    assert isinstance(decide(again.record, MachineState("absent", ""), {}, early), Wait)
+    assert isinstance(decide(again.record, MachineState("absent", ""), {}, late), Make)
 
 
 @pytest.mark.parametrize("limit", [{"standing": {"until": "2026-11-22T02:00:00+00:00"}},
@@ -70,18 +70,18 @@ def test_a_zone_that_has_none_is_asked_again_after_a_while() -> None:
 def test_a_request_whose_time_is_over_is_asked_for_no_more(limit: Json) -> None:
     made = record(**limit).with_last(state="made", made=NOW.isoformat())
     later = NOW + timedelta(hours=2)
-    failed = decide(made, Seen("failed", "FAILED", "valid-until", stockout=True), {}, later)
+    failed = decide(made, MachineState("failed", "FAILED", "valid-until", stockout=True), {}, later)
     assert isinstance(failed, Write) and failed.record.last.outcome == "expired"
-    ended = decide(failed.record.with_last(state="gone"), Seen("absent", ""), {}, later)
+    ended = decide(failed.record.with_last(state="gone"), MachineState("absent", ""), {}, later)
     assert isinstance(ended, Write) and ended.record.ended and ended.record.outcome == "failed"
 
 
 def test_what_ran_before_its_time_was_over_is_not_asked_for_after_it() -> None:
     made = record(standing={"until": "2026-11-22T02:00:00+00:00"})
     lost = made.with_last(state="gone", outcome="lost", started=NOW.isoformat(), ended=NOW.isoformat())
-    again = decide(lost, Seen("absent", ""), {}, NOW + timedelta(hours=3))
+    again = decide(lost, MachineState("absent", ""), {}, NOW + timedelta(hours=3))
     assert isinstance(again, Write)
-    over = decide(again.record, Seen("absent", ""), {}, NOW + timedelta(hours=3))
+    over = decide(again.record, MachineState("absent", ""), {}, NOW + timedelta(hours=3))
     assert isinstance(over, Write) and over.record.last.outcome == "expired"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from accel.clouds.timeouts import Timing
 from jobs.backends.vm.record import Record
-from jobs.backends.vm.state_machine import Seen
+from jobs.backends.vm.state_machine import MachineState
 from jobs.backends.vm.tpu.queued import QueuedResources
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
@@ -40,7 +40,7 @@ def wanted(text: str, **fields: Any) -> Record:
     return make_record(make_request(make_target(**GROUND), text, **values))
 
 
-def look(machines: QueuedResources, record: Record) -> Seen:
+def look(machines: QueuedResources, record: Record) -> MachineState:
     return machines.look(record, record.last)
 
 

@@ -48,7 +48,7 @@ def explain(
     job, told = _representative(reader, found[0])
     facts = Gather(reader, job, now).facts()
     explained = decide(facts) or _unknown(facts, reader)
-    return replace(explained, evidence=(*told, *explained.evidence, *_earlier(facts)), unread=reader.shown())
+    return replace(explained, evidence=(*told, *explained.evidence, *_earlier(facts)), unread=reader.unread_lines())
 
 
 def decide(facts: Facts) -> Explanation | None:

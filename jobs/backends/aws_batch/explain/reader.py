@@ -46,7 +46,7 @@ class Reader:
 
         return self.ask(permission, read)
 
-    def shown(self) -> tuple[str, ...]:
+    def unread_lines(self) -> tuple[str, ...]:
         """What could not be looked at."""
         return tuple(f"{permission}: {why}" for permission, why in self.unread.items())
 

@@ -13,7 +13,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from ...base import JobRef, Status
 from .. import labels, lookup
 from ..labels import Scope
-from ..lookup import Found
+from ..lookup import GkeJob
 from ..machines import GPUS
 from ..status import status_of
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class Facts:
     """One job, now."""
 
-    def __init__(self, api: Api, scope: Scope, ref: JobRef, job: Found) -> None:
+    def __init__(self, api: Api, scope: Scope, ref: JobRef, job: GkeJob) -> None:
         self.api, self.scope, self.ref, self.job = api, scope, ref, job
         self.status: Status = status_of(ref, job)
         self.unread: list[str] = []
@@ -89,7 +89,7 @@ class Facts:
         if not waiting:
             return []
         # While it backs off, only the events still have the registry's words.
-        earlier = [f"{waiting.get('reason')}: {text}" for text in self.told("Failed") if "pull" in text]
+        earlier = [f"{waiting.get('reason')}: {text}" for text in self.messages("Failed") if "pull" in text]
         return [*earlier, f"{waiting.get('reason')}: {waiting.get('message', '')}"]
 
     def pod_text(self) -> list[str]:
@@ -113,7 +113,7 @@ class Facts:
         own = [each for each in told or [] if str(part(each, "involvedObject").get("name")).startswith(self.ref.id)]
         return [str(each.get("message")) for each in sorted(own, key=_last_seen, reverse=True)]
 
-    def told(self, *reasons: str) -> list[str]:
+    def messages(self, *reasons: str) -> list[str]:
         """The messages of events with one of the reasons."""
         return [str(each.get("message")) for each in self.events if each.get("reason") in reasons]
 
@@ -175,10 +175,10 @@ _SOURCES: dict[str, Callable[[Facts], list[str]]] = {
     "refused": Facts.refused_text,
     "pod": Facts.pod_text,
     "ended": Facts.ended_text,
-    "scaling": lambda facts: facts.told("TriggeredScaleUp"),
-    "failed-scale": lambda facts: facts.told("FailedScaleUp"),
-    "no-scale": lambda facts: facts.told("NotTriggerScaleUp"),
-    "mount": lambda facts: facts.told("FailedMount", "FailedAttachVolume"),
+    "scaling": lambda facts: facts.messages("TriggeredScaleUp"),
+    "failed-scale": lambda facts: facts.messages("FailedScaleUp"),
+    "no-scale": lambda facts: facts.messages("NotTriggerScaleUp"),
+    "mount": lambda facts: facts.messages("FailedMount", "FailedAttachVolume"),
 }
 """Where words stand, and how they are found."""
 

@@ -55,14 +55,14 @@ def _by(rows: Sequence[Row], texts: Iterable[str], *more: str) -> Explanation | 
 
 
 def _held(facts: Facts) -> Explanation | None:
-    return _by(EVENTS, facts.said)
+    return _by(EVENTS, facts.event_texts)
 
 
 def _queued(facts: Facts) -> Explanation:
     if facts.age_s < NEW_S:
         return _because("new", "the job was made a moment ago", (), "wait a few seconds")
     step = "wait: Batch gives no reason, and gives up after two days; google_batch.priority puts a job before others"
-    return _because("queued", "Batch has the job, and has not begun with it", facts.said[:3], step)
+    return _because("queued", "Batch has the job, and has not begun with it", facts.event_texts[:3], step)
 
 
 def _agent(facts: Facts) -> Explanation | None:
@@ -71,16 +71,18 @@ def _agent(facts: Facts) -> Explanation | None:
 
 def _starting(facts: Facts) -> Explanation:
     if facts.age_s < SLOW_S:
-        return _because("starting", "its VMs are being made, or boot", facts.said[:3], "wait a few minutes")
+        return _because("starting", "its VMs are being made, or boot", facts.event_texts[:3], "wait a few minutes")
     step = (
         "VMs that boot and do not report end the job after a while; has the account that jobs run as "
         "roles/batch.agentReporter, and the subnetwork Private Google Access?"
     )
-    return _because("starting", "its VMs are still being made, or boot", facts.said[:3], step)
+    return _because("starting", "its VMs are still being made, or boot", facts.event_texts[:3], step)
 
 
 def _stopping(facts: Facts) -> Explanation:
-    return _because("stopping", "someone cancelled the job, and its VMs are being cleaned up", facts.said[:1], "wait")
+    return _because(
+        "stopping", "someone cancelled the job, and its VMs are being cleaned up", facts.event_texts[:1], "wait"
+    )
 
 
 def _waiting_again(facts: Facts) -> Explanation | None:
@@ -88,7 +90,7 @@ def _waiting_again(facts: Facts) -> Explanation | None:
     counts = facts.job.counts
     if counts.get("RUNNING") or counts.get("ASSIGNED") or not counts.get("PENDING"):
         return None
-    if held := _by(EVENTS, facts.said_since_begun):
+    if held := _by(EVENTS, facts.texts_since_start):
         return held
     lost = [event.text for task in facts.tasks for event in task.failures]
     return _because("again", "a task was lost or failed, and waits for another VM", lost[-3:], "wait") if lost else None
@@ -101,7 +103,7 @@ def _parallel(facts: Facts) -> Explanation | None:
         return None
     told = (f"{counts['PENDING']} tasks wait, {running} run", f"parallelism is {most or 'left to Batch'}")
     step = "`parallelism` in the job file lets more run at once, up to 5,000; quotas and capacity may be smaller"
-    held = _by(EVENTS, facts.said_since_begun, *told)
+    held = _by(EVENTS, facts.texts_since_start, *told)
     if held and (most is None or running < int(most)):
         return held
     return _because("parallelism", "the job runs, and some of its tasks wait for their turn", told, step)
@@ -118,10 +120,12 @@ def _well(facts: Facts) -> Explanation:
 
 def _ended_by_someone(facts: Facts) -> Explanation | None:
     if facts.job.state == "DELETION_IN_PROGRESS":
-        return _because("deleted", "someone deletes the job", facts.said[:1], "submit the job file again")
+        return _because("deleted", "someone deletes the job", facts.event_texts[:1], "submit the job file again")
     if facts.job.state != "CANCELLED":
         return None
-    return _because("stopped", "someone cancelled the job", facts.said[:1], "`accel-jobs retry REF` runs it again")
+    return _because(
+        "stopped", "someone cancelled the job", facts.event_texts[:1], "`accel-jobs retry REF` runs it again"
+    )
 
 
 def _own_code(facts: Facts) -> Explanation | None:
@@ -133,19 +137,19 @@ def _own_code(facts: Facts) -> Explanation | None:
     ends = facts.task.failures[-1:] if facts.task else []
     lost = f"{facts.status.lost} attempts lost their VM" if (facts.status.lost or 0) > 1 else ""
     told = (*(event.text for event in ends), *facts.whose, lost)
-    return _because(cause, reason, told if any(told) else facts.said[:1], step)
+    return _because(cause, reason, told if any(told) else facts.event_texts[:1], step)
 
 
 def _never_began(facts: Facts) -> Explanation | None:
     if facts.status.started is not None:
         return None
-    found = _by(EVENTS, facts.said) or _by(AGENT, facts.agent)
+    found = _by(EVENTS, facts.event_texts) or _by(AGENT, facts.agent)
     if found is not None or facts.task is not None:
         return found
     stopped, created = facts.status.stopped, facts.status.created
     if stopped and created and (stopped - created).total_seconds() >= GIVEN_UP_S:
         step = "a smaller or another machine, more zones, or a quota that is raised; then `accel-jobs retry REF`"
-        return _because("waited-too-long", "it waited for two days, and Batch gave it up", facts.said[:2], step)
+        return _because("waited-too-long", "it waited for two days, and Batch gave it up", facts.event_texts[:2], step)
     return None
 
 
@@ -181,7 +185,7 @@ def _unknown(facts: Facts) -> Explanation:
     status = facts.status
     told = (f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}",)
     step = f"`gcloud batch jobs describe {facts.ref.id} --location {facts.scope.region}` shows all that Batch knows"
-    return _because("unknown", "unknown: no known cause fits what could be read", (*told, *facts.said[:4]), step)
+    return _because("unknown", "unknown: no known cause fits what could be read", (*told, *facts.event_texts[:4]), step)
 
 
 def _cut(text: str) -> str:

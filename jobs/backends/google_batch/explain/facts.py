@@ -11,7 +11,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from ...base import JobRef, Status
 from .. import logs
 from ..labels import Scope
-from ..lookup import Found, Task
+from ..lookup import BatchJob, Task
 from ..status import decided, gpus, moved, seen_tasks, status_of
 
 TAIL = 100
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 class Facts:
     """One job, now."""
 
-    def __init__(self, google: Google, scope: Scope, ref: JobRef, job: Found) -> None:
+    def __init__(self, google: Google, scope: Scope, ref: JobRef, job: BatchJob) -> None:
         self.google, self.scope, self.ref, self.job = google, scope, ref, job
         self.unread: list[str] = []
 
@@ -48,12 +48,12 @@ class Facts:
         return (datetime.now(UTC) - created).total_seconds() if created else 0.0
 
     @property
-    def said(self) -> list[str]:
+    def event_texts(self) -> list[str]:
         """Of the job's events, the newest first."""
         return [event.text for event in reversed(self.job.events)]
 
     @property
-    def said_since_begun(self) -> list[str]:
+    def texts_since_start(self) -> list[str]:
         """Those after it began to run, the newest first."""
         begun = moved(self.job, "RUNNING", oldest=True)
         after = [event for event in self.job.events if begun and event.at and event.at > begun]

@@ -46,7 +46,7 @@ def _because(cause: str, reason: str, evidence: Iterable[str], next_step: str) -
 
 
 def _unknown(facts: Facts) -> Explanation:
-    evidence = (f"the job is {facts.job.state}", facts.job.error, *facts.told[-SHOWN:])
+    evidence = (f"the job is {facts.job.state}", facts.job.error, *facts.service_log[-SHOWN:])
     step = "`accel-jobs logs REF` shows what it printed"
     return _because("unknown", "unknown: no known cause fits what could be read", evidence, step)
 
@@ -61,17 +61,17 @@ def _queued(facts: Facts) -> Explanation:
             reason = f"it takes {need:g} of {name} in its region, and the limit is {limit:g}"
             step = "ask for more of it, of the Vertex AI API, or cancel the job: it waits for as long as it takes"
             return _because("quota-too-small", reason, (waits,), step)
-        held = (facts.held or {}).get(name, 0)
-        if facts.held is not None and held + need > limit:
+        held = (facts.usage or {}).get(name, 0)
+        if facts.usage is not None and held + need > limit:
             reason = f"it takes {need:g} of {name}, and other jobs have {held:g} of {limit:g}"
             step = "wait until they are over, cancel one, or ask for more of that quota of the Vertex AI API"
             return _because("waits-for-quota", reason, (waits,), step)
     reason = "Vertex has not taken it up yet; for want of quota a job stays so until there is some"
-    return _because("queued", reason, (waits, *facts.told[-SHOWN:]), "wait; it is usually brief")
+    return _because("queued", reason, (waits, *facts.service_log[-SHOWN:]), "wait; it is usually brief")
 
 
 def _pending(facts: Facts) -> Explanation:
-    job, said = facts.job, facts.told[-SHOWN:]
+    job, said = facts.job, facts.service_log[-SHOWN:]
     if job.at("startTime"):
         spot = " (its Spot machines may have been taken away, which Vertex makes up for six times)"
         reason = f"it ran, and Vertex starts it again{spot if job.strategy == 'SPOT' else ''}"
@@ -97,7 +97,7 @@ def _running(facts: Facts) -> Explanation:
 
 
 def _stopping(facts: Facts) -> Explanation:
-    return _because("stopping", "someone cancelled it, and it stops", facts.told[-SHOWN:], "wait")
+    return _because("stopping", "someone cancelled it, and it stops", facts.service_log[-SHOWN:], "wait")
 
 
 def _succeeded(facts: Facts) -> Explanation:
@@ -120,7 +120,7 @@ def _cancelled(facts: Facts) -> Explanation:
 
 
 def _expired(facts: Facts) -> Explanation:
-    return _because("expired", "Vertex gave it up", (facts.job.error, *facts.told[-SHOWN:]), AGAIN)
+    return _because("expired", "Vertex gave it up", (facts.job.error, *facts.service_log[-SHOWN:]), AGAIN)
 
 
 def _no_machines(facts: Facts) -> Explanation | None:

@@ -53,7 +53,7 @@ class Facts:
         return self.job.failed or next(iter(self.job.replicas), "workerpool0-0")
 
     @cached_property
-    def told(self) -> tuple[str, ...]:
+    def service_log(self) -> tuple[str, ...]:
         """What Vertex itself said of the job last."""
         return self._tail(SERVICE) or ()
 
@@ -65,16 +65,16 @@ class Facts:
     @cached_property
     def needs(self) -> Mapping[str, float]:
         """How much of which quota of Vertex the job takes."""
-        return quota.held([self.job.spec], self._scope.region)
+        return quota.usage([self.job.spec], self._scope.region)
 
     @cached_property
-    def held(self) -> Mapping[str, float] | None:
+    def usage(self) -> Mapping[str, float] | None:
         """How much the region's other jobs take; None: it could not be read."""
         states = " OR ".join(f'state="{state}"' for state in HOLDING)
 
         def read() -> Mapping[str, float]:
             others = [each.spec for each in listed(self._google, self._scope, states) if each.state in HOLDING]
-            return quota.held(others, self._scope.region)
+            return quota.usage(others, self._scope.region)
 
         return self._ask("the region's other jobs", read)
 

@@ -8,7 +8,7 @@ from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
 
 from ...base import Explanation, JobRef, Phase
-from ..cloud_messages import Telling
+from ..cloud_messages import ReportingMachines
 from ..records import Records
 from . import ended, waiting
 from .explanation import because
@@ -18,7 +18,7 @@ from .table import CAUSES
 __all__ = ["CAUSES", "explain"]
 
 
-def explain(google: Google, records: Records, machines: Telling, ref: JobRef) -> Explanation:
+def explain(google: Google, records: Records, machines: ReportingMachines, ref: JobRef) -> Explanation:
     """Raises NoCredentials, and CloudRefused or CloudSilent where the record itself cannot be read."""
     where = f"gs://{records.bucket}/{buckets.JOBS}"
     try:
@@ -41,7 +41,7 @@ def _unknown(facts: Facts) -> Explanation:
     record = facts.record
     state = f"attempt {record.last.number} in {record.last.zone} is {record.last.state} {record.last.outcome}".rstrip()
     now = () if facts.blind else (f"the job is {facts.status.phase} ({facts.status.native}), {facts.status.reason}",)
-    evidence = (*now, state, *waiting.attempts(facts), *facts.told.states, *facts.history[-3:])
+    evidence = (*now, state, *waiting.attempts(facts), *facts.messages.states, *facts.history[-3:])
     step = "`accel-jobs logs REF` shows what its machines printed"
     return because("unknown", "unknown: no known cause fits what could be read", evidence, step)
 

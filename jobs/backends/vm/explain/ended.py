@@ -29,19 +29,22 @@ _RELEASE = (
 def left(facts: Facts) -> Explanation | None:
     """The command has ended, and its machines have not gone."""
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
-    there = facts.seen.state not in (ABSENT, LEAVING)
+    there = facts.machine_state.state not in (ABSENT, LEAVING)
     if not there or len(stopped) < facts.record.hosts or facts.since(max(stopped)) < RELEASE_S:
         return None
     said = [line for line in facts.agent if _NOT_RELEASED.search(line)]
     reason = "its command has ended, and its machines are still there: they cost money"
-    return because("not-released", reason, (*said[-1:], *facts.told.states), _RELEASE)
+    return because("not-released", reason, (*said[-1:], *facts.messages.states), _RELEASE)
 
 
 def cancelled(facts: Facts) -> Explanation | None:
     """Someone wanted no more of it."""
     if facts.record.cancelled is None:
         return None
-    told = (f"reason: {facts.record.cancelled}", *(facts.told.states if facts.seen.state != ABSENT else ()))
+    told = (
+        f"reason: {facts.record.cancelled}",
+        *(facts.messages.states if facts.machine_state.state != ABSENT else ()),
+    )
     return because("stopped", "someone cancelled the job", told, "`accel-jobs retry REF` runs it again")
 
 
@@ -50,7 +53,7 @@ def refused(facts: Facts) -> Explanation | None:
     last = facts.last
     if last.outcome != REFUSED:
         return None
-    place = (f"attempt {last.number}: {zones.asked(facts.record)} in {last.zone}",)
+    place = (f"attempt {last.number}: {zones.request_text(facts.record)} in {last.zone}",)
     found = by(REFUSALS, last.reason, (*place, *attempts(facts)[:-1]))
     step = "the evidence has Google's words; then `accel-jobs retry REF`"
     return found or because("refused", "Google refused its machines", (last.reason, *place), step)
@@ -68,7 +71,7 @@ def no_room(facts: Facts) -> Explanation | None:
         if expired
         else "no zone that it may use had such machines"
     )
-    evidence = (zones.asked(facts.record), *attempts(facts), zones.own(facts.record), zones.others(facts.record))
+    evidence = (zones.request_text(facts.record), *attempts(facts), zones.own(facts.record), zones.others(facts.record))
     step = f"`accel-jobs retry REF` asks again; {zones.hint(facts.record).removeprefix('wait; ')}"
     return because(cause, reason, evidence, step)
 
@@ -100,14 +103,14 @@ def unready(facts: Facts) -> Explanation | None:
     if said == "timeout":
         limit = facts.record.body.get("timeout_s")
         reason = f"the command ran longer than timeout_s, which is {limit}"
-        shown = outcome.last(facts.said)
+        shown = outcome.last(facts.output)
         return because("timeout", reason, (*whose, *shown), "raise timeout_s, or save and resume")
     if said.startswith("stopped: "):
         reason = "it was stopped because another host had failed, and that one told nothing of its own"
         return because("peer-failed", reason, (said, *whose), "`accel-jobs logs REF` shows all hosts")
     arrived = facts.arrived or ()
     absent = [f"host {host} never came" for host in range(facts.record.hosts) if host not in arrived]
-    return by(UNREADY, said, (*whose, *(absent if said.startswith("not-met") else ()), *facts.told.ill))
+    return by(UNREADY, said, (*whose, *(absent if said.startswith("not-met") else ()), *facts.messages.ill))
 
 
 def no_word(facts: Facts) -> Explanation | None:
@@ -125,7 +128,7 @@ def exited(facts: Facts) -> Explanation | None:
     if facts.last.outcome != FAILED or result is None:
         return None
     body = facts.record.body
-    lines = facts.said
+    lines = facts.output
     if facts.record.kind == "tpu-vm":
         told = next((line for line in outcome.region(lines or ()) if by(TPU, line)), "")
         if told:
@@ -135,7 +138,7 @@ def exited(facts: Facts) -> Explanation | None:
     if found is None:
         return None
     said = () if result.reason in (None, "exited") else (str(result.reason),)
-    evidence = (*found.evidence, *said, *_whose(facts), *facts.told.ill, *_kept(facts))
+    evidence = (*found.evidence, *said, *_whose(facts), *facts.messages.ill, *_kept(facts))
     return replace(found, evidence=evidence, next_step=OF_VMS.get(found.cause, found.next_step))
 
 

@@ -12,11 +12,11 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from ...base import JobRef, Status
 from ...google_logging import newest
 from .. import labels
-from ..cloud_messages import Telling, Told
+from ..cloud_messages import MachineMessages, ReportingMachines
 from ..reconciler import look
 from ..record import MADE, Attempt, Record, Result
 from ..records import Records, folder
-from ..state_machine import ABSENT, Seen, Write, decide
+from ..state_machine import ABSENT, MachineState, Write, decide
 from ..status import status_of
 
 TAIL_LINES = 100
@@ -31,14 +31,16 @@ Value = TypeVar("Value")
 class Facts:
     """One job, now."""
 
-    def __init__(self, google: Google, records: Records, machines: Telling, ref: JobRef, record: Record) -> None:
+    def __init__(
+        self, google: Google, records: Records, machines: ReportingMachines, ref: JobRef, record: Record
+    ) -> None:
         self._google, self._records, self._machines = google, records, machines
         self.ref, self.record = ref, record
         self.unread: list[str] = []
         self.now = datetime.now(UTC)
 
     @cached_property
-    def _looked(self) -> tuple[Seen, Mapping[int, Result]] | None:
+    def _looked(self) -> tuple[MachineState, Mapping[int, Result]] | None:
         return self._ask("the machines' state", lambda: look(self._machines, self._records, self.record))
 
     @property
@@ -47,9 +49,9 @@ class Facts:
         return self._looked is None
 
     @property
-    def seen(self) -> Seen:
+    def machine_state(self) -> MachineState:
         """The last attempt's machines."""
-        return self._looked[0] if self._looked else Seen(ABSENT, "")
+        return self._looked[0] if self._looked else MachineState(ABSENT, "")
 
     @property
     def results(self) -> Mapping[int, Result]:
@@ -74,7 +76,7 @@ class Facts:
     @cached_property
     def status(self) -> Status:
         """The job's status, as `get` shows it."""
-        seen, results = self._looked or (Seen(ABSENT, ""), {})
+        seen, results = self._looked or (MachineState(ABSENT, ""), {})
         return status_of(self.record, seen, results, self.now)
 
     @property
@@ -87,9 +89,12 @@ class Facts:
         return (self.now - datetime.fromisoformat(moment)).total_seconds() if moment else 0.0
 
     @cached_property
-    def told(self) -> Told:
+    def messages(self) -> MachineMessages:
         """What the cloud says of the last attempt's machines."""
-        return self._ask("the machines' health", lambda: self._machines.told(self.record, self.last)) or Told()
+        return (
+            self._ask("the machines' health", lambda: self._machines.messages(self.record, self.last))
+            or MachineMessages()
+        )
 
     @cached_property
     def printed(self) -> tuple[str, ...]:
@@ -175,7 +180,7 @@ class Facts:
         return tuple(texts[-TAIL_LINES:]) or None
 
     @property
-    def said(self) -> tuple[str, ...] | None:
+    def output(self) -> tuple[str, ...] | None:
         """What the command itself printed last; None: it could not be read."""
         return None if self.lines is None else tuple(each for each in self.lines if not each.startswith(AGENT))
 

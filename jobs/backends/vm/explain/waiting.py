@@ -48,7 +48,7 @@ def over(facts: Facts) -> Explanation | None:
         reason = f"its machines were taken away, time {lost}; lost_retries lets it begin again {allowed} times"
         held = ("a suspended request holds its quota until it is deleted, which the next step does",)
         more = held if facts.record.kind == "tpu-vm" and recorded.state == MADE else ()
-        return because("taken-away", reason, (*attempts(facts), *facts.told.states, *more), TEND)
+        return because("taken-away", reason, (*attempts(facts), *facts.messages.states, *more), TEND)
     words = {NO_CAPACITY: "the zone had no machines", EXPIRED: "it has waited long enough in its zone"}
     what = words.get(last.outcome, "its command failed" if last.outcome == FAILED else last.outcome)
     reason = f"its last attempt is over ({what}), and the next one is to be made"
@@ -58,7 +58,7 @@ def over(facts: Facts) -> Explanation | None:
 def planned(facts: Facts) -> Explanation | None:
     """An attempt that nobody has asked the cloud for yet."""
     last = facts.record.last
-    if last.state != PLANNED or facts.seen.state != ABSENT:
+    if last.state != PLANNED or facts.machine_state.state != ABSENT:
         return None
     age = facts.since(last.planned)
     if age > TENDED_S:
@@ -69,15 +69,15 @@ def planned(facts: Facts) -> Explanation | None:
 
 def queued(facts: Facts) -> Explanation | None:
     """The request waits in Google's queue."""
-    if facts.seen.state != WAITING:
+    if facts.machine_state.state != WAITING:
         return None
     last, body = facts.record.last, facts.record.body
     waited = facts.since(last.made or last.planned)
     limit = body.get("zone_wait_s") or facts.machine.get("valid_s")
     evidence = (
-        f"{zones.asked(facts.record)} in {last.zone}: {facts.seen.native} for {span(waited)}"
+        f"{zones.request_text(facts.record)} in {last.zone}: {facts.machine_state.native} for {span(waited)}"
         f"{f', of {span(limit)} at most' if limit else ''}",
-        *facts.told.states,
+        *facts.messages.states,
         zones.own(facts.record),
         zones.others(facts.record),
         *attempts(facts),
@@ -88,24 +88,26 @@ def queued(facts: Facts) -> Explanation | None:
 
 def starting(facts: Facts) -> Explanation | None:
     """Machines are on their way, or are being repaired."""
-    if facts.seen.state != STARTING:
+    if facts.machine_state.state != STARTING:
         return None
     if told := unhealthy(facts):
         return told
     last = facts.record.last
-    reason = f"its machines are being made ({facts.seen.native}) for {span(facts.since(last.made or last.planned))}"
-    return because("starting", reason, (*facts.told.states, *facts.history), "wait a few minutes")
+    reason = (
+        f"its machines are being made ({facts.machine_state.native}) for {span(facts.since(last.made or last.planned))}"
+    )
+    return because("starting", reason, (*facts.messages.states, *facts.history), "wait a few minutes")
 
 
 def unhealthy(facts: Facts) -> Explanation | None:
     """A machine that is there and is not well."""
-    if not facts.told.ill:
+    if not facts.messages.ill:
         return None
     step = (
         "Google repairs what it can; a symptom of the program (HBM_OUT_OF_MEMORY, LOW_MEMORY) is the program's; "
         "`accel-jobs cancel REF` and `retry` get other machines"
     )
-    evidence = (*facts.told.ill, *facts.told.planned)
+    evidence = (*facts.messages.ill, *facts.messages.planned)
     return because("unhealthy", "a machine of the job is not well", evidence, step)
 
 
@@ -116,7 +118,7 @@ def silent(facts: Facts) -> Explanation | None:
         return None
     said = [each for each in facts.printed if AGENT in each] or list(facts.printed)
     reason = f"its machines run for {span(ran)}, and what runs jobs on them has never spoken"
-    return because("agent-silent", reason, (*said[-SHOWN:], *facts.told.states), NO_WAY_OUT)
+    return because("agent-silent", reason, (*said[-SHOWN:], *facts.messages.states), NO_WAY_OUT)
 
 
 NO_WAY_OUT = (
@@ -133,12 +135,12 @@ def missing(facts: Facts) -> Explanation | None:
         return None
     limit = facts.record.body["job"].get("meet_wait_s")
     reason = f"{len(arrived)} of {hosts} hosts have come; they wait for the others, {limit} s at most"
-    return because("hosts-missing", reason, (f"not yet: host {', '.join(absent)}", *facts.told.states), "wait")
+    return because("hosts-missing", reason, (f"not yet: host {', '.join(absent)}", *facts.messages.states), "wait")
 
 
 def preparing(facts: Facts) -> Explanation | None:
     """The agent has spoken, and the command has not. One that is quiet for long is not being prepared."""
-    if not facts.agent or facts.said or facts.since(facts.record.last.started) > PREPARE_S:
+    if not facts.agent or facts.output or facts.since(facts.record.last.started) > PREPARE_S:
         return None
     waits = facts.record.body.get("gpus") and len(facts.agent) == 1
     what = "the machine waits for its GPU driver" if waits else "the image is pulled, or the command is quiet"
@@ -150,5 +152,5 @@ def well(facts: Facts) -> Explanation:
     if facts.status.phase is Phase.SUCCEEDED:
         return because("succeeded", "the job has succeeded: there is nothing to explain", (), "")
     reason = "the job runs: it neither waits nor has it failed"
-    quiet = ("its command has printed nothing yet",) if facts.said == () else ()
-    return because("running", reason, (*quiet, *facts.told.planned), "`accel-jobs logs -f REF`")
+    quiet = ("its command has printed nothing yet",) if facts.output == () else ()
+    return because("running", reason, (*quiet, *facts.messages.planned), "`accel-jobs logs -f REF`")

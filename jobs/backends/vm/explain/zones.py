@@ -11,7 +11,7 @@ from ..record import Record
 SHOWN = 6
 
 
-def asked(record: Record) -> str:
+def request_text(record: Record) -> str:
     """What the job asks for, in words: `v5litepod-16, Spot`."""
     body = record.body
     machine = part(body, "machine")

@@ -1,14 +1,12 @@
 """Jobs on GPU VMs of Compute Engine that are made for them."""
 
-from typing import ClassVar
-
 from accel.contract.google_vms import GceTarget
-from accel.diagnostics.errors import BadInput
+from accel.diagnostics.collector import Diagnostics
 
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
 from ..backend import VmBackend
-from ..cloud_messages import Telling
+from ..cloud_messages import ReportingMachines
 from .request import KIND, render
 
 PREEMPTIBLE = ("spot", "flex-start")
@@ -18,36 +16,34 @@ https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 __all__ = ["KIND", "GceBackend"]
 
 
-class GceBackend(VmBackend):
+class GceBackend(VmBackend[GceTarget]):
     """A reference is `gce:<bucket>/<name>`."""
 
-    KIND: ClassVar[str] = KIND
+    KIND = KIND
+    NO_TARGET = "a bucket alone does not say where VMs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """See render.render."""
-        return render(job, name, key, self.target_name or "", self._needed())
-
-    def _needed(self) -> GceTarget:
-        if self.target is None:
-            raise BadInput("render: needs a target; a bucket alone does not say where VMs are")
-        return self.target
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../vms/quota.py."""
         from ..quota import check, gpus
         from .machines import choose
 
-        choice = choose(job, self._needed(), [], [])
+        _, target = self._needed("render")
+        choice = choose(job, target, Diagnostics())
         if choice is None or choice.reservation:
             return QuotaAnswer()
         spot = choice.capacity in PREEMPTIBLE
         return check(
-            self.target.project,
+            target.project,
             gpus(choice.zones, choice.machine, choice.attached, choice.gpus, job.nodes, spot=spot),
             self._timing,
         )
 
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """See instances.py."""
         from .instances import Instances
 

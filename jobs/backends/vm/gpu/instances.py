@@ -16,9 +16,9 @@ from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 from .. import instance_metadata, labels
-from ..cloud_messages import SERIAL_BYTES, Told, maintenance
+from ..cloud_messages import SERIAL_BYTES, MachineMessages, maintenance
 from ..record import ENDED, MADE, PLANNED, Attempt, Record
-from ..state_machine import ABSENT, STARTING, TAKEN, NoCapacity, Seen
+from ..state_machine import ABSENT, STARTING, TAKEN, MachineState, NoCapacity
 from . import bodies, status
 
 API = bodies.API
@@ -117,43 +117,49 @@ class Instances:
         path = f"{place}/operations/{part(str(operation.get('name')))}"
         return instance_metadata.under_way(lambda: self._google.get(API, path))
 
-    def look(self, record: Record, attempt: Attempt) -> Seen:
+    def look(self, record: Record, attempt: Attempt) -> MachineState:
         """By the states of the instances; where there is none, by the operations that say why."""
         if record.body["machine"]["group"]:
             return self._look_group(record, attempt)
         found = self._instance(record, attempt)
         if found is None:
-            return Seen(ABSENT, "") if attempt.state != MADE else self._ended(record, attempt)
+            return MachineState(ABSENT, "") if attempt.state != MADE else self._ended(record, attempt)
         seen = status.of_instance(found)
         if attempt.state == ENDED:
             return status.going(seen)
         if seen.state != TAKEN or attempt.state != MADE:
             return seen
-        return Seen(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
+        return MachineState(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
 
-    def _look_group(self, record: Record, attempt: Attempt) -> Seen:
+    def _look_group(self, record: Record, attempt: Attempt) -> MachineState:
         group = self._own(bodies.group_path(record, attempt), record, attempt)
         managed = self._managed(record, attempt) if group else {}
         if attempt.state == PLANNED and not managed:
-            return Seen(ABSENT, "")
+            return MachineState(ABSENT, "")
         if group is None:
             left = self._own(bodies.template_path(record, attempt), record, attempt)
-            return Seen(ABSENT, "") if left is None else Seen(TAKEN, "", "its machines are no longer there")
+            return (
+                MachineState(ABSENT, "")
+                if left is None
+                else MachineState(TAKEN, "", "its machines are no longer there")
+            )
         seen = status.of_group(bodies.names(record, attempt), managed)
         return status.going(seen, managed) if attempt.state == ENDED else seen
 
-    def told(self, record: Record, attempt: Attempt) -> Told:
+    def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
         """The instances' states, why those of a group are not made, and their maintenance."""
         if record.body["machine"]["group"]:
             managed = self._managed(record, attempt)
-            return Told(tuple(status.told(name, managed.get(name)) for name in bodies.names(record, attempt)))
+            return MachineMessages(
+                tuple(status.instance_text(name, managed.get(name)) for name in bodies.names(record, attempt))
+            )
         found = self._instance(record, attempt)
         if found is None:
-            return Told((f"there is no instance {attempt.name} in {attempt.zone}",))
+            return MachineMessages((f"there is no instance {attempt.name} in {attempt.zone}",))
         # `statusMessage` is optional, and for people. Source: the schema Instance of the API.
         more = f": {line(found['statusMessage'])}" if found.get("statusMessage") else ""
         now = (f"instance {attempt.name} in {attempt.zone} is {found.get('status')}{more}",)
-        return Told(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
+        return MachineMessages(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
         """The end of the first machine's serial port. Source:
@@ -176,7 +182,7 @@ class Instances:
         path = f"{bodies.zone_path(record, attempt)}/operations"
         return list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
 
-    def _ended(self, record: Record, attempt: Attempt) -> Seen:
+    def _ended(self, record: Record, attempt: Attempt) -> MachineState:
         """What became of the instance."""
         told = self._operations(record, attempt)
         for operation in told:
@@ -186,7 +192,7 @@ class Instances:
                 return status.of_errors("FAILED", errors)
         kinds = {str(operation.get("operationType")) for operation in told}
         words = [words for kind, words in status.ENDED.items() if kind in kinds]
-        return Seen(ABSENT, "", words[0] if words else "")
+        return MachineState(ABSENT, "", words[0] if words else "")
 
     def remove(self, record: Record, attempt: Attempt) -> None:
         """The group with its instances, then the template, which a group holds: asked for again until both are gone.

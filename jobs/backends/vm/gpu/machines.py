@@ -1,7 +1,7 @@
 """The machine that a job gets, and the zones that it asks in."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
@@ -11,6 +11,7 @@ from accel.catalog.gke_machines import boot_disks
 from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
 from accel.catalog.places import where
 from accel.contract.google_vms import GceTarget
+from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
 from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs, vms
@@ -20,13 +21,13 @@ from accel.rules.gcp import zones as gcp_zones
 
 from ....model.blocks import Gce
 from ....model.job import Job
-from .. import agent_spec as asked
+from .. import agent_spec
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
 _RESERVATION = re.compile(r"projects/([^/]+)/(?:zones|locations)/([^/]+)/reservations/([^/]+)")
 _POLICY = re.compile(r"projects/[^/]+/regions/([^/]+)/resourcePolicies/([^/]+)")
-_FIELDS = {
+FIELDS = {
     "machine_type": "gce.machine_type",
     "accelerator": "accelerator.type",
     "accelerator_count": "accelerator.count",
@@ -40,7 +41,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class VmChoice:
     """What is asked for. `attached` is the type of GPUs that are not built in."""
 
     machine: str
@@ -77,61 +78,55 @@ class _Candidate:
             return {}
 
 
-def choose(job: Job, target: GceTarget, faults: list[str], warnings: list[str]) -> Choice | None:
-    """None where `faults` has got the reason; others are added to it too."""
+def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | None:
+    """None where `diagnostics` got the reason; others are added to it too."""
     block = job.gce or Gce()
-    zones = asked.zones("gce", block.zones, target, faults)
+    zones = agent_spec.zones("gce", block.zones, target, diagnostics)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
-    candidates = _candidates(job, block, target, faults, warnings)
-    found = _fitting(job, candidates, zones, faults) if candidates else None
+    candidates = _candidates(job, block, target, diagnostics)
+    found = _fitting(job, candidates, zones, diagnostics) if candidates else None
     if found is None or not zones:
         return None
     if found.gpus:
-        tell(gcp_gpus.small_a3(found.name, capacity, "spot"), faults, warnings)
-        tell(gcp_gpus.scarce(found.name, "reserved" if target.reservation else capacity, "spot"), faults, warnings)
+        diagnostics.add(gcp_gpus.small_a3(found.name, capacity, "spot"))
+        diagnostics.add(gcp_gpus.scarce(found.name, "reserved" if target.reservation else capacity, "spot"))
     zones, said = _having(found, zones, block)
-    tell(said, [], warnings)
+    diagnostics.add_warnings(said)
     reservation = target.reservation if capacity == "on-demand" else None
-    zones, reservation = _of_reservation(reservation, target.project, zones, faults)
+    zones, reservation = _of_reservation(reservation, target.project, zones, diagnostics)
     placement = target.placement if job.nodes > 1 else None
-    tell(vms.group(found.name, "on-demand", compact=placement is not None), faults, warnings)
-    zones, placement = _of_policy(placement, zones, faults)
-    return Choice(
+    diagnostics.add(vms.group(found.name, "on-demand", compact=placement is not None))
+    zones, placement = _of_policy(placement, zones, diagnostics)
+    return VmChoice(
         machine=found.name,
         gpus=found.gpus,
         attached=found.attached,
         zones=zones,
-        subnetworks=asked.subnetworks("gce", zones, target, faults),
+        subnetworks=agent_spec.subnetworks("gce", zones, target, diagnostics),
         capacity=capacity,
-        disk_type=_disk_type(found.name, target, warnings),
+        disk_type=_disk_type(found.name, target, diagnostics),
         reservation=reservation,
         placement=placement,
     )
 
 
-def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
-    """Adds findings where they belong, under the job file's names."""
-    asked.tell(findings, _FIELDS, faults, warnings)
-
-
-def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warnings: list[str]) -> list[_Candidate]:
+def _candidates(job: Job, block: Gce, target: GceTarget, diagnostics: Diagnostics) -> list[_Candidate]:
     """The machines that have the job's GPUs, the smaller first."""
     wanted = job.accelerator
     if wanted and wanted.type:
         findings = gcp_gpus.accelerator_name(wanted.type)
-        tell(findings, faults, warnings)
-        if any(finding.severity == "reject" for finding in findings):
+        if not diagnostics.add(findings):
             return []
         if accelerator(wanted.type).is_tpu:
-            faults.append(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm")
+            diagnostics.error(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm")
             return []
     if block.machine_type:
-        return _given(job, block.machine_type, target, faults)
+        return _given(job, block.machine_type, target, diagnostics)
     if wanted and wanted.type:
-        return _with_gpus(wanted.type, wanted.count, target, faults)
+        return _with_gpus(wanted.type, wanted.count, target, diagnostics)
     if not target.machine_types:
         what = "accelerator.type" if wanted else "accelerator"
-        faults.append(f"{what}: is missing, and so is gce.machine_type; the target has machines of every type")
+        diagnostics.error(f"{what}: is missing, and so is gce.machine_type; the target has machines of every type")
         return []
     sizes = {each.name: each for each in machines("gcp")}
     known = [_of(sizes[name]) for name in target.machine_types if name in sizes and not n1(name)]
@@ -143,20 +138,18 @@ def _candidates(job: Job, block: Gce, target: GceTarget, faults: list[str], warn
         message = (
             f"no machine of the target has {wanted.count if wanted else 0} GPUs: {', '.join(target.machine_types)}"
         )
-        faults.append(f"accelerator: {message}")
+        diagnostics.error(f"accelerator: {message}")
     return found
 
 
-def _given(job: Job, name: str, target: GceTarget, faults: list[str]) -> list[_Candidate]:
+def _given(job: Job, name: str, target: GceTarget, diagnostics: Diagnostics) -> list[_Candidate]:
     """The machine that the job names, with the GPUs that it asks for."""
     if target.machine_types and name not in target.machine_types:
         near = did_you_mean(name, target.machine_types)
-        faults.append(f'gce.machine_type: "{name}" is none of the target\'s machine types{near}')
+        diagnostics.error(f'gce.machine_type: "{name}" is none of the target\'s machine types{near}')
         return []
     kind, count = (job.accelerator.type, job.accelerator.count) if job.accelerator else (None, None)
-    before = len(faults)
-    tell(gcp_machines.machine(name, kind, count), faults, [])
-    if len(faults) > before:
+    if not diagnostics.add_errors(gcp_machines.machine(name, kind, count)):
         return []
     if size := n1(name):
         gpu = accelerator(kind).name if kind else None
@@ -164,19 +157,19 @@ def _given(job: Job, name: str, target: GceTarget, faults: list[str]) -> list[_C
     try:
         found = _of(machine_named("gcp", name))
     except UnknownName as unknown:
-        faults.append(f"gce.machine_type: {unknown}")
+        diagnostics.error(f"gce.machine_type: {unknown}")
         return []
     if job.accelerator and found.gpus != job.accelerator.count:
-        faults.append(f"accelerator.count: is {job.accelerator.count}, and {name} has {found.gpus} GPUs")
+        diagnostics.error(f"accelerator.count: is {job.accelerator.count}, and {name} has {found.gpus} GPUs")
         return []
     return [found]
 
 
-def _with_gpus(kind: str, count: int, target: GceTarget, faults: list[str]) -> list[_Candidate]:
+def _with_gpus(kind: str, count: int, target: GceTarget, diagnostics: Diagnostics) -> list[_Candidate]:
     try:
         having = machines_for(kind, count, "gcp")
     except (NoMachine, AmbiguousName, NotOffered, UnknownName) as error:
-        faults.append(f"accelerator.count: {error}")
+        diagnostics.error(f"accelerator.count: {error}")
         return []
     found: list[_Candidate] = []
     for each in having:
@@ -191,7 +184,7 @@ def _with_gpus(kind: str, count: int, target: GceTarget, faults: list[str]) -> l
         ]
     allowed = [each for each in found if not target.machine_types or each.name in target.machine_types]
     if not allowed:
-        faults.append(
+        diagnostics.error(
             f"accelerator: {count} {kind} are in {', '.join(each.name for each in found[:6])}; "
             f"the target has {', '.join(target.machine_types)}"
         )
@@ -202,7 +195,7 @@ def _of(machine: Machine) -> _Candidate:
     return _Candidate(machine.name, machine.vcpus, machine.memory_mib, machine.whole_accelerators)
 
 
-def _fitting(job: Job, candidates: list[_Candidate], zones: list[str], faults: list[str]) -> _Candidate | None:
+def _fitting(job: Job, candidates: list[_Candidate], zones: list[str], diagnostics: Diagnostics) -> _Candidate | None:
     """The smallest that holds the job, of those that a zone is known to offer if there are such; of several as small
     the one that is to be had in most places: variants for the edge, or without local disks, are not."""
     found = [
@@ -214,7 +207,7 @@ def _fitting(job: Job, candidates: list[_Candidate], zones: list[str], faults: l
     if not found:
         largest = max(candidates, key=lambda each: (each.vcpus, each.memory_mib))
         asked = {"cpus": job.cpus, "memory_mib": job.memory_mib}
-        tell(gpu_vm_jobs.fit(asked, largest.name, largest.vcpus, largest.memory_mib), faults, [])
+        diagnostics.add_errors(gpu_vm_jobs.fit(asked, largest.name, largest.vcpus, largest.memory_mib))
         return None
     offered = [each for each in found if any(gpu_vm_jobs.offers(each.places, zone) for zone in zones)]
     return min(offered or found, key=lambda each: (each.vcpus, each.memory_mib, -_spread(each)))
@@ -238,34 +231,34 @@ def _having(found: _Candidate, zones: list[str], block: Gce) -> tuple[list[str],
 
 
 def _of_reservation(
-    given: str | None, project: str, zones: list[str], faults: list[str]
+    given: str | None, project: str, zones: list[str], diagnostics: Diagnostics
 ) -> tuple[list[str], str | None]:
     """The zones of a reservation, which by its whole name is of one; and how an instance names it."""
     named = _RESERVATION.fullmatch(given or "")
     if named is None:
         return zones, given
     if named[2] not in zones:
-        faults.append(f"gce.zones: are {', '.join(zones)}, and the target's reservation is of {named[2]}")
+        diagnostics.error(f"gce.zones: are {', '.join(zones)}, and the target's reservation is of {named[2]}")
     value = named[3] if named[1] == project else f"projects/{named[1]}/reservations/{named[3]}"
     return [named[2]], value
 
 
-def _of_policy(given: str | None, zones: list[str], faults: list[str]) -> tuple[list[str], str | None]:
+def _of_policy(given: str | None, zones: list[str], diagnostics: Diagnostics) -> tuple[list[str], str | None]:
     """The zones of a placement policy, which is of a region; and its name, as a template takes it."""
     named = _POLICY.fullmatch(given or "")
     if named is None:
         return zones, given
     inside = [zone for zone in zones if zone.rpartition("-")[0] == named[1]]
     if not inside:
-        faults.append(f"gce.zones: are {', '.join(zones)}, and the target's placement policy is of {named[1]}")
+        diagnostics.error(f"gce.zones: are {', '.join(zones)}, and the target's placement policy is of {named[1]}")
     return inside or zones, named[2]
 
 
-def _disk_type(machine: str, target: GceTarget, warnings: list[str]) -> str:
+def _disk_type(machine: str, target: GceTarget, diagnostics: Diagnostics) -> str:
     """The target's, or one that the machine takes."""
     allowed = boot_disks(machine)
     if not allowed or target.disk_type in allowed:
         return target.disk_type
     found = "hyperdisk-balanced" if "hyperdisk-balanced" in allowed else allowed[0]
-    warnings.append(f"disk_gib: {machine} takes no {target.disk_type} of the target; it gets {found}")
+    diagnostics.warning(f"disk_gib: {machine} takes no {target.disk_type} of the target; it gets {found}")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs, tpu_jobs, vms
 from accel.rules.gcp import labels as gcp_labels
@@ -21,7 +21,7 @@ from ....model.blocks import Gce
 from ....model.job import Job, unused_blocks
 from ...base import Request
 from .. import agent_spec, labels
-from .machines import Choice, choose, tell
+from .machines import FIELDS, VmChoice, choose
 
 KIND = "gce"
 
@@ -41,25 +41,27 @@ https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
 
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = agent_spec.unsupported(job) + agent_spec.mounts(job, "a VM")
-    warnings = list(unused_blocks(job, KIND))
-    secrets = agent_spec.secrets(job, target.project, faults)
-    choice = choose(job, target, faults, warnings)
-    tell(_findings(job, target, choice), faults, warnings)
+    diagnostics = Diagnostics(
+        [*agent_spec.unsupported(job), *agent_spec.mounts(job, "a VM")],
+        unused_blocks(job, KIND),
+        name_of=lambda field: FIELDS.get(field, field),
+    )
+    secrets = agent_spec.secrets(job, target.project, diagnostics)
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, target, choice))
     if choice is None:
-        raise BadInputs(faults)
+        raise diagnostics.refusal()
     body = _body(job, target, choice, secrets)
-    tell(tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
-    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
+    diagnostics.add(tpu_jobs.size(len(json.dumps(body["job"]).encode())))
+    diagnostics.raise_errors()
+    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(diagnostics.warnings))
 
 
-def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Finding]:
+def _findings(job: Job, target: GceTarget, choice: VmChoice | None) -> Iterable[Finding]:
     block = job.gce or Gce()
     found = containers.environment(job.env) + gpu_vm_jobs.environment({**job.env, **job.secrets})
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus if choice else None))
-    found += agent_spec.marked(job, target)
+    found += agent_spec.label_findings(job, target)
     found += gpu_vm_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
     found += gpu_vm_jobs.notice(block.notice_s, bool(job.spot))
     if choice and block.provisioning:
@@ -70,7 +72,7 @@ def _findings(job: Job, target: GceTarget, choice: Choice | None) -> Iterable[Fi
     return found + agent_spec.image(job)
 
 
-def _max_run_s(job: Job, choice: Choice) -> int | None:
+def _max_run_s(job: Job, choice: VmChoice) -> int | None:
     """Seconds after which Google deletes the machines by itself; None: it cannot be told."""
     block = job.gce or Gce()
     found = block.max_run or (job.timeout_s + MARGIN_S if job.timeout_s else None)
@@ -84,14 +86,14 @@ def _timeout_s(job: Job, max_run_s: int | None) -> int | None:
     return job.timeout_s if job.timeout_s or max_run_s is None else max_run_s - MARGIN_S
 
 
-def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) -> dict[str, Any]:
+def _body(job: Job, target: GceTarget, choice: VmChoice, secrets: dict[str, str]) -> dict[str, Any]:
     block = job.gce or Gce()
     max_run_s = _max_run_s(job, choice)
     timeout_s = _timeout_s(job, max_run_s)
     wait_s = FLEX_WAIT_S if choice.capacity == "flex-start" else None
     grace_s = block.grace_s or (SPOT_GRACE_S if choice.spot and not block.notice_s else GRACE_S)
     return {
-        "job": agent_spec.told(
+        "job": agent_spec.agent_spec(
             job,
             KIND,
             target,
@@ -129,7 +131,7 @@ def _body(job: Job, target: GceTarget, choice: Choice, secrets: dict[str, str]) 
     }
 
 
-def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | None) -> dict[str, Any]:
+def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | None) -> dict[str, Any]:
     """InstanceProperties, without the subnetwork, the marks of the attempt and what starts the agent. Source:
     https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances"""
     disk_gib = target.disk_gib + (job.disk_gib or 0)
@@ -169,7 +171,7 @@ def _properties(job: Job, target: GceTarget, choice: Choice, max_run_s: int | No
     return made
 
 
-def _scheduling(job: Job, choice: Choice, max_run_s: int | None) -> dict[str, Any]:
+def _scheduling(job: Job, choice: VmChoice, max_run_s: int | None) -> dict[str, Any]:
     """A machine that is lost stays lost: the record counts attempts, and starts the next."""
     models = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
     made: dict[str, Any] = {
@@ -186,7 +188,7 @@ def _scheduling(job: Job, choice: Choice, max_run_s: int | None) -> dict[str, An
     return made
 
 
-def _affinity(choice: Choice) -> dict[str, Any]:
+def _affinity(choice: VmChoice) -> dict[str, Any]:
     if choice.capacity != "on-demand":
         return {"consumeReservationType": "NO_RESERVATION"}
     if choice.reservation is None:

@@ -12,7 +12,7 @@ from accel.clouds.kubernetes.responses import part as inside
 from accel.clouds.kubernetes.responses import parts
 from accel.diagnostics.errors import CloudRefused, JobsError
 
-from ..state_machine import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, NoCapacity, Seen
+from ..state_machine import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, MachineState, NoCapacity
 
 INSTANCE = {
     "PENDING": WAITING,
@@ -46,23 +46,23 @@ QUOTA = "QUOTA_EXCEEDED"
 _ORDER = (TAKEN, BROKEN, WAITING, STARTING, RUNNING)
 
 
-def of_instance(instance: Mapping[str, Any], name: str = "") -> Seen:
+def of_instance(instance: Mapping[str, Any], name: str = "") -> MachineState:
     """By its status. `name` is said of one among several."""
     native = str(instance.get("status") or instance.get("instanceStatus") or "")
     found = INSTANCE.get(native, STARTING)
     which = f"{name} " if name else ""
-    return Seen(found, native, f"{which}is {native}" if found == TAKEN else "")
+    return MachineState(found, native, f"{which}is {native}" if found == TAKEN else "")
 
 
-def of_group(names: Iterable[str], managed: Mapping[str, Mapping[str, Any]]) -> Seen:
+def of_group(names: Iterable[str], managed: Mapping[str, Mapping[str, Any]]) -> MachineState:
     """The instances of a group, by their names: all have to run, and one that is lost loses all."""
     seen = [_managed(name, managed.get(name)) for name in names]
     return min(seen, key=lambda each: _ORDER.index(each.state))
 
 
-def _managed(name: str, found: Mapping[str, Any] | None) -> Seen:
+def _managed(name: str, found: Mapping[str, Any] | None) -> MachineState:
     if found is None:
-        return Seen(TAKEN, "", f"{name} is no longer there")
+        return MachineState(TAKEN, "", f"{name} is no longer there")
     action = str(found.get("currentAction") or "NONE")
     errors = parts(inside(found, "lastAttempt", "errors"), "errors")
     if errors and action != "NONE":
@@ -70,19 +70,23 @@ def _managed(name: str, found: Mapping[str, Any] | None) -> Seen:
         return of_errors(action, errors)
     if found.get("instanceStatus"):
         return of_instance(found, name)
-    return Seen(STARTING, action) if action == "CREATING" else Seen(TAKEN, action, f"{name} is no longer there")
+    return (
+        MachineState(STARTING, action)
+        if action == "CREATING"
+        else MachineState(TAKEN, action, f"{name} is no longer there")
+    )
 
 
-def going(seen: Seen, managed: Mapping[str, Mapping[str, Any]] | None = None) -> Seen:
+def going(seen: MachineState, managed: Mapping[str, Mapping[str, Any]] | None = None) -> MachineState:
     """The same for an attempt that is over, whose machines have been asked to go."""
     actions = {str(each.get("currentAction")) for each in (managed or {}).values()}
-    return Seen(LEAVING, seen.native) if seen.native in GOING or actions == {"DELETING"} else seen
+    return MachineState(LEAVING, seen.native) if seen.native in GOING or actions == {"DELETING"} else seen
 
 
-def of_errors(native: str, errors: list[dict[str, Any]]) -> Seen:
+def of_errors(native: str, errors: list[dict[str, Any]]) -> MachineState:
     """What an operation ended in."""
     refused = refusal("", errors)
-    return Seen(BROKEN, native, refused.message, stockout=isinstance(refused, NoCapacity))
+    return MachineState(BROKEN, native, refused.message, stockout=isinstance(refused, NoCapacity))
 
 
 def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
@@ -108,7 +112,7 @@ def _quota(info: Mapping[str, Any]) -> str:
     return f"{info.get('metricName')}: limit {limit}{f', {where}' if where else ''}"
 
 
-def told(name: str, found: Mapping[str, Any] | None) -> str:
+def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
     """An instance of a group, in words."""
     if found is None:
         return f"instance {name} is not there"

@@ -1,32 +1,27 @@
 """Jobs on TPU slices that are made for them, by queued resources of the Cloud TPU API."""
 
-from typing import ClassVar
-
 from accel.contract.google_vms import TpuVmTarget
-from accel.diagnostics.errors import BadInput
+from accel.diagnostics.collector import Diagnostics
 
 from ....model.job import Job
 from ...base import QuotaAnswer, Request
 from ..backend import VmBackend
-from ..cloud_messages import Telling
+from ..cloud_messages import ReportingMachines
 from .request import KIND, render
 
 __all__ = ["KIND", "TpuVmBackend"]
 
 
-class TpuVmBackend(VmBackend):
+class TpuVmBackend(VmBackend[TpuVmTarget]):
     """A reference is `tpu-vm:<bucket>/<name>`."""
 
-    KIND: ClassVar[str] = KIND
+    KIND = KIND
+    NO_TARGET = "a bucket alone does not say where TPUs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
         """See render.render."""
-        return render(job, name, key, self.target_name or "", self._needed())
-
-    def _needed(self) -> TpuVmTarget:
-        if self.target is None:
-            raise BadInput("render: needs a target; a bucket alone does not say where TPUs are")
-        return self.target
+        target_name, target = self._needed("render")
+        return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../vms/quota.py.
@@ -36,15 +31,16 @@ class TpuVmBackend(VmBackend):
         from ..quota import check, tpus
         from .slices import choose
 
-        choice = choose(job, self._needed(), [], [])
+        _, target = self._needed("render")
+        choice = choose(job, target, Diagnostics())
         if choice is None or choice.reservation:
             return QuotaAnswer()
         chips, generation = choice.slices * choice.slice.chips, choice.slice.generation
         kind = choice.slice.name if choice.slices == 1 else f"{choice.slices} x {choice.slice.name}"
         wanted = tpus(choice.zones, kind, generation.accelerator, chips, spot=choice.spot)
-        return check(self.target.project, wanted, self._timing)
+        return check(target.project, wanted, self._timing)
 
-    def machines(self) -> Telling:
+    def machines(self) -> ReportingMachines:
         """See queued.py."""
         from .queued import QueuedResources
 

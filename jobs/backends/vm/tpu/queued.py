@@ -17,9 +17,9 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound, Thrott
 
 from .. import instance_metadata
 from .. import labels as marks
-from ..cloud_messages import Told, maintenance
+from ..cloud_messages import MachineMessages, maintenance
 from ..record import Attempt, Record
-from ..state_machine import ABSENT, LEAVING, Seen
+from ..state_machine import ABSENT, LEAVING, MachineState
 from . import status
 
 API = "tpu"
@@ -65,20 +65,20 @@ class QueuedResources:
                 operation = instance_metadata.under_way(lambda name=name: self._google.get(API, f"v2/{name}"))
         raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
 
-    def look(self, record: Record, attempt: Attempt) -> Seen:
+    def look(self, record: Record, attempt: Attempt) -> MachineState:
         """By the request's state, and where it is ACTIVE by those of its nodes."""
         found = self._found(record, attempt)
         if found is None:
-            return Seen(ABSENT, "")
+            return MachineState(ABSENT, "")
         seen = status.of_request(inside(found, "state"))
         return seen or status.of_nodes(self._nodes(record, attempt))
 
-    def told(self, record: Record, attempt: Attempt) -> Told:
+    def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
         """The request's state, and its nodes' health, symptoms and maintenance. Source:
         https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
         found = self._found(record, attempt)
         if found is None:
-            return Told((f"there is no queued resource {attempt.name} in {attempt.zone}",))
+            return MachineMessages((f"there is no queued resource {attempt.name} in {attempt.zone}",))
         state = inside(found, "state")
         lines = [f"queued resource {attempt.name} in {attempt.zone} is {state.get('state')}"]
         if message := inside(state, "failedData", "error").get("message"):
@@ -90,7 +90,7 @@ class QueuedResources:
                 lines.append(f"node {name} is {node.get('state') if node else 'not there'}")
                 ill += status.ill(name, node or {})
                 planned += maintenance(f"node {name}", node or {})
-        return Told(tuple(lines), tuple(ill), tuple(planned))
+        return MachineMessages(tuple(lines), tuple(ill), tuple(planned))
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
         """Nothing: the Cloud TPU API has no method for it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
-from accel.diagnostics.errors import BadInputs
+from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding, apply
 from accel.rules.gcp import labels as gcp_labels
 from accel.rules.gcp import tpu_jobs, tpu_runtimes
@@ -19,7 +19,7 @@ from ....model.blocks import TpuVm
 from ....model.job import Job, unused_blocks
 from ...base import Request
 from .. import agent_spec, labels
-from .slices import Choice, choose, tell
+from .slices import FIELDS, SliceChoice, choose
 
 KIND = "tpu-vm"
 
@@ -31,46 +31,48 @@ WAIT_S = 7 * 86_400
 
 def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    faults = agent_spec.unsupported(job) + agent_spec.mounts(job, "a TPU VM")
-    warnings = list(unused_blocks(job, KIND))
-    secrets = agent_spec.secrets(job, target.project, faults)
-    choice = choose(job, target, faults, warnings)
-    tell(_findings(job, target), faults, warnings)
-    runtime = _runtime(job, choice, faults, warnings) if choice else ""
-    if faults or choice is None:
-        raise BadInputs(faults)
+    diagnostics = Diagnostics(
+        [*agent_spec.unsupported(job), *agent_spec.mounts(job, "a TPU VM")],
+        unused_blocks(job, KIND),
+        name_of=lambda field: FIELDS.get(field, field),
+    )
+    secrets = agent_spec.secrets(job, target.project, diagnostics)
+    choice = choose(job, target, diagnostics)
+    diagnostics.add(_findings(job, target))
+    runtime = _runtime(job, choice, diagnostics) if choice else ""
+    if diagnostics.errors or choice is None:
+        raise diagnostics.refusal()
     body = _body(job, target, choice, runtime, secrets)
-    tell(tpu_jobs.size(len(json.dumps(body["job"]).encode())), faults, warnings)
-    if faults:
-        raise BadInputs(faults)
-    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(warnings))
+    diagnostics.add(tpu_jobs.size(len(json.dumps(body["job"]).encode())))
+    diagnostics.raise_errors()
+    return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(diagnostics.warnings))
 
 
 def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
     found = containers.environment(job.env) + tpu_jobs.environment({**job.env, **job.secrets})
     found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, None))
     found += tpu_jobs.disk(job.disk_gib)
-    found += agent_spec.marked(job, target)
+    found += agent_spec.label_findings(job, target)
     return found + agent_spec.image(job)
 
 
-def _runtime(job: Job, choice: Choice, faults: list[str], warnings: list[str]) -> str:
+def _runtime(job: Job, choice: SliceChoice, diagnostics: Diagnostics) -> str:
     """The TPU software version: the generation's, or the job's as Google calls it today."""
     own = next(iter(choice.slice.runtime_versions))
     wanted = job.tpu_vm.runtime_version if job.tpu_vm else None
     if wanted is None:
         return own
     findings = tpu_runtimes.runtime(wanted, choice.slice.name, field="tpu_vm.runtime_version")
-    tell(findings, faults, warnings)
+    diagnostics.add(findings)
     return str(apply(findings).replacements.get("tpu_vm.runtime_version", wanted))
 
 
-def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
+def _body(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
     block = job.tpu_vm or TpuVm()
     wait_s = block.zone_wait_s or block.valid_for_s or WAIT_S
     lost = agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries
     return {
-        "job": agent_spec.told(
+        "job": agent_spec.agent_spec(
             job,
             KIND,
             target,
@@ -108,7 +110,7 @@ def _body(job: Job, target: TpuVmTarget, choice: Choice, runtime: str, secrets: 
     }
 
 
-def _node(job: Job, target: TpuVmTarget, choice: Choice, runtime: str) -> dict[str, Any]:
+def _node(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str) -> dict[str, Any]:
     """The Node, without its subnetwork, the marks of its attempt and what starts the agent. Source:
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     shape: dict[str, Any] = {"acceleratorType": choice.slice.name}

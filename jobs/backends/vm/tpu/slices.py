@@ -1,12 +1,12 @@
 """The slices that a job is, the zones that it asks in, and how it has them: Spot, reserved, or neither."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.contract.google_vms import TpuVmTarget
-from accel.rules import Finding
+from accel.diagnostics.collector import Diagnostics
 from accel.rules.gcp import tpu as gcp_tpu
 from accel.rules.gcp import tpu_jobs
 from accel.rules.gcp import zones as gcp_zones
@@ -15,7 +15,7 @@ from ....model.blocks import TpuVm
 from ....model.job import Job
 from .. import agent_spec
 
-_FIELDS = {"accelerator_type": "accelerator.type", "topology": "tpu_vm.topology", "reserved": "tpu_vm.reserved"}
+FIELDS = {"accelerator_type": "accelerator.type", "topology": "tpu_vm.topology", "reserved": "tpu_vm.reserved"}
 """The rules' names of fields, as a job file has them."""
 
 ANY = "-"
@@ -25,7 +25,7 @@ _RESERVATION = re.compile(r"projects/[^/]+/locations/([^/]+)/reservations/[^/]+"
 
 
 @dataclass(frozen=True)
-class Choice:
+class SliceChoice:
     """What is asked for. `reservation` is a name, or None: none is used."""
 
     slice: Slice
@@ -42,60 +42,54 @@ class Choice:
         return self.slices * self.slice.hosts
 
 
-def choose(job: Job, target: TpuVmTarget, faults: list[str], warnings: list[str]) -> Choice | None:
-    """None where `faults` has got the reason; others are added to it too."""
+def choose(job: Job, target: TpuVmTarget, diagnostics: Diagnostics) -> SliceChoice | None:
+    """None where `diagnostics` got the reason; others are added to it too."""
     block = job.tpu_vm or TpuVm()
-    reservation = _reservation(job, block, target, faults)
-    found = _slice(job, block, target, faults, warnings)
-    zones = agent_spec.zones("tpu_vm", block.zones, target, faults)
+    reservation = _reservation(job, block, target, diagnostics)
+    found = _slice(job, block, target, diagnostics)
+    zones = agent_spec.zones("tpu_vm", block.zones, target, diagnostics)
     if found is None or not zones:
         return None
     if job.accelerator:
         findings = tpu_jobs.hosts(found, block.slices, job.nodes, job.accelerator.count)
-        tell([*findings, *tpu_jobs.host_size(found, job.cpus, job.memory_mib)], faults, warnings)
-    zones = _having(found, zones, block, warnings)
-    zones = _of_reservation(reservation, zones, faults)
-    subnetworks = agent_spec.subnetworks("tpu_vm", zones, target, faults)
-    return Choice(found, block.topology is not None, block.slices, zones, subnetworks, bool(job.spot), reservation)
+        diagnostics.add([*findings, *tpu_jobs.host_size(found, job.cpus, job.memory_mib)])
+    zones = _having(found, zones, block, diagnostics)
+    zones = _of_reservation(reservation, zones, diagnostics)
+    subnetworks = agent_spec.subnetworks("tpu_vm", zones, target, diagnostics)
+    return SliceChoice(found, block.topology is not None, block.slices, zones, subnetworks, bool(job.spot), reservation)
 
 
-def tell(findings: Iterable[Finding], faults: list[str], warnings: list[str]) -> None:
-    """Adds what the rules say to the faults or the warnings."""
-    agent_spec.tell(findings, _FIELDS, faults, warnings)
-
-
-def _slice(job: Job, block: TpuVm, target: TpuVmTarget, faults: list[str], warnings: list[str]) -> Slice | None:
+def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics) -> Slice | None:
     kind = job.accelerator.type if job.accelerator else None
     findings = gcp_tpu.accelerator_type(kind, block.topology)
-    tell(findings, faults, warnings)
-    if kind is None or any(finding.severity == "reject" for finding in findings):
+    if not diagnostics.add(findings) or kind is None:
         return None
     try:
         found = gcp_tpu.find_slice(kind, block.topology) or replace(tpu(kind), topology=str(block.topology))
     except NoSuchSlice as error:  # a generation alone, in a shape that is not known
-        faults.append(f"accelerator.type: {error}")
+        diagnostics.error(f"accelerator.type: {error}")
         return None
     if target.types and found.name not in target.types:
-        faults.append(f"accelerator.type: {found.name} is none of the target's types: {', '.join(target.types)}")
+        diagnostics.error(f"accelerator.type: {found.name} is none of the target's types: {', '.join(target.types)}")
     return found
 
 
-def _having(found: Slice, zones: list[str], block: TpuVm, warnings: list[str]) -> list[str]:
+def _having(found: Slice, zones: list[str], block: TpuVm, diagnostics: Diagnostics) -> list[str]:
     """Zones that a job names are asked, whatever the catalogue says of them; of the target's, those that have it."""
     if block.zones:
         offered = [zone for known in found.places.values() for zone in known]
         for i, zone in enumerate(zones):
-            tell(gcp_zones.zone(zone, found.name, offered, field=f"tpu_vm.zones[{i}]"), [], warnings)
+            diagnostics.add_warnings(gcp_zones.zone(zone, found.name, offered, field=f"tpu_vm.zones[{i}]"))
         return zones
     having, findings = tpu_jobs.zones(zones, found)
-    tell(findings, [], warnings)
+    diagnostics.add_warnings(findings)
     return having
 
 
-def _reservation(job: Job, block: TpuVm, target: TpuVmTarget, faults: list[str]) -> str | None:
+def _reservation(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics) -> str | None:
     spot, reserved = bool(job.spot), block.reserved
     for finding in gcp_tpu.provisioning(spot=spot, reserved=bool(reserved), field="tpu_vm.reserved"):
-        faults.append(f"{finding.field}: {finding.text}")
+        diagnostics.error(f"{finding.field}: {finding.text}")
     if spot or reserved is False:
         return None
     return _spelt(target.reservation) or (ANY if reserved else None)
@@ -106,10 +100,10 @@ def _spelt(reservation: str | None) -> str | None:
     return reservation.replace("/zones/", "/locations/") if reservation else None
 
 
-def _of_reservation(reservation: str | None, zones: list[str], faults: list[str]) -> list[str]:
+def _of_reservation(reservation: str | None, zones: list[str], diagnostics: Diagnostics) -> list[str]:
     """A reservation by its whole name is of one zone."""
     named = _RESERVATION.fullmatch(reservation or "")
     if named is None or named[1] in zones:
         return [named[1]] if named else zones
-    faults.append(f"tpu_vm.zones: are {', '.join(zones)}, and the target's reservation is of {named[1]}")
+    diagnostics.error(f"tpu_vm.zones: are {', '.join(zones)}, and the target's reservation is of {named[1]}")
     return zones

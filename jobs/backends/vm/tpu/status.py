@@ -12,7 +12,7 @@ from accel.clouds.kubernetes.responses import part as inside
 from accel.clouds.kubernetes.responses import parts
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, Throttled
 
-from ..state_machine import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, NoCapacity, Seen
+from ..state_machine import BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, MachineState, NoCapacity
 
 REQUEST = {
     "CREATING": WAITING,
@@ -69,7 +69,7 @@ QUOTA = ("quota limit", "quota '")
 https://github.com/marin-community/marin/issues/87"""
 
 
-def of_request(state: Mapping[str, Any]) -> Seen | None:
+def of_request(state: Mapping[str, Any]) -> MachineState | None:
     """A queued resource by its state; None: its nodes tell."""
     native = str(state.get("state") or "STATE_UNSPECIFIED")
     if native == "ACTIVE":
@@ -77,7 +77,7 @@ def of_request(state: Mapping[str, Any]) -> Seen | None:
     found = REQUEST.get(native, WAITING)
     if found == BROKEN:
         return _failed(native, inside(state, "failedData", "error"))
-    return Seen(found, native, _suspended(native, state) if found == TAKEN else "")
+    return MachineState(found, native, _suspended(native, state) if found == TAKEN else "")
 
 
 def _suspended(native: str, state: Mapping[str, Any]) -> str:
@@ -85,32 +85,32 @@ def _suspended(native: str, state: Mapping[str, Any]) -> str:
     return f"{who} took its TPUs away ({native}); the request is no longer eligible for others"
 
 
-def _failed(native: str, error: Mapping[str, Any]) -> Seen:
+def _failed(native: str, error: Mapping[str, Any]) -> MachineState:
     message, code = line(error.get("message") or ""), error.get("code")
     if lacks(message) or code == DEADLINE_EXCEEDED:
-        return Seen(BROKEN, native, message or "its time ran out", stockout=True)
+        return MachineState(BROKEN, native, message or "its time ran out", stockout=True)
     # A zone that has no room has been seen to say no more than INTERNAL.
     if code in (INTERNAL, UNAVAILABLE) or "preempted" in message.lower():
-        return Seen(TAKEN, native, message or f"the platform failed (code {code})")
-    return Seen(BROKEN, native, message or "Google says no reason")
+        return MachineState(TAKEN, native, message or f"the platform failed (code {code})")
+    return MachineState(BROKEN, native, message or "Google says no reason")
 
 
-def of_nodes(nodes: Mapping[str, Mapping[str, Any] | None]) -> Seen:
+def of_nodes(nodes: Mapping[str, Mapping[str, Any] | None]) -> MachineState:
     """The nodes of a request that is ACTIVE: one that is lost loses all, and all have to be ready."""
     seen = [_node(name, node) for name, node in nodes.items()]
     worst = min(seen, key=lambda each: (TAKEN, STARTING, RUNNING).index(each.state))
-    return worst if worst.state != RUNNING else Seen(RUNNING, "ACTIVE")
+    return worst if worst.state != RUNNING else MachineState(RUNNING, "ACTIVE")
 
 
-def _node(name: str, node: Mapping[str, Any] | None) -> Seen:
+def _node(name: str, node: Mapping[str, Any] | None) -> MachineState:
     if node is None:
-        return Seen(TAKEN, "ACTIVE", f"node {name} is no longer there")
+        return MachineState(TAKEN, "ACTIVE", f"node {name} is no longer there")
     native = str(node.get("state") or "STATE_UNSPECIFIED")
     state = NODE.get(native, STARTING)
     if state == RUNNING:
-        return Seen(state, native)
+        return MachineState(state, native)
     more = f": {line(node['healthDescription'])}" if node.get("healthDescription") else ""
-    return Seen(state, native, f"node {name} is {native}{more}")
+    return MachineState(state, native, f"node {name} is {native}{more}")
 
 
 def ill(name: str, node: Mapping[str, Any]) -> list[str]:

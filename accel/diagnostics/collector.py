@@ -1,0 +1,61 @@
+"""What is wrong with one input, collected while it is read and raised once."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from .errors import BadInputs
+from .findings import Finding
+
+
+class Diagnostics:
+    """Errors and warnings of one input, each `<path>: <text>`, in the order in which they are added.
+
+    `name_of` translates a field of the rules into the input's own name for it.
+    """
+
+    def __init__(
+        self,
+        errors: Iterable[str] = (),
+        warnings: Iterable[str] = (),
+        *,
+        name_of: Callable[[str], str] = lambda field: field,
+    ) -> None:
+        self.errors = list(errors)
+        self.warnings = list(warnings)
+        self._name_of = name_of
+
+    def error(self, text: str) -> None:
+        """Add an error in words of one's own."""
+        self.errors.append(text)
+
+    def warning(self, text: str) -> None:
+        """Add a warning in words of one's own."""
+        self.warnings.append(text)
+
+    def add(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None, *, under: str = "") -> bool:
+        """Add findings: a `reject` as an error, the others as warnings. Return whether none was a `reject`.
+
+        `names` translates fields in place of `name_of`; `under` is a path in front of them.
+        """
+        before = len(self.errors)
+        for finding in findings:
+            field = f"{under}.{finding.field}" if under else finding.field
+            name = self._name_of(field) if names is None else names.get(field, field)
+            (self.errors if finding.severity == "reject" else self.warnings).append(f"{name}: {finding.text}")
+        return len(self.errors) == before
+
+    def add_errors(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> bool:
+        """Add those findings that are a `reject`. Return whether there were none."""
+        return self.add((each for each in findings if each.severity == "reject"), names)
+
+    def add_warnings(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> None:
+        """Add those findings that are no `reject`."""
+        self.add((each for each in findings if each.severity != "reject"), names)
+
+    def refusal(self) -> BadInputs:
+        """Return the errors as one exception."""
+        return BadInputs(self.errors)
+
+    def raise_errors(self) -> None:
+        """Raise BadInputs with every error, if there is one."""
+        if self.errors:
+            raise self.refusal()
