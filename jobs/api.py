@@ -9,10 +9,10 @@ from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput
 
 from .backends.base import JobRef, Status
-from .cli.get import listed
 from .client import dispatch, resolve, submission
 from .client.allowances.submitter import Sender
 from .client.bulk import Item, submit_all
+from .client.listing import list_jobs
 from .client.submission import Asked, Prepared
 from .client.targets import Targets
 from .handle import AnyJob, Kept, Run, reference, wait_for
@@ -130,7 +130,7 @@ def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
     """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
-    return listed(to, ended, limit, Kept(targets, strict), untold)
+    return list_jobs(to, ended, limit, Kept(targets, strict), untold)
 
 
 def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:

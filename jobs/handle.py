@@ -13,13 +13,13 @@ from accel.diagnostics.errors import BadInput, JobWarning
 
 from .backends.base import Backend, Explanation, JobRef, LogLine, Status
 from .backends.registry import of_ref
-from .cli.explain import explained
-from .cli.results import ranking
-from .cli.retry import again
 from .client import resolve
 from .client.allowances.submitter import settle_ended
 from .client.dispatch import made
-from .client.sweep_results import Row
+from .client.explain import explanation
+from .client.logs import log_lines
+from .client.results import Row, ranking
+from .client.retry import prepare_retry
 from .client.waiting import Waiting, end
 from .model import keys
 
@@ -93,11 +93,9 @@ class Run:
     def logs(self, *, follow: bool = False, task: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
         """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only. `tail`: of the
         lines so far at most so many, the last ones. Raises BadInput for a `tail` below 1."""
-        from .cli.logs import lines_of
-
         if tail is not None and tail < 1:
             raise BadInput(f"tail: must be at least 1, is {tail}")
-        return lines_of(of_ref(self.ref), self.ref, task, follow, tail)
+        return log_lines(of_ref(self.ref), self.ref, task, follow, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
         """Its status once it has ended. `timeout` in seconds.
@@ -112,7 +110,7 @@ class Run:
 
     def explain(self) -> Explanation:
         """Why it waits or failed: one cause, what shows it, and the next step."""
-        return explained(self.ref, of_ref(self.ref), Kept())
+        return explanation(self.ref, of_ref(self.ref), Kept())
 
     def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
         """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
@@ -121,7 +119,7 @@ class Run:
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
         voice, caller = Kept(), key if key is not None else keys.drawn()
-        with again(self.ref, None, caller, every, voice) as (backend, request, sender):
+        with prepare_retry(self.ref, None, caller, every, voice) as (backend, request, sender):
             ref = made(backend, request, caller, voice, sender)
         return Run(ref, caller, request.target, tuple(voice.warnings))
 

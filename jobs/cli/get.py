@@ -9,7 +9,7 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings, program
 from accel.console.output import details, show
-from accel.console.progress import Opens, Progress
+from accel.console.progress import Progress
 from accel.console.verb import Verb
 
 from ..client.allowances.submitter import settle_ended
@@ -18,8 +18,6 @@ from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
-
     from ..backends.base import Status
 
 LONG = timedelta(minutes=10)
@@ -87,15 +85,3 @@ def ls(
         over = "" if ended or choice.ended else f"; `{program()} ls -a` shows ended ones too"
         none = "no job that was asked for" if choice.narrow else "no job"
         say(f"{none} {'is there' if not over else 'is waiting or running'}{over}")
-
-
-def listed(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> "list[Status]":
-    """The jobs of a target, or of every one, newest first. Raises what none of the targets could be asked for."""
-    from ..client.listing import gather
-    from ..client.resolve import targets
-
-    found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
-    if found.faults and len(found.faults) == found.asked:
-        raise next(iter(found.faults.values()))
-    settle_ended(found.statuses, voice.say)
-    return found.statuses

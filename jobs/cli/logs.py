@@ -3,8 +3,8 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted
 from accel.diagnostics.redaction import own
 
-from ..backends.base import Logs
+from ..client.logs import log_lines, task_lines
 from ..client.progress import parse, place_of, short
 from ..runtime.lines import MARK
 
@@ -76,9 +76,10 @@ def logs(
     wanted = list(dict.fromkeys(tasks))
     if len(wanted) > 1:
         word = "task" if backend.status(ref).tasks else "node"
-        _print(_side_by_side(ref, of_ref, wanted, word, follow, tail), ref, shown)
+        lines = task_lines(ref, of_ref, wanted, word, follow, tail)
     else:
-        stream(backend, ref, wanted[0] if wanted else None, follow, shown, tail)
+        lines = log_lines(backend, ref, wanted[0] if wanted else None, follow, tail)
+    _print(lines, ref, shown)
     if follow:
         end([backend.status(ref)])
 
@@ -93,20 +94,9 @@ class Shown:
     after: datetime | None = None
 
 
-def stream(
-    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, shown: "Shown | str", tail: int | None = None
-) -> None:
-    """The lines on stdout as they come. Raises Interrupted, which says that the job goes on."""
-    _print(lines_of(backend, ref, task, follow, tail), ref, Shown(shown) if isinstance(shown, str) else shown)
-
-
-def lines_of(
-    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, tail: int | None = None
-) -> "Iterator[LogLine]":
-    """Raises BadInput for a job of a kind that keeps no log."""
-    if not isinstance(backend, Logs):
-        raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
-    return backend.logs(ref, task=task, follow=follow, tail=tail)
+def follow_log(backend: "Backend", ref: "JobRef") -> None:
+    """Print a job's log until the job has ended. Raises Interrupted, which says that the job goes on."""
+    _print(log_lines(backend, ref, None, True), ref, Shown())
 
 
 def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
@@ -148,60 +138,6 @@ def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal:
         return f"{time}{source}{text}"
     painted = style.paint(style.clean(source), colour_of(place_of(line.source)[0]))
     return f"{time}{painted}{job_text(text, style)}"
-
-
-def _side_by_side(
-    ref: "JobRef",
-    backend_of: "Callable[[JobRef], Backend]",
-    tasks: Sequence[int],
-    word: str,
-    follow: bool,
-    tail: int | None,
-) -> "Iterator[LogLine]":
-    """The lines of several tasks as they come, or in the order of their time; each says whose it is."""
-
-    def of(task: int) -> "Iterator[LogLine]":
-        # A backend for each: what clients one makes may not be made by two threads at once.
-        for line in lines_of(backend_of(ref), ref, task, follow, tail):
-            yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
-
-    def named(source: str) -> bool:
-        # Some backends say whose line it is although only one was asked for.
-        return place_of(source)[0] is not None
-
-    if not follow:
-        from heapq import merge
-
-        return merge(*map(of, tasks), key=lambda line: line.at)
-    return _as_they_come([of(task) for task in tasks])
-
-
-def _as_they_come(readers: "Sequence[Iterator[LogLine]]") -> "Iterator[LogLine]":
-    """What each gives, in a thread of its own, until all have ended. The first error of one is raised."""
-    import queue
-    import threading
-
-    told: queue.SimpleQueue[LogLine | BaseException | None] = queue.SimpleQueue()
-
-    def read(reader: "Iterator[LogLine]") -> None:
-        try:
-            for line in reader:
-                told.put(line)
-            told.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised where it is read
-            told.put(error)
-
-    for reader in readers:
-        threading.Thread(target=read, args=(reader,), daemon=True).start()
-    left = len(readers)
-    while left:
-        line = told.get()
-        if isinstance(line, BaseException):
-            raise line
-        if line is None:
-            left -= 1
-        else:
-            yield line
 
 
 def _pattern(text: str | None) -> "re.Pattern[str] | None":

@@ -113,6 +113,9 @@ def submit(
             refs = send_all(items, caller, rate, settings, unknown, sender)
         else:
             refs = [submitted(*items[0], caller, settings, unknown, sender)]
+    follow_log = None
+    if follow:
+        from .logs import follow_log
     if prefers:
         from ..client.spot_fallback import alone
         from ..client.spot_fallback import run as run_preferring
@@ -124,9 +127,9 @@ def submit(
     elif then_to:
         from ..client.failover import run
 
-        run(after, refs[0], items[0][0], known, then_to, caller, follow, timeout, settings)
+        run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings)
     elif wait or follow or timeout is not None:
-        to_the_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow, timeout)
+        to_the_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow_log, timeout)
 
 
 def _override(document: "Document", sets: tuple[str, ...], envs: tuple[str, ...], name: str | None) -> None:

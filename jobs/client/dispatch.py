@@ -1,6 +1,7 @@
 """Sends rendered requests, and tells what came of them."""
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
     from .bulk import Item, Sent
+
+    FollowLog = Callable[[Backend, JobRef], None]
+    """What prints a job's log until the job has ended."""
 
 
 def submitted(
@@ -145,14 +149,16 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
 
 
-def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
-    """Waits, with the log of a single job. Raises JobFailed, and Interrupted, which says that the jobs go on."""
+def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow_log: "FollowLog | None", timeout: int | None) -> None:
+    """Wait for jobs, after the log of a single one with `follow_log`.
+
+    Raises JobFailed, and Interrupted, which says that the jobs go on.
+    """
     try:
-        from ..cli.logs import stream
         from .waiting import end, wait_for
 
-        if follow:
-            stream(jobs[0][1], jobs[0][0], None, True, "table")
+        if follow_log:
+            follow_log(jobs[0][1], jobs[0][0])
         end(wait_for(jobs, timeout))
     except KeyboardInterrupt:  # on the way to the wait
         from .waiting import interrupted

@@ -18,6 +18,7 @@ from .dispatch import submitted, to_the_end
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
+    from .dispatch import FollowLog
     from .targets import Targets
 
 WORD = "then"
@@ -40,20 +41,19 @@ def run(
     known: "Targets",
     then_to: str,
     caller: str,
-    follow: bool,
+    follow_log: "FollowLog | None",
     timeout: int | None,
     settings: Settings,
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
-    from ..cli.logs import stream
     from .accrued_cost import size_of
     from .deadline.follow import tries
     from .waiting import described, end, wait_for
 
     try:
-        if follow:
-            stream(backend, ref, None, True, "table")
+        if follow_log:
+            follow_log(backend, ref)
         (status,) = wait_for([(ref, backend)], timeout)
     except (Interrupted, WaitedTooLong) as stopped:
         stopped.hint = f"the same command with --key {caller} goes on waiting, and then goes to {then_to} if need be"
@@ -68,7 +68,7 @@ def run(
     with held([(job, (elsewhere, request))], known, settings) as sender:
         sender.sizes = {request.key: size_of(job)}
         again = submitted(elsewhere, request, caller, settings, sender=sender)
-    to_the_end([(again, elsewhere)], follow, timeout)
+    to_the_end([(again, elsewhere)], follow_log, timeout)
 
 
 def _request(job: "Job", known: "Targets", then_to: str, key: str) -> "tuple[Backend, Request]":

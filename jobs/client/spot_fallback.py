@@ -110,7 +110,7 @@ def run(
         ended = [status] if status else []
         settle_ended(ended)
         if second:
-            to_the_end([second], False, None if give_up is None else max(1, int(give_up - time.monotonic())))
+            to_the_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
         else:
             end(ended)
     except KeyboardInterrupt:

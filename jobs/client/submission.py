@@ -10,7 +10,6 @@ from accel.diagnostics.redaction import hidden
 from accel.rules.jobs.containers import LOCAL
 
 from ..backends.registry import of_target
-from ..cli.offers import chosen
 from ..model import keys
 from ..model.sweep_tasks import apart, cap_warnings
 from . import feasibility
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from .code.shipping import Shipping
     from .targets import Target, Targets
 
+CHEAPEST = "cheapest"
 DRY_RUN_KEY = "dry-run"
 
 
@@ -201,7 +201,7 @@ def _placed(
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
     for document, job in jobs:
-        name, target = chosen(job, known, to, voice.say)
+        name, target = _target(job, known, to, voice)
         try:
             parts = apart(job, target.kind)
         except BadInput as error:
@@ -210,6 +210,17 @@ def _placed(
             voice.warn(warning)
         for each in parts:
             yield document, each, name, target
+
+
+def _target(job: "Job", known: "Targets", to: str | None, voice: "Voice") -> "tuple[str, Target]":
+    """Return the target that --to means: for `cheapest` the first of the offers, unless a target has that name."""
+    if to != CHEAPEST or CHEAPEST in known.entries:
+        return known.choose(to)
+    from .offers import cheapest, choice_summary
+
+    offer, decision = cheapest(job, known.entries)
+    voice.say(choice_summary(offer, decision))
+    return known.choose(offer.target)
 
 
 def _request(request: "Request") -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pytest
 from jobs.backends.base import Attempt, Phase
 from jobs.backends.tasks import TaskStatus
 from jobs.client.request_body import Sent
-from jobs.client.sweep_results import Row
+from jobs.client.results import Row
 from jobs.views.report.gather import Gathered
 from jobs.views.report.page import page
 from jobs.views.report.sweep import Sweep

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from jobs.backends.base import JobRef, LogLine, Phase
 from jobs.backends.tasks import TaskStatus
-from jobs.client.sweep_results import Row
+from jobs.client.results import Row
 from jobs.model.sweep_tasks import Found
 from jobs.runtime.lines import MARK
 from jobs.views.report.gather import SERIES_MAX, Gathered

@@ -8,7 +8,7 @@ from accel.console.terminal_text import number
 
 from ...backends.base import JobRef
 from ...backends.tasks import TaskStatus
-from ...client.sweep_results import Row, ranked
+from ...client.results import Row, ranked
 from ...model.sweep_tasks import Found
 from .axis import Axis, around, between
 from .chart import beside, frame, lines, percent
