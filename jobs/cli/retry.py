@@ -5,7 +5,7 @@ import click
 from accel.console.options import Settings
 from accel.console.verb import Verb
 
-from ..client.dispatch import submitted
+from ..client.dispatch import submit_and_print
 from ..client.retry import prepare_retry
 from ..model import keys
 
@@ -24,5 +24,5 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
     from ..client.resolve import reference
 
     caller = key if key is not None else keys.drawn()
-    with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, sender):
-        submitted(backend, request, caller, settings, sender=sender)
+    with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):
+        submit_and_print(backend, request, caller, settings, submitter=submitter)

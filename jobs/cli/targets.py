@@ -33,9 +33,9 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
 
     found = resolve.targets(settings, refresh=refresh)
     if refresh:
-        from ..client.stale_targets import said
+        from ..client.stale_targets import current_targets
 
-        found = said(found, found.entries, settings)
+        found = current_targets(found, found.entries, settings)
     if confirm is not None:
         from . import confirm_endpoint
 

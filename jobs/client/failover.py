@@ -12,8 +12,8 @@ from accel.diagnostics.errors import BadInput, Interrupted, WaitedTooLong
 
 from ..backends.registry import of_target
 from ..model import keys
-from .allowances.submitter import held
-from .dispatch import submitted, to_the_end
+from .allowances.submitter import reserve
+from .dispatch import submit_and_print, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
@@ -65,10 +65,10 @@ def run(
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
     for warning in request.warnings:
         warn(warning, settings)
-    with held([(job, (elsewhere, request))], known, settings) as sender:
-        sender.sizes = {request.key: size_of(job)}
-        again = submitted(elsewhere, request, caller, settings, sender=sender)
-    to_the_end([(again, elsewhere)], follow_log, timeout)
+    with reserve([(job, (elsewhere, request))], known, settings) as submitter:
+        submitter.sizes = {request.key: size_of(job)}
+        again = submit_and_print(elsewhere, request, caller, settings, submitter=submitter)
+    wait_to_end([(again, elsewhere)], follow_log, timeout)
 
 
 def _request(job: "Job", known: "Targets", then_to: str, key: str) -> "tuple[Backend, Request]":

@@ -13,7 +13,7 @@ from ..model import keys, sweep_tasks
 from ..runtime.sweep import written
 from . import history
 from .accrued_cost import size_in
-from .allowances.submitter import Sender, held_again
+from .allowances.submitter import Submitter, reserve_retry
 from .resolve import with_target
 from .results import failed
 
@@ -21,8 +21,8 @@ from .results import failed
 @contextmanager
 def prepare_retry(
     ref: JobRef, to: str | None, caller: str, every: bool, voice: Voice
-) -> Generator[tuple[Backend, Request, Sender]]:
-    """Yield the backend, request and sender that run a job once more.
+) -> Generator[tuple[Backend, Request, Submitter]]:
+    """Yield the backend, request and submitter that run a job once more.
 
     Raises BadInput for a job that cannot be run again, and OverLimit.
     """
@@ -37,10 +37,10 @@ def prepare_retry(
         backend = with_target(ref, request.target, voice)
     for warning in request.warnings:
         voice.warn(warning)
-    with held_again(ref, request, voice, count) as sender:
+    with reserve_retry(ref, request, voice, count) as submitter:
         if size := size_in(history.recent(), str(ref)):
-            sender.sizes = {request.key: size | ({"tasks": count} if count else {})}
-        yield backend, request, sender
+            submitter.sizes = {request.key: size | ({"tasks": count} if count else {})}
+        yield backend, request, submitter
 
 
 def _in_part(backend: Backend, ref: JobRef, whole: Request, voice: Voice) -> tuple[Request, int | None]:

@@ -16,7 +16,7 @@ from accel.diagnostics.errors import BadInput
 from jobs.backends.base import Backend
 from jobs.backends.registry import of_target
 from jobs.client import spot_fallback
-from jobs.client.deadline.plan import Plan, plan_of, prepared, second
+from jobs.client.deadline.plan import Plan, plan_job, plan_of, second
 from jobs.model import sweep_tasks
 from jobs.model.keys import platform_name
 from tests.jobs.test_deadline_follow import HOUR, KEY, KNOWN, REF, TARGETS, Sent, World, follower, preferring
@@ -56,7 +56,7 @@ def test_each_task_is_a_job_with_a_plan_and_parameters_of_its_own(submit: Callab
 
 def test_the_job_on_demand_is_the_same_task() -> None:
     (_, _, third, *_) = sweep_tasks.apart(preferring(sweep=GRID), "aws-batch")
-    ready = prepared(third, "spot", TARGETS["spot"], "steady", KNOWN)
+    ready = plan_job(third, "spot", TARGETS["spot"], "steady", KNOWN)
     sent = of_target("spot", TARGETS["spot"]).render(ready, platform_name(third.name, KEY), KEY)
     plan = plan_of(cast(Backend, Sent(sent)), REF)
     assert plan == Plan(third, "steady")
