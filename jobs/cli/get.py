@@ -30,9 +30,9 @@ LONG = timedelta(minutes=10)
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     """Show jobs."""
     from ..client.resolve import job
-    from ..client.waiting import seen
+    from ..client.waiting import current_statuses
 
-    statuses = seen([job(text, settings) for text in jobs])
+    statuses = current_statuses([job(text, settings) for text in jobs])
     settle_ended(statuses)
     rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:

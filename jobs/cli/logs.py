@@ -71,7 +71,7 @@ def logs(
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
     after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)
-    shown = Shown(settings.output, _pattern(pattern), progress, after)
+    shown = LogView(settings.output, _pattern(pattern), progress, after)
     ref, backend = resolve.job(job, settings)
     wanted = list(dict.fromkeys(tasks))
     if len(wanted) > 1:
@@ -85,7 +85,7 @@ def logs(
 
 
 @dataclass(frozen=True)
-class Shown:
+class LogView:
     """Which lines are shown, and how. `progress`: of PROGRESS."""
 
     form: str = "table"
@@ -96,10 +96,10 @@ class Shown:
 
 def follow_log(backend: "Backend", ref: "JobRef") -> None:
     """Print a job's log until the job has ended. Raises Interrupted, which says that the job goes on."""
-    _print(log_lines(backend, ref, None, True), ref, Shown())
+    _print(log_lines(backend, ref, None, True), ref, LogView())
 
 
-def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
+def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: LogView) -> None:
     to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
     try:
@@ -116,7 +116,7 @@ def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
         raise Interrupted(f"interrupted; {ref} goes on", f"`{program()} get {ref}` shows it") from None
 
 
-def _text(line: "LogLine", shown: Shown) -> str | None:
+def _text(line: "LogLine", shown: LogView) -> str | None:
     """The line, or in short what it tells; None where it is not to be shown."""
     if shown.after and line.at < shown.after:
         return None
@@ -130,7 +130,7 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
     return None if shown.progress == "none" else line.text if shown.form in ("json", "jsonl") else short(told)
 
 
-def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal: bool) -> str:
+def _written(line: "LogLine", text: str, shown: LogView, style: "Style", terminal: bool) -> str:
     """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""

@@ -57,7 +57,7 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     """All that can be read; what cannot is a warning on the page. Raises as status."""
-    from ..client.accrued_cost import known
+    from ..client.accrued_cost import job_prices
     from ..views.report.page import Facts
 
     status = backend.status(ref)
@@ -77,7 +77,7 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
     key = submission_key(str(ref), "report")
     body = read("what was sent", lambda: backend.again(ref, key).body if isinstance(backend, Again) else None)
-    price = known([ref], settings)[ref]
+    price = job_prices([ref], settings)[ref]
     status = replace(status, target=status.target or price.target)
     found = Facts(status, gathered, price, datetime.now(UTC), attempts, tasks or None, why, warnings=tuple(warnings))
     return _with_sent(found, ref, backend, body) if body else found
@@ -85,11 +85,11 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
 
 def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
     """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
-    from ..client.request_body import sent
+    from ..client.request_body import request_summary
 
-    found = replace(found, sent=sent(ref.kind, body))
+    found = replace(found, sent=request_summary(ref.kind, body))
     try:
-        swept = sweep_tasks.found(body)
+        swept = sweep_tasks.find_sweep(body)
     except JobsError as error:
         return replace(found, warnings=(*found.warnings, error.message))
     if swept is None:

@@ -81,7 +81,7 @@ def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]
         "team": name,
         "period": period,
         "allowance": f"{limit:.2f}",
-        "held": _usd(balance.held),
+        "held": _usd(balance.reserved),
         "settled": _usd(balance.settled),
         "free": f"{limit - balance.used / MICRO:.2f}",
         "jobs": sum(hold.open and hold.period == period for hold in holds),

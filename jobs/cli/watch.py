@@ -65,7 +65,7 @@ def watch(
     watching = Watching(
         chosen,
         more=more,
-        priced=lambda refs: accrued_cost.known(refs, settings),
+        priced=lambda refs: accrued_cost.job_prices(refs, settings),
         logs=logs,
         screen=Screen() if live(sys.stdout) and settings.output in ("table", "wide") else None,
         style=style_of(sys.stdout),

@@ -54,7 +54,7 @@ class Job:
 
     ref: JobRef
     backend: Backend
-    sweep: sweep_tasks.Found | None
+    sweep: sweep_tasks.SweepPart | None
 
 
 def looked(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
@@ -86,7 +86,7 @@ def _looked(ref: JobRef, backend: Backend) -> Job:
     if not isinstance(backend, Again):
         return Job(ref, backend, None)
     # What would run it again says what was sent.
-    return Job(ref, backend, sweep_tasks.found(backend.again(ref, submission_key(str(ref), "results")).body))
+    return Job(ref, backend, sweep_tasks.find_sweep(backend.again(ref, submission_key(str(ref), "results")).body))
 
 
 def rows(jobs: Sequence[Job]) -> list[Row]:

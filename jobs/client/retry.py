@@ -48,7 +48,7 @@ def _in_part(backend: Backend, ref: JobRef, whole: Request, voice: Voice) -> tup
 
     Raises BadInput where there are none.
     """
-    sweep = sweep_tasks.found(whole.body)
+    sweep = sweep_tasks.find_sweep(whole.body)
     if sweep is None or not isinstance(backend, AgainInPart):
         return whole, None
     tasks = failed(backend, ref, len(sweep.places))

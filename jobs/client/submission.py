@@ -167,7 +167,7 @@ def _smoke_runs(
             found.append(runs.of(job, options.smoke_timeout or runs.TIMEOUT_S))
         except BadInput as error:
             raise document.placed(error) from None
-        voice.say(runs.told(job, found[-1]))
+        voice.say(runs.summary(job, found[-1]))
     return found
 
 

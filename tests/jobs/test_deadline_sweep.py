@@ -50,7 +50,7 @@ def test_each_task_is_a_job_with_a_plan_and_parameters_of_its_own(submit: Callab
         assert told == {
             "RATE": ["0.1", "0.2"][index // 3], "SIZE": str(index % 3 + 1), PLAN: "***", "ACCEL_SWEEP_ONLY": str(index),
         }  # fmt: skip
-        sweep = sweep_tasks.found(each["body"])
+        sweep = sweep_tasks.find_sweep(each["body"])
         assert sweep is not None and list(sweep.places) == [index] and sweep.params(index)["RATE"] == told["RATE"]
 
 
@@ -61,7 +61,7 @@ def test_the_job_on_demand_is_the_same_task() -> None:
     plan = plan_of(cast(Backend, Sent(sent)), REF)
     assert plan == Plan(third, "steady")
     _, request = second(plan, KNOWN, KEY)
-    sweep = sweep_tasks.found(request.body)
+    sweep = sweep_tasks.find_sweep(request.body)
     assert sweep is not None and list(sweep.places) == [2] and sweep_tasks.variable(request.body, "SIZE") == "3"
 
 

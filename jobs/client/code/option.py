@@ -22,7 +22,7 @@ def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | 
     shipping = Shipping.of(Path(folder), everything=everything)
     for warning in shipping.warnings:
         voice.warn(warning)
-    voice.say(shipping.archive.told())
+    voice.say(shipping.archive.summary())
     return shipping
 
 
