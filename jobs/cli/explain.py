@@ -8,6 +8,7 @@ import click
 from accel.console.options import Settings
 from accel.console.verb import Verb
 
+from ..client import resolve
 from ..client.explain import explanation
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def explain(settings: Settings, job: str) -> None:
     """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
-    from ..client.resolve import job as found
-
-    ref, backend = found(job, settings)
+    ref, backend = resolve.job(job, settings)
     _show(ref, explanation(ref, backend, settings), settings)
 
 

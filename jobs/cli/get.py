@@ -13,6 +13,8 @@ from accel.console.progress import Progress
 from accel.console.verb import Verb
 
 from ..client.allowances.submitter import settle_ended
+from ..client.listing import gather
+from ..client.resolve import job, targets
 from ..client.selection import Choice, choosing
 from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
@@ -29,7 +31,6 @@ LONG = timedelta(minutes=10)
 @click.pass_obj
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     """Show jobs."""
-    from ..client.resolve import job
     from ..client.waiting import current_statuses
 
     statuses = current_statuses([job(text, settings) for text in jobs])
@@ -72,9 +73,6 @@ def ls(
     Where a target cannot be read, the list is said to be incomplete, and the exit code is that of the first fault. With
     --name, --state or --owner the newest 1,000 jobs of each target are looked through, or --limit if that is more.
     """
-    from ..client.listing import gather
-    from ..client.resolve import targets
-
     choice = Choice(to, name, states, owner)
     found = gather(targets(settings), choice, ended, limit, settings, Progress)
     settle_ended(found.statuses, settings.say)

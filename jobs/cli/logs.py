@@ -17,8 +17,11 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted
 from accel.diagnostics.redaction import own
 
+from ..backends.registry import of_ref
+from ..client import resolve
 from ..client.logs import log_lines, task_lines
 from ..client.progress import parse, place_of, short
+from ..client.waiting import end
 from ..runtime.lines import MARK
 
 if TYPE_CHECKING:
@@ -64,10 +67,6 @@ def logs(
     progress: str,
 ) -> None:
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
-    from ..backends.registry import of_ref
-    from ..client import resolve
-    from ..client.waiting import end
-
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
     after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)

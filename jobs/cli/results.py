@@ -1,5 +1,7 @@
 """`jobs results`."""
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from accel.console.output import show
 from accel.console.progress import Progress
 from accel.console.verb import Verb
 
+from ..client.resolve import reference
 from ..client.results import ranking
 
 if TYPE_CHECKING:
@@ -40,8 +43,6 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
 
     Of a job that runs tasks of another one again, the other tasks are the other one's. Several JOBs are one table.
     """
-    from ..client.resolve import reference
-
     found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
     _shown(found, metric, settings)
 
@@ -100,9 +101,6 @@ def _flat(row: "Row", given: Mapping[str, str], columns: Mapping[str, str], *, e
 
 
 def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    import csv
-    import io
-
     text = io.StringIO()
     written = csv.writer(text, lineterminator="\n")
     written.writerow(columns)

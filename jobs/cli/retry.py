@@ -6,6 +6,7 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 
 from ..client.dispatch import submit_and_print
+from ..client.resolve import reference
 from ..client.retry import prepare_retry
 from ..model import keys
 
@@ -21,8 +22,6 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
 
     Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
     """
-    from ..client.resolve import reference
-
     caller = key if key is not None else keys.drawn()
     with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):
         submit_and_print(backend, request, caller, settings, submitter=submitter)

@@ -12,6 +12,7 @@ from accel.diagnostics.errors import BadInput
 from ..client.dispatch import wait_to_end
 from ..client.quota import no_quota
 from ..client.submission import SubmitOptions, plan_submission, read_jobs
+from ..model.document import read_all
 
 if TYPE_CHECKING:
     from ..model.document import Document
@@ -76,8 +77,6 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
-    from ..model.document import read_all
-
     options = SubmitOptions(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file)]
     for document in documents:
