@@ -143,7 +143,7 @@ def submit_policy(name: str, definitions: int = 1, claims: bool = True, definiti
         claim_table_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/claims") if claims else None,
         ledger_arn=out("arn:aws:dynamodb:us-east-1:111122223333:table/allowances") if claims else None,
         code_bucket_arn=out("arn:aws:s3:::code-1a2b3c4") if claims else None,
-        code_arn=out("arn:aws:s3:::code-1a2b3c4/accel-jobs/client/code/*") if claims else None,
+        code_arn=out("arn:aws:s3:::code-1a2b3c4/accel-jobs/code/*") if claims else None,
     )
     return SubmitPolicy(name, args)
 

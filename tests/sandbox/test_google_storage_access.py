@@ -28,7 +28,7 @@ STACKS = [
     "accel-jobs/train-0123456789ab/record.json",
     "accel-jobs/train-0123456789ab/deadline.json",
     "accel-jobs/train-0123456789ab/on-demand.json",
-    "accel-jobs/client/code/0123456789abcdef.tar.gz",
+    "accel-jobs/code/0123456789abcdef.tar.gz",
     "accel-reconcile/function-0123456789abcdef.zip",
     "accel-anything-to-come/x",
 ]

@@ -31,11 +31,11 @@ def test_aws_has_a_bucket_that_jobs_read_and_those_who_submit_write() -> None:
     assert all(closed.inputs[name] for name in ("blockPublicAcls", "blockPublicPolicy", "restrictPublicBuckets"))
     (kept,) = seen.of("s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration")
     (rule,) = kept.inputs["rules"]
-    assert (rule["filter"], rule["expiration"]) == ({"prefix": "accel-jobs/client/code/"}, {"days": 90})
+    assert (rule["filter"], rule["expiration"]) == ({"prefix": "accel-jobs/code/"}, {"days": 90})
     policies = {one.name: json.loads(one.inputs["policy"]) for one in seen.of("iam/rolePolicy:RolePolicy")}
     (statement,) = [one for one in policies["batch-job"]["Statement"] if one["Action"] == ["s3:GetObject"]]
     code = statement["Resource"].removesuffix("*") + "0f3c.tar.gz"
-    assert "/accel-jobs/client/code/" in code
+    assert "/accel-jobs/code/" in code
     assert allows([policies["batch-job"]], Ask("s3:GetObject", code))
     assert not allows([policies["batch-job"]], Ask("s3:PutObject", code))
     assert not allows([policies["batch-job"]], Ask("s3:GetObject", code.replace("/code/", "/other/")))

@@ -55,7 +55,7 @@ def test_a_dry_run_shows_the_digest_and_sends_nothing(folder: Path, invoke: Invo
     command = request["body"]["submit"]["containerOverrides"]["command"]
     digest = command[4]
     assert command[:3] == ["python3", "-c", program("s3")]
-    assert command[3] == f"s3://us-east-1/code/accel-jobs/client/code/{digest}.tar.gz"
+    assert command[3] == f"s3://us-east-1/code/accel-jobs/code/{digest}.tar.gz"
     assert command[6:] == ["-", "python3", "train.py"]
     assert re.match(r"code: 1 file, 15 B; with accel_runtime \d\d\.\d KiB compressed, SHA-256 ", said)
     assert f"SHA-256 {digest}; largest: train.py 15 B" in said
@@ -136,8 +136,8 @@ def test_what_was_sent_is_told_by_its_address(folder: Path, monkeypatch: pytest.
         monkeypatch.setattr(kind, "put", lambda store, archive: True)
     digest = shipping.archive.digest
     assert shipping.send() == [
-        f"code {digest[:12]}: sent to s3://code/accel-jobs/client/code/{digest}.tar.gz",
-        f"code {digest[:12]}: sent to gs://b/accel-jobs/client/code/{digest}.tar.gz",
+        f"code {digest[:12]}: sent to s3://code/accel-jobs/code/{digest}.tar.gz",
+        f"code {digest[:12]}: sent to gs://b/accel-jobs/code/{digest}.tar.gz",
     ]
 
 

@@ -93,7 +93,7 @@ def test_s3_without_a_bucket(endpoint: str, archive: Archive) -> None:
 
 @pytest.mark.parametrize("token", ["", "session/token+="])
 def test_requests_are_signed_as_botocore_signs_them(token: str) -> None:
-    url = "https://code-1.s3.eu-west-1.amazonaws.com/accel-jobs/client/code/0f3c.tar.gz"
+    url = "https://code-1.s3.eu-west-1.amazonaws.com/accel-jobs/code/0f3c.tar.gz"
     keys = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "secret/key", "Token": token}
     ours = fetching.signed(url, "eu-west-1", keys, "20260131T235959Z")
     request = AWSRequest("GET", url)
@@ -128,9 +128,9 @@ def test_the_role_s_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cn-north-1", "b.s3.cn-north-1.amazonaws.com.cn"),
         ("eusc-de-east-1", "b.s3.eusc-de-east-1.amazonaws.eu"),
     ):
-        fetching.opened(f"s3://{region}/b/accel-jobs/client/code/x.tar.gz")
+        fetching.opened(f"s3://{region}/b/accel-jobs/code/x.tar.gz")
         request = asked.pop()
-        assert request.full_url == f"https://{host}/accel-jobs/client/code/x.tar.gz"
+        assert request.full_url == f"https://{host}/accel-jobs/code/x.tar.gz"
         assert "Credential=role/" in request.get_header("Authorization")
         assert request.get_header("X-amz-security-token") == "t"
 
