@@ -14,7 +14,7 @@ from . import api
 from .api import Options, Work
 from .api import get as get
 from .backends.base import Explanation, LogLine, Status
-from .client.sweep_results import Row
+from .client.results import Row
 from .client.targets import Targets
 from .handle import CANCELLED, AnyJob, Run, ended, reference, waiting_for
 

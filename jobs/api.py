@@ -8,14 +8,12 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput
 
-from .backends.base import JobRef, Status
-from .cli.get import listed
-from .client import dispatch, resolve, submission
-from .client.allowances.submitter import Sender
-from .client.bulk import Item, submit_all
-from .client.submission import Asked, Prepared
+from .backends.base import Status
+from .client import resolve
+from .client.listing import list_jobs
+from .client.submission import SubmissionPlan, SubmitOptions, plan_submission, read_jobs
 from .client.targets import Targets
-from .handle import AnyJob, Kept, Run, reference, wait_for
+from .handle import AnyJob, QuietReporter, Run, reference, wait_for
 from .model.document import Document, read
 from .model.job import Job, Written
 
@@ -63,10 +61,10 @@ def submit(
     With `dry_run` nothing is sent, and the request comes back as `accel-jobs submit --dry-run` prints it. The other
     options are those of Options. Raises BadInput where the job would be several, a task of its sweep each: submit_many.
     """
-    made, voice = _prepared([job], to, dry_run, options)
-    if len(made.items) > 1:
-        raise BadInput(f"each task of the sweep is a job of its own there, {len(made.items)} in all: use submit_many")
-    return made.shown()[0] if dry_run else _sent(made, voice, options.get("quota", True))[0]
+    plan, voice = _plan([job], to, dry_run, options)
+    if len(plan.items) > 1:
+        raise BadInput(f"each task of the sweep is a job of its own there, {len(plan.items)} in all: use submit_many")
+    return plan.redacted_requests()[0] if dry_run else _runs(plan, voice, options.get("quota", True))[0]
 
 
 @overload
@@ -100,8 +98,8 @@ def submit_many(
     works = list(jobs)
     if not works:
         return []
-    made, voice = _prepared(works, to, dry_run, options)
-    return made.shown() if dry_run else _sent(made, voice, options.get("quota", True), rate, stop)
+    plan, voice = _plan(works, to, dry_run, options)
+    return plan.redacted_requests() if dry_run else _runs(plan, voice, options.get("quota", True), rate, stop)
 
 
 @overload
@@ -130,20 +128,22 @@ def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
     """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
-    return listed(to, ended, limit, Kept(targets, strict), untold)
+    return list_jobs(to, ended, limit, QuietReporter(targets, strict), untold)
 
 
 def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
     """Where jobs can run. `source`: a JSON file or a place where a stack publishes them, read again with `refresh`."""
-    return resolve.targets(Kept(source, strict), refresh=refresh)
+    return resolve.targets(QuietReporter(source, strict), refresh=refresh)
 
 
-def _prepared(works: Sequence[Work], to: str | None, dry_run: bool, options: Options) -> tuple[Prepared, Kept]:
+def _plan(
+    works: Sequence[Work], to: str | None, dry_run: bool, options: Options
+) -> tuple[SubmissionPlan, QuietReporter]:
     if unknown := sorted(options.keys() - Options.__annotations__.keys()):
         raise TypeError(f"submit has no option {unknown[0]}; it has {', '.join(Options.__annotations__)}")
-    voice = Kept(options.get("targets"), options.get("strict", False))
+    voice = QuietReporter(options.get("targets"), options.get("strict", False))
     code = options.get("code")
-    asked = Asked(
+    submit_options = SubmitOptions(
         to,
         options.get("key"),
         None if code is None else os.fspath(code),
@@ -155,45 +155,27 @@ def _prepared(works: Sequence[Work], to: str | None, dry_run: bool, options: Opt
         options.get("then_to"),
     )
     documents = [Document.of(work) if isinstance(work, Job | dict) else read(os.fspath(work)) for work in works]
-    jobs = submission.checked(documents, asked, voice)
-    if asked.then_to and any(job.spot != "prefer" for job in jobs):
+    jobs = read_jobs(documents, submit_options, voice)
+    if submit_options.then_to and any(job.spot != "prefer" for job in jobs):
         raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")
-    made = submission.prepared(documents, jobs, asked, voice)
-    made.warn()
-    if made.preferring:
+    plan = plan_submission(documents, jobs, submit_options, voice)
+    plan.warn()
+    if plan.prefers_spot:
         voice.note(UNTENDED)
-    return made, voice
+    return plan, voice
 
 
-def _sent(
-    made: Prepared, voice: Kept, quota: bool, rate: int | None = None, stop: threading.Event | None = None
+def _runs(
+    plan: SubmissionPlan,
+    voice: QuietReporter,
+    quota: bool,
+    rate: int | None = None,
+    stop: threading.Event | None = None,
 ) -> list[Run]:
-    items, caller = made.items, made.caller
-    with made.ready(quota) as (sender, unknown):
-        try:
-            if len(items) == 1:
-                refs = [dispatch.made(*items[0], caller, voice, sender)]
-            else:
-                refs = _all(items, caller, rate, voice, sender, stop or threading.Event())
-        except KeyboardInterrupt as pressed:
-            pressed.add_note(f"what was under way may have been made; {voice.again(caller)} finds it, or makes it")
-            raise
-    for line in unknown:
-        voice.say(line)
-    ruled = {warning for _, request in items for warning in request.warnings}
+    refs = plan.submit(quota, rate, stop=stop)
+    ruled = {warning for _, request in plan.items for warning in request.warnings}
     of_all = [warning for warning in voice.warnings if warning not in ruled]
     return [
-        Run(ref, caller, request.target, tuple(dict.fromkeys([*request.warnings, *of_all])))
-        for ref, (_, request) in zip(refs, items, strict=True)
+        Run(ref, plan.caller, request.target, tuple(dict.fromkeys([*request.warnings, *of_all])))
+        for ref, (_, request) in zip(refs, plan.items, strict=True)
     ]
-
-
-def _all(
-    items: Sequence[Item], caller: str, rate: int | None, voice: Kept, sender: Sender, stop: threading.Event
-) -> list[JobRef]:
-    def note(number: int, ref: JobRef) -> None:
-        dispatch.noted(ref, items[number][1], caller, sender, voice)
-
-    sent = submit_all(items, submits_per_s=rate, made=note, send=sender.send, stop=stop)
-    dispatch.check_all(sent, len(items), caller, voice)
-    return [sent.refs[number] for number in range(len(items))]

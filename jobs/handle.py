@@ -13,13 +13,13 @@ from accel.diagnostics.errors import BadInput, JobWarning
 
 from .backends.base import Backend, Explanation, JobRef, LogLine, Status
 from .backends.registry import of_ref
-from .cli.explain import explained
-from .cli.results import ranking
-from .cli.retry import again
 from .client import resolve
 from .client.allowances.submitter import settle_ended
-from .client.dispatch import made
-from .client.sweep_results import Row
+from .client.dispatch import submit_one
+from .client.explain import explanation
+from .client.logs import log_lines
+from .client.results import Row, ranking
+from .client.retry import prepare_retry
 from .client.waiting import Waiting, end
 from .model import keys
 
@@ -30,8 +30,8 @@ log = logging.getLogger("accel.jobs")
 
 
 @dataclass
-class Kept:
-    """A voice that prints nothing: warnings are Python's and kept, all else is logged."""
+class QuietReporter:
+    """A Voice that prints nothing: warnings are Python's and kept, all else is logged."""
 
     targets: str | None = None
     strict: bool = False
@@ -87,17 +87,15 @@ class Run:
     def status(self) -> Status:
         """As it is now."""
         status = of_ref(self.ref).status(self.ref)
-        settle_ended([status], Kept().say)
+        settle_ended([status], QuietReporter().say)
         return status
 
     def logs(self, *, follow: bool = False, task: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
         """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only. `tail`: of the
         lines so far at most so many, the last ones. Raises BadInput for a `tail` below 1."""
-        from .cli.logs import lines_of
-
         if tail is not None and tail < 1:
             raise BadInput(f"tail: must be at least 1, is {tail}")
-        return lines_of(of_ref(self.ref), self.ref, task, follow, tail)
+        return log_lines(of_ref(self.ref), self.ref, task, follow, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
         """Its status once it has ended. `timeout` in seconds.
@@ -112,17 +110,17 @@ class Run:
 
     def explain(self) -> Explanation:
         """Why it waits or failed: one cause, what shows it, and the next step."""
-        return explained(self.ref, of_ref(self.ref), Kept())
+        return explanation(self.ref, of_ref(self.ref), QuietReporter())
 
     def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
         """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
-        return ranking([self.ref], by, best, Kept(), untold)[0]
+        return ranking([self.ref], by, best, QuietReporter(), untold)[0]
 
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
-        voice, caller = Kept(), key if key is not None else keys.drawn()
-        with again(self.ref, None, caller, every, voice) as (backend, request, sender):
-            ref = made(backend, request, caller, voice, sender)
+        voice, caller = QuietReporter(), key if key is not None else keys.drawn()
+        with prepare_retry(self.ref, None, caller, every, voice) as (backend, request, submitter):
+            ref = submit_one(backend, request, caller, voice, submitter)
         return Run(ref, caller, request.target, tuple(voice.warnings))
 
 
@@ -133,7 +131,7 @@ AnyJob = Run | JobRef | Status | str
 def reference(job: AnyJob) -> JobRef:
     """Raises NotFound, or BadInput for what could be several jobs; see docs/cli.md for which a name means."""
     if isinstance(job, str):
-        return resolve.reference(job, Kept())
+        return resolve.reference(job, QuietReporter())
     return job if isinstance(job, JobRef) else job.ref
 
 
@@ -149,7 +147,7 @@ def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
     """A wait for the jobs, each looked at once a look."""
     backends: dict[tuple[str, str], Backend] = {}
     jobs = [(ref, backends.setdefault((ref.kind, ref.scope), of_ref(ref))) for ref in dict.fromkeys(refs)]
-    return Waiting(jobs, timeout, Kept().say)
+    return Waiting(jobs, timeout, QuietReporter().say)
 
 
 def ended(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:

@@ -7,6 +7,8 @@ from accel.console.options import Settings, program
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Declined, JobsError
 
+from ..client.resolve import job
+
 
 @click.command(cls=Verb)
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
@@ -14,8 +16,6 @@ from accel.diagnostics.errors import BadInput, Declined, JobsError
 @click.pass_obj
 def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
     """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
-    from ..client.resolve import job
-
     found = [job(text, settings) for text in dict.fromkeys(jobs)]
     names = ", ".join(str(ref) for ref, _ in found)
     if not settings.yes:

@@ -13,6 +13,10 @@ from accel.console.verb import Verb
 from accel.cost import least_sure
 
 from ..backends.registry import of_target
+from ..client import cost as costs
+from ..client.offers import KEY, decide, none_can
+from ..client.resolve import targets
+from ..model.document import read
 from ..model.keys import platform_name
 
 if TYPE_CHECKING:
@@ -28,9 +32,6 @@ COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_att
 def cost(settings: Settings, file: str, to: str | None) -> None:
     """Show what the job of FILE costs: an attempt that takes its whole timeout, and at worst every attempt of every
     task, on demand. Without timeout_s that is unbounded."""
-    from ..client.resolve import targets
-    from ..model.document import read
-
     job = read(file).job()
     found = _costs(job, targets(settings), to)
     if settings.output in ("json", "jsonl"):
@@ -51,9 +52,6 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
 
 def _costs(job: Any, found: Any, to: str | None) -> "list[JobCost]":
     """Of the named target; else of every one that can run it. Raises BadInputs with the reasons where none can."""
-    from ..client import cost as costs
-    from ..client.offers import KEY, decide, none_can
-
     if to is not None:
         name, target = found.choose(to)
         of_target(name, target).render(job, platform_name(job.name, KEY), KEY)

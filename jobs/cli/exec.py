@@ -14,6 +14,7 @@ from accel.diagnostics.errors import BadInput, Interrupted, JobsError
 from accel.diagnostics.redaction import own
 
 from ..backends.base import Exec, Streams
+from ..client import resolve
 from ..client.fanout import Lines, everywhere
 from .exec_check import check as checked
 
@@ -47,8 +48,6 @@ def exec(
     In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
     --check it is 125 where a machine is not as it should be.
     """
-    from ..client import resolve
-
     if check == bool(command):
         raise BadInput("--check: takes no COMMAND" if check else "COMMAND is missing", "`-- nvidia-smi`, or --check")
     if check and (stdin or tty):

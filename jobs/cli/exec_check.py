@@ -14,7 +14,7 @@ from ..client.machine_check.judge import free_share
 
 if TYPE_CHECKING:
     from ..backends.base import Exec, JobRef, Places
-    from ..client.machine_check import Seen
+    from ..client.machine_check import MachineReport
 
 COLUMNS = ("node", "host", "devices", "driver", "cuda", "nccl", "libtpu", "disk_free", "skew_s", "verdict")
 WIDE = (*COLUMNS[:-1], "torch", "jax", "memory_gib", "shm_gib", "ecc_errors", "xids", "python", "verdict")
@@ -23,7 +23,7 @@ WIDE = (*COLUMNS[:-1], "torch", "jax", "memory_gib", "shm_gib", "ecc_errors", "x
 def check(backend: "Exec", ref: "JobRef", places: "Places", numbers: Sequence[int], host: bool, form: str) -> None:
     """Raises JobFailed where something is wrong with a machine, or nothing can be learnt of it."""
 
-    def work(number: int) -> "Seen":
+    def work(number: int) -> "MachineReport":
         task = number if places.word else None
         return ask(lambda streams: backend.run(ref, command(), streams, task=task, host=host))
 
@@ -44,7 +44,7 @@ def check(backend: "Exec", ref: "JobRef", places: "Places", numbers: Sequence[in
         raise JobFailed(f"{len(wrong)} of {len(rows)} machines of {ref} are not as they should be")
 
 
-def row(number: int, seen: "Seen", faults: list[str]) -> dict[str, Any]:
+def row(number: int, seen: "MachineReport", faults: list[str]) -> dict[str, Any]:
     """A machine's own words, and the columns made of them."""
     facts = seen.facts
     names: Counter[str] = Counter(facts.get("gpu_names") or [])
@@ -60,7 +60,7 @@ def row(number: int, seen: "Seen", faults: list[str]) -> dict[str, Any]:
         "disk_free": f"{min(shares):.0%}" if shares else None,
         "memory_gib": _gib(facts.get("memory_mib")),
         "shm_gib": _gib(facts.get("shm_mib")),
-        "skew_s": seen.skew.told,
+        "skew_s": seen.skew.estimate_s,
         "faults": faults,
         "verdict": "; ".join(faults) or "ok",
     }

@@ -9,17 +9,17 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings, program
 from accel.console.output import details, show
-from accel.console.progress import Opens, Progress
+from accel.console.progress import Progress
 from accel.console.verb import Verb
 
 from ..client.allowances.submitter import settle_ended
+from ..client.listing import gather
+from ..client.resolve import job, targets
 from ..client.selection import Choice, choosing
 from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
-
     from ..backends.base import Status
 
 LONG = timedelta(minutes=10)
@@ -31,10 +31,9 @@ LONG = timedelta(minutes=10)
 @click.pass_obj
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     """Show jobs."""
-    from ..client.resolve import job
-    from ..client.waiting import seen
+    from ..client.waiting import current_statuses
 
-    statuses = seen([job(text, settings) for text in jobs])
+    statuses = current_statuses([job(text, settings) for text in jobs])
     settle_ended(statuses)
     rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:
@@ -74,9 +73,6 @@ def ls(
     Where a target cannot be read, the list is said to be incomplete, and the exit code is that of the first fault. With
     --name, --state or --owner the newest 1,000 jobs of each target are looked through, or --limit if that is more.
     """
-    from ..client.listing import gather
-    from ..client.resolve import targets
-
     choice = Choice(to, name, states, owner)
     found = gather(targets(settings), choice, ended, limit, settings, Progress)
     settle_ended(found.statuses, settings.say)
@@ -87,15 +83,3 @@ def ls(
         over = "" if ended or choice.ended else f"; `{program()} ls -a` shows ended ones too"
         none = "no job that was asked for" if choice.narrow else "no job"
         say(f"{none} {'is there' if not over else 'is waiting or running'}{over}")
-
-
-def listed(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> "list[Status]":
-    """The jobs of a target, or of every one, newest first. Raises what none of the targets could be asked for."""
-    from ..client.listing import gather
-    from ..client.resolve import targets
-
-    found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
-    if found.faults and len(found.faults) == found.asked:
-        raise next(iter(found.faults.values()))
-    settle_ended(found.statuses, voice.say)
-    return found.statuses

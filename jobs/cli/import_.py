@@ -18,7 +18,7 @@ from accel.diagnostics.redaction import own
 if TYPE_CHECKING:
     from accel.contract.targets import Target
 
-    from ..importers.outcome import Found
+    from ..importers.outcome import ImportResult
 
 BYTES_MAX = 1_000_000
 KINDS = ("aws-batch", "google-batch", "vertex", "ai-platform")
@@ -136,7 +136,7 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 def _for_vertex(
     kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, chosen: dict[str, Any]
-) -> "Found":
+) -> "ImportResult":
     from ..importers.options import Form, Options, k80_replacement
 
     form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
@@ -151,7 +151,7 @@ def _for_vertex(
     return ai_platform.imported(name, data, flags, options)
 
 
-def _say(found: "Found", stops: list[Any]) -> None:
+def _say(found: "ImportResult", stops: list[Any]) -> None:
     for entry in found.report.entries:
         if entry not in stops:
             say(f"{'note' if entry.kind == 'kept' and not entry.given else entry.kind}: {entry.text}")
@@ -172,7 +172,7 @@ def _refuse(name: str, entries: list[Any], *, by_strict: bool) -> None:
     )
 
 
-def _print(found: "Found", name: str, output: str) -> None:
+def _print(found: "ImportResult", name: str, output: str) -> None:
     """The body in the service's form, or a job file that was checked."""
     import yaml
 
@@ -193,7 +193,7 @@ def _print(found: "Found", name: str, output: str) -> None:
     click.echo(text, own(sys.stdout), nl=False)
 
 
-def _to(settings: Settings, kind: str, found: "Found") -> None:
+def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
     """Says which targets the job is for."""
     of = "google-batch" if kind == "google-batch" else "vertex"
     names = [

@@ -3,8 +3,8 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,11 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted
 from accel.diagnostics.redaction import own
 
-from ..backends.base import Logs
+from ..backends.registry import of_ref
+from ..client import resolve
+from ..client.logs import log_lines, task_lines
 from ..client.progress import parse, place_of, short
+from ..client.waiting import end
 from ..runtime.lines import MARK
 
 if TYPE_CHECKING:
@@ -64,27 +67,24 @@ def logs(
     progress: str,
 ) -> None:
     """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
-    from ..backends.registry import of_ref
-    from ..client import resolve
-    from ..client.waiting import end
-
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
     after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)
-    shown = Shown(settings.output, _pattern(pattern), progress, after)
+    shown = LogView(settings.output, _pattern(pattern), progress, after)
     ref, backend = resolve.job(job, settings)
     wanted = list(dict.fromkeys(tasks))
     if len(wanted) > 1:
         word = "task" if backend.status(ref).tasks else "node"
-        _print(_side_by_side(ref, of_ref, wanted, word, follow, tail), ref, shown)
+        lines = task_lines(ref, of_ref, wanted, word, follow, tail)
     else:
-        stream(backend, ref, wanted[0] if wanted else None, follow, shown, tail)
+        lines = log_lines(backend, ref, wanted[0] if wanted else None, follow, tail)
+    _print(lines, ref, shown)
     if follow:
         end([backend.status(ref)])
 
 
 @dataclass(frozen=True)
-class Shown:
+class LogView:
     """Which lines are shown, and how. `progress`: of PROGRESS."""
 
     form: str = "table"
@@ -93,23 +93,12 @@ class Shown:
     after: datetime | None = None
 
 
-def stream(
-    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, shown: "Shown | str", tail: int | None = None
-) -> None:
-    """The lines on stdout as they come. Raises Interrupted, which says that the job goes on."""
-    _print(lines_of(backend, ref, task, follow, tail), ref, Shown(shown) if isinstance(shown, str) else shown)
+def follow_log(backend: "Backend", ref: "JobRef") -> None:
+    """Print a job's log until the job has ended. Raises Interrupted, which says that the job goes on."""
+    _print(log_lines(backend, ref, None, True), ref, LogView())
 
 
-def lines_of(
-    backend: "Backend", ref: "JobRef", task: int | None, follow: bool, tail: int | None = None
-) -> "Iterator[LogLine]":
-    """Raises BadInput for a job of a kind that keeps no log."""
-    if not isinstance(backend, Logs):
-        raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
-    return backend.logs(ref, task=task, follow=follow, tail=tail)
-
-
-def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
+def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: LogView) -> None:
     to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
     try:
@@ -126,7 +115,7 @@ def _print(lines: "Iterable[LogLine]", ref: "JobRef", shown: Shown) -> None:
         raise Interrupted(f"interrupted; {ref} goes on", f"`{program()} get {ref}` shows it") from None
 
 
-def _text(line: "LogLine", shown: Shown) -> str | None:
+def _text(line: "LogLine", shown: LogView) -> str | None:
     """The line, or in short what it tells; None where it is not to be shown."""
     if shown.after and line.at < shown.after:
         return None
@@ -140,7 +129,7 @@ def _text(line: "LogLine", shown: Shown) -> str | None:
     return None if shown.progress == "none" else line.text if shown.form in ("json", "jsonl") else short(told)
 
 
-def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal: bool) -> str:
+def _written(line: "LogLine", text: str, shown: LogView, style: "Style", terminal: bool) -> str:
     """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
@@ -148,60 +137,6 @@ def _written(line: "LogLine", text: str, shown: Shown, style: "Style", terminal:
         return f"{time}{source}{text}"
     painted = style.paint(style.clean(source), colour_of(place_of(line.source)[0]))
     return f"{time}{painted}{job_text(text, style)}"
-
-
-def _side_by_side(
-    ref: "JobRef",
-    backend_of: "Callable[[JobRef], Backend]",
-    tasks: Sequence[int],
-    word: str,
-    follow: bool,
-    tail: int | None,
-) -> "Iterator[LogLine]":
-    """The lines of several tasks as they come, or in the order of their time; each says whose it is."""
-
-    def of(task: int) -> "Iterator[LogLine]":
-        # A backend for each: what clients one makes may not be made by two threads at once.
-        for line in lines_of(backend_of(ref), ref, task, follow, tail):
-            yield line if named(line.source) else replace(line, source=f"{word} {task} {line.source}".strip())
-
-    def named(source: str) -> bool:
-        # Some backends say whose line it is although only one was asked for.
-        return place_of(source)[0] is not None
-
-    if not follow:
-        from heapq import merge
-
-        return merge(*map(of, tasks), key=lambda line: line.at)
-    return _as_they_come([of(task) for task in tasks])
-
-
-def _as_they_come(readers: "Sequence[Iterator[LogLine]]") -> "Iterator[LogLine]":
-    """What each gives, in a thread of its own, until all have ended. The first error of one is raised."""
-    import queue
-    import threading
-
-    told: queue.SimpleQueue[LogLine | BaseException | None] = queue.SimpleQueue()
-
-    def read(reader: "Iterator[LogLine]") -> None:
-        try:
-            for line in reader:
-                told.put(line)
-            told.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised where it is read
-            told.put(error)
-
-    for reader in readers:
-        threading.Thread(target=read, args=(reader,), daemon=True).start()
-    left = len(readers)
-    while left:
-        line = told.get()
-        if isinstance(line, BaseException):
-            raise line
-        if line is None:
-            left -= 1
-        else:
-            yield line
 
 
 def _pattern(text: str | None) -> "re.Pattern[str] | None":

@@ -1,7 +1,7 @@
-"""`jobs offers`, and what `--to cheapest` means."""
+"""`jobs offers`."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,11 @@ from accel.console.output import show
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
+from ..client.cost_parts import usd
+
 if TYPE_CHECKING:
     from ..client.market import Listed
     from ..client.offers import Decision, Offer
-    from ..client.targets import Target, Targets
-    from ..model.job import Job
-
-CHEAPEST = "cheapest"
 
 COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
 WIDE = (*COLUMNS, "environment", "hours", "confidence", "note")
@@ -201,32 +199,3 @@ def _listed_row(each: "Listed") -> dict[str, Any]:
 
 def _show(rows: list[dict[str, Any]], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
     show(rows, form, columns, wide, name)
-
-
-def usd(value: float | None, decimals: int = 2) -> str:
-    """An amount in USD, or that it is not known."""
-    return "unknown" if value is None else f"{value:,.{decimals}f}"
-
-
-def chosen(job: "Job", found: "Targets", to: str | None, say: Callable[[str], None] = say) -> "tuple[str, Target]":
-    """The target that --to means; `cheapest` is the first of the offers, and is said, unless a target has that name."""
-    if to != CHEAPEST or CHEAPEST in found.entries:
-        return found.choose(to)
-    from ..client.offers import cheapest
-
-    offer, decision = cheapest(job, found.entries)
-    say(f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}")
-    return found.choose(offer.target)
-
-
-def _why(offer: "Offer") -> str:
-    if offer.expected is None:
-        return "no price is known" if offer.region else "this machine"
-    return f"{usd(offer.expected)} USD expected for {offer.hours:.2f} h on {offer.capacity} {offer.machine}"
-
-
-def _others(decision: "Decision") -> str:
-    others = [f"{each.target} {usd(each.expected)}" for each in decision.offers[1:] if each.region]
-    refused = len(decision.rejections)
-    parts = [f"then {', '.join(others)}"] if others else []
-    return "; ".join([*parts, f"{refused} of {refused + len(decision.offers)} targets cannot run it"])

@@ -16,15 +16,18 @@ from accel.diagnostics.errors import BadInput, JobsError
 
 from ..backends.base import Again, Attempts, Explain, Logs, Phase
 from ..backends.tasks import Tasks
+from ..client import resolve
+from ..client.accrued_cost import job_prices
+from ..client.request_body import request_summary
 from ..model import sweep_tasks
 from ..model.keys import submission_key
 from ..views.report import sweep
 from ..views.report.chart import DRAWN_MAX
 from ..views.report.gather import SERIES_MAX, Gathered
+from ..views.report.page import Facts, page
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef
-    from ..views.report.page import Facts
     from ..views.report.sweep import Sweep
 
 T = TypeVar("T")
@@ -39,10 +42,7 @@ def report(settings: Settings, job: str, out: str) -> None:
 
     The page needs nothing else and fetches nothing. What a platform does not tell is "not known" on it.
     """
-    from ..client.resolve import job as found
-    from ..views.report.page import page
-
-    ref, backend = found(job, settings)
+    ref, backend = resolve.job(job, settings)
     text = page(_facts(ref, backend, settings))
     if out == "-":
         click.echo(text, nl=False)
@@ -55,11 +55,8 @@ def report(settings: Settings, job: str, out: str) -> None:
     say(f"wrote {path} ({len(text.encode()) // 1024 + 1} KiB)")
 
 
-def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
+def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
     """All that can be read; what cannot is a warning on the page. Raises as status."""
-    from ..client.accrued_cost import known
-    from ..views.report.page import Facts
-
     status = backend.status(ref)
     warnings: list[str] = []
 
@@ -77,19 +74,17 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> "Facts":
     gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
     key = submission_key(str(ref), "report")
     body = read("what was sent", lambda: backend.again(ref, key).body if isinstance(backend, Again) else None)
-    price = known([ref], settings)[ref]
+    price = job_prices([ref], settings)[ref]
     status = replace(status, target=status.target or price.target)
     found = Facts(status, gathered, price, datetime.now(UTC), attempts, tasks or None, why, warnings=tuple(warnings))
     return _with_sent(found, ref, backend, body) if body else found
 
 
-def _with_sent(found: "Facts", ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> "Facts":
+def _with_sent(found: Facts, ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> Facts:
     """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
-    from ..client.request_body import sent
-
-    found = replace(found, sent=sent(ref.kind, body))
+    found = replace(found, sent=request_summary(ref.kind, body))
     try:
-        swept = sweep_tasks.found(body)
+        swept = sweep_tasks.find_sweep(body)
     except JobsError as error:
         return replace(found, warnings=(*found.warnings, error.message))
     if swept is None:

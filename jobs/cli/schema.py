@@ -6,6 +6,8 @@ from accel.console.options import OneOf
 from accel.console.verb import Verb
 from accel.schema import text
 
+from ..model.schema import KINDS
+
 
 @click.command(cls=Verb)
 @click.argument("kind", type=OneOf("job", "targets"), default="job")
@@ -14,6 +16,4 @@ def schema(kind: str) -> None:
 
     KIND is job or targets; job without one.
     """
-    from ..model.schema import KINDS
-
     click.echo(text(KINDS[kind]()))

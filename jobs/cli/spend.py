@@ -16,6 +16,7 @@ from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..client.allowances.ledgers import address, ledger_at
 from ..client.allowances.reservation import MICRO
+from ..client.resolve import targets
 
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
@@ -39,8 +40,6 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
     `spend settle` looks at every job that is held for: one that has ended is settled by its own times, and what is held
     for one that was never made is let go.
     """
-    from ..client.resolve import targets
-
     known = targets(settings)
     found = list(_ledgers(known))
     if not found:
@@ -81,7 +80,7 @@ def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]
         "team": name,
         "period": period,
         "allowance": f"{limit:.2f}",
-        "held": _usd(balance.held),
+        "held": _usd(balance.reserved),
         "settled": _usd(balance.settled),
         "free": f"{limit - balance.used / MICRO:.2f}",
         "jobs": sum(hold.open and hold.period == period for hold in holds),

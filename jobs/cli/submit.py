@@ -9,9 +9,10 @@ from accel.console.options import Duration, Settings
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
-from ..client.dispatch import send_all, submitted, to_the_end
+from ..client.dispatch import wait_to_end
 from ..client.quota import no_quota
-from ..client.submission import Asked, checked, prepared
+from ..client.submission import SubmitOptions, plan_submission, read_jobs
+from ..model.document import read_all
 
 if TYPE_CHECKING:
     from ..model.document import Document
@@ -76,13 +77,11 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
-    from ..model.document import read_all
-
-    asked = Asked(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
+    options = SubmitOptions(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file)]
     for document in documents:
         _override(document, sets, envs, name)
-    jobs = checked(documents, asked, settings)
+    jobs = read_jobs(documents, options, settings)
     if len(jobs) > 1 and (follow or then_to):
         raise BadInput(f"{'--then-to' if then_to else '--follow'}: is for one job, and there are {len(jobs)}")
     prefers = any(job.spot == "prefer" for job in jobs)
@@ -90,8 +89,8 @@ def submit(
         from ..client.spot_fallback import check as check_prefers
 
         check_prefers(jobs, wait or timeout is not None, follow)
-    ready = prepared(documents, jobs, asked, settings)
-    items, known, caller = ready.items, ready.known, ready.caller
+    plan = plan_submission(documents, jobs, options, settings)
+    items, known, caller = plan.items, plan.targets, plan.caller
     if len(items) > len(jobs) and (follow or (wait or timeout is not None if prefers else then_to)):
         raise BadInput(
             f"each task of the sweep is a job of its own there, {len(items)} in all: submit them without waiting"
@@ -100,19 +99,18 @@ def submit(
     if then_to and not prefers:
         from ..client.failover import check
 
-        if ready.shipping:
-            after = ready.shipping.with_code(after, *known.choose(then_to), after.name)
+        if plan.shipping:
+            after = plan.shipping.with_code(after, *known.choose(then_to), after.name)
         check(after, known, then_to, items[0][1].target)
-    ready.warn()
+    plan.warn()
     if dry_run:
-        shown = ready.shown()
+        shown = plan.redacted_requests()
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    with ready.ready(quota=not no_quota) as (sender, unknown):
-        if len(items) > 1:
-            refs = send_all(items, caller, rate, settings, unknown, sender)
-        else:
-            refs = [submitted(*items[0], caller, settings, unknown, sender)]
+    refs = plan.submit(not no_quota, rate, output=settings)
+    follow_log = None
+    if follow:
+        from .logs import follow_log
     if prefers:
         from ..client.spot_fallback import alone
         from ..client.spot_fallback import run as run_preferring
@@ -120,13 +118,13 @@ def submit(
         if wait or timeout is not None:
             run_preferring(refs[0], items[0][0], known, caller, timeout, settings)
         else:
-            alone(ready.pairs, refs)
+            alone(plan.pairs, refs)
     elif then_to:
         from ..client.failover import run
 
-        run(after, refs[0], items[0][0], known, then_to, caller, follow, timeout, settings)
+        run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings)
     elif wait or follow or timeout is not None:
-        to_the_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow, timeout)
+        wait_to_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow_log, timeout)
 
 
 def _override(document: "Document", sets: tuple[str, ...], envs: tuple[str, ...], name: str | None) -> None:

@@ -13,6 +13,7 @@ from accel.diagnostics.errors import JobsError
 
 from ..backends.free_gpus import FreeGpus
 from ..backends.registry import of_target
+from ..client import resolve
 
 if TYPE_CHECKING:
     from ..client.targets import Entry
@@ -29,13 +30,11 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
     and certificate that a target has, once somebody has seen that they are right.
     """
-    from ..client import resolve
-
     found = resolve.targets(settings, refresh=refresh)
     if refresh:
-        from ..client.stale_targets import said
+        from ..client.stale_targets import current_targets
 
-        found = said(found, found.entries, settings)
+        found = current_targets(found, found.entries, settings)
     if confirm is not None:
         from . import confirm_endpoint
 

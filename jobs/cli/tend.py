@@ -1,5 +1,7 @@
 """`jobs tend`."""
 
+import time
+
 import click
 
 from accel.console.options import Duration, Settings
@@ -7,6 +9,9 @@ from accel.console.output import show
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted
 
+from ..client.reconcile import round_of
+from ..client.resolve import targets
+from ..client.spot_fallback import Followers
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 
@@ -23,12 +28,6 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     --every 30s` does it for everybody, and so does a stack with `gcp.vms.reconcile`; both move on the TPUs that the
     stack declares in `queued_tpus` too.
     """
-    import time
-
-    from ..client.reconcile import round_of
-    from ..client.resolve import targets
-    from ..client.spot_fallback import Followers
-
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")
     followers = Followers(lambda: targets(settings), settings, every)

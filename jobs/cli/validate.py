@@ -13,6 +13,8 @@ from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
 from ..backends.registry import of_target
 from ..client.quota import check, no_quota
+from ..client.resolve import targets
+from ..model.document import jobs_of, read_all
 from ..model.keys import platform_name
 from ..model.sweep_tasks import apart
 
@@ -30,9 +32,6 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
 
     Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
     """
-    from ..client.resolve import targets
-    from ..model.document import jobs_of, read_all
-
     name, target = targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None
     faults: list[str] = []

@@ -6,6 +6,8 @@ from accel.console.options import Duration, Settings
 from accel.console.output import show
 from accel.console.verb import Verb
 
+from ..client.resolve import job
+from ..client.waiting import end, wait_for
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 
@@ -18,9 +20,6 @@ def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None
 
     Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
     """
-    from ..client.resolve import job
-    from ..client.waiting import end, wait_for
-
     statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)
     if settings.output != "table":
         show([status_row(status) for status in statuses], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")

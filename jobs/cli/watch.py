@@ -16,9 +16,14 @@ from ..backends.base import Listing
 from ..backends.listing import listed as asked
 from ..backends.listing import once
 from ..backends.registry import of_target
+from ..client import accrued_cost
 from ..client.allowances.submitter import settle_ended
+from ..client.listing import MISSING, names_of
+from ..client.resolve import job, targets
 from ..client.selection import SCANNED, Choice, choosing
+from ..client.waiting import end
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
+from ..views.watch.loop import Watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,11 +53,6 @@ def watch(
 
     At a terminal a table that is renewed; elsewhere a line at each change.
     """
-    from ..client import accrued_cost
-    from ..client.resolve import job
-    from ..client.waiting import end
-    from ..views.watch.loop import Watching
-
     choice = Choice(to, name, states, owner)
     if jobs and (to or choice.narrow):
         raise BadInput("watch: either JOBs, or --target, --name, --state and --owner, which choose them")
@@ -65,7 +65,7 @@ def watch(
     watching = Watching(
         chosen,
         more=more,
-        priced=lambda refs: accrued_cost.known(refs, settings),
+        priced=lambda refs: accrued_cost.job_prices(refs, settings),
         logs=logs,
         screen=Screen() if live(sys.stdout) and settings.output in ("table", "wide") else None,
         style=style_of(sys.stdout),
@@ -81,9 +81,6 @@ def watch(
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
     """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
-    from ..client.listing import MISSING, names_of
-    from ..client.resolve import targets
-
     known = targets(settings)
     names = names_of(known, choice.to)
     most = SCANNED if choice.owner else LISTED_MAX

@@ -29,7 +29,7 @@ _LONG = {"command", "args", "package", "env", "script", "runnables", "depends_on
 
 
 @dataclass(frozen=True)
-class Known:
+class JobPrice:
     """A job's price. `rate` None: `why` it is not known, or free."""
 
     rate: "Rate | None"
@@ -52,21 +52,21 @@ def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | 
     return next((entry["size"] for entry in entries if entry["ref"] == ref and entry.get("size")), None)
 
 
-def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known]":
-    """Of each job. Raises nothing for what is not known."""
+def job_prices(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, JobPrice]":
+    """Return the price of each job. Raises nothing for what is not known."""
     from .resolve import targets
 
     entries = {str(entry["ref"]): entry for entry in history.recent()}
     found: Targets | str | None = None
-    answers: dict[JobRef, Known] = {}
-    prices: dict[str, Known] = {}
+    answers: dict[JobRef, JobPrice] = {}
+    prices: dict[str, JobPrice] = {}
     for ref in refs:
         entry = entries.get(str(ref))
         target = str(entry["target"]) if entry else None
         if ref.kind == "local":
-            answers[ref] = Known(None, free=True, target=target)
+            answers[ref] = JobPrice(None, free=True, target=target)
         elif entry is None or not entry.get("size"):
-            answers[ref] = Known(None, why="it was not submitted from here", target=target)
+            answers[ref] = JobPrice(None, why="it was not submitted from here", target=target)
         else:
             if found is None:
                 try:
@@ -75,29 +75,29 @@ def known(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, Known
                     found = error.message
             size = f"{target} {entry['size']}"
             if size not in prices:
-                prices[size] = Known(None, why=found) if isinstance(found, str) else _priced(entry, found)
+                prices[size] = JobPrice(None, why=found) if isinstance(found, str) else _priced(entry, found)
             answers[ref] = replace(prices[size], target=target)
     return answers
 
 
-def _priced(entry: Mapping[str, Any], targets: "Targets") -> Known:
+def _priced(entry: Mapping[str, Any], targets: "Targets") -> JobPrice:
     from pydantic import ValidationError
 
     from . import cost
 
     name = str(entry["target"])
     if name not in targets.entries:
-        return Known(None, why=f"its target {name} is not among the targets here")
+        return JobPrice(None, why=f"its target {name} is not among the targets here")
     try:
         job = Job.model_validate({"name": "priced", **entry["size"]})
         found = cost.of(job, *targets.choose(name))
     except (JobsError, ValidationError, TypeError) as error:
-        return Known(None, why=str(error).splitlines()[0])
+        return JobPrice(None, why=str(error).splitlines()[0])
     ranges = [usd for each in found.environments if (usd := each.range(each.capacity)) is not None]
     if not ranges:
-        return Known(None, why="; ".join(found.notes) or "no price is known")
+        return JobPrice(None, why="; ".join(found.notes) or "no price is known")
     low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return Known(Rate(low, high, max(1, found.tasks // job.tasks)), notes=found.notes)
+    return JobPrice(Rate(low, high, max(1, found.tasks // job.tasks)), notes=found.notes)
 
 
 def _without_long(value: Any) -> Any:

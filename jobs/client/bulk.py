@@ -17,7 +17,7 @@ Answer = tuple[int, JobRef | BaseException]
 
 
 @dataclass
-class Sent:
+class BulkResult:
     """What came of the requests, by their number."""
 
     refs: dict[int, JobRef] = field(default_factory=dict[int, JobRef])
@@ -34,7 +34,7 @@ def submit_all(
     stopping: Callable[[int], None] = lambda count: None,
     send: Callable[[Backend, Request], JobRef] = lambda backend, request: backend.submit(request),
     stop: threading.Event | None = None,
-) -> Sent:
+) -> BulkResult:
     """Submits the requests, with as many threads as their backends take, and tells each job in the requests' order.
 
     After the first error, and after an interrupt (SIGINT), none is sent any more; those under way are waited for
@@ -42,7 +42,7 @@ def submit_all(
     once. To go on, submit the same requests again. `send` makes a submit, in any of the threads. With a
     `stop` that event is the interrupt, and SIGINT is left alone; whatever is raised then, none is sent any more.
     """
-    sent = Sent()
+    sent = BulkResult()
     backends = {id(backend): backend for backend, _ in items}.values()
     threads = min(
         len(items), *(each.threads(submits_per_s) if isinstance(each, Concurrent) else 1 for each in backends)
@@ -103,7 +103,7 @@ def _stopped_by_errors(work: "_Work") -> Generator[None]:
         raise
 
 
-def _take(work: "_Work", sent: Sent) -> None:
+def _take(work: "_Work", sent: BulkResult) -> None:
     try:
         number, answer = work.answers.get(timeout=0.1)
     except queue.Empty:

@@ -100,3 +100,8 @@ def rate_of(machine: str, found: Price) -> Rate:
     """A price, as that of a machine that can hold a task."""
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
     return Rate(machine, found.on_demand, found.spot, found.spot_low, tuple(dates), found.confidence, found.why_unknown)
+
+
+def usd(value: float | None, decimals: int = 2) -> str:
+    """Return an amount of USD as text; "unknown" for None."""
+    return "unknown" if value is None else f"{value:,.{decimals}f}"

@@ -1,6 +1,8 @@
 """Sends rendered requests, and tells what came of them."""
 
 import json
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +14,7 @@ from accel.console.progress import Progress
 from accel.diagnostics.errors import CloudSilent, Interrupted, JobsError
 
 from . import history
-from .allowances.submitter import Sender
+from .allowances.submitter import Submitter
 from .bulk import submit_all
 from .quota import check
 
@@ -21,20 +23,23 @@ if TYPE_CHECKING:
 
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
-    from .bulk import Item, Sent
+    from .bulk import BulkResult, Item
+
+    FollowLog = Callable[[Backend, JobRef], None]
+    """What prints a job's log until the job has ended."""
 
 
-def submitted(
+def submit_and_print(
     backend: "Backend",
     request: "Request",
     caller: str,
     settings: Settings,
     unknown: "tuple[str, ...] | list[str]" = (),
-    sender: Sender | None = None,
+    submitter: Submitter | None = None,
 ) -> "JobRef":
     """Submits, notes it in the history, and prints the reference in the form that was asked for."""
     try:
-        ref = made(backend, request, caller, settings, sender or Sender())
+        ref = submit_one(backend, request, caller, settings, submitter or Submitter())
     except KeyboardInterrupt:
         raise Interrupted(
             "interrupted while submitting; the job may have been made", _found(caller, settings)
@@ -61,13 +66,13 @@ def _before(backend: "Backend", ref: "JobRef") -> str:
     return f"already submitted {age(status.created)} ago, {status.phase} now:"
 
 
-def made(backend: "Backend", request: "Request", caller: str, voice: "Voice", sender: Sender) -> "JobRef":
+def submit_one(backend: "Backend", request: "Request", caller: str, voice: "Voice", submitter: Submitter) -> "JobRef":
     """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
     try:
-        ref = sender.send(backend, request)
+        ref = submitter.submit(backend, request)
     except CloudSilent as silent:
         raise CloudSilent(silent.message, _found(caller, voice)) from silent
-    noted(ref, request, caller, sender, voice)
+    record_history(ref, request, caller, submitter, voice)
     return ref
 
 
@@ -75,8 +80,8 @@ def _found(caller: str, voice: "Voice") -> str:
     return f"{voice.again(caller)} finds the job if it was made, and makes it if not"
 
 
-def send_all(
-    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str], sender: Sender
+def submit_all_and_print(
+    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str], submitter: Submitter
 ) -> "list[JobRef]":
     """Submits many, and prints the references in the order of the files as they are made.
 
@@ -86,7 +91,7 @@ def send_all(
 
     def tell(number: int, ref: "JobRef") -> None:
         request = items[number][1]
-        noted(ref, request, caller, sender, settings)
+        record_history(ref, request, caller, submitter, settings)
         rows.append(_row(ref, request, caller))
         if settings.output == "jsonl":
             click.echo(json.dumps(rows[-1]))
@@ -100,10 +105,10 @@ def send_all(
     if settings.output in ("table", "wide"):
         say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
     with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
-        sent = submit_all(items, submits_per_s=rate, made=tell, stopping=stopping, send=sender.send)
+        sent = submit_all(items, submits_per_s=rate, made=tell, stopping=stopping, send=submitter.submit)
     if settings.output == "json":
         click.echo(json.dumps(rows, indent=2))
-    check_all(sent, len(items), caller, settings)
+    raise_if_incomplete(sent, len(items), caller, settings)
     for line in unknown:
         say(line)
     if settings.output in ("table", "wide"):
@@ -113,7 +118,26 @@ def send_all(
     return [sent.refs[number] for number in range(len(items))]
 
 
-def check_all(sent: "Sent", wanted: int, caller: str, voice: "Voice") -> None:
+def submit_quietly(
+    items: "list[Item]", caller: str, rate: int | None, voice: "Voice", submitter: Submitter, stop: threading.Event
+) -> "list[JobRef]":
+    """Submit without printing. Raises the first error; once `stop` is set nothing more is sent."""
+
+    def record(number: int, ref: "JobRef") -> None:
+        record_history(ref, items[number][1], caller, submitter, voice)
+
+    try:
+        if len(items) == 1:
+            return [submit_one(*items[0], caller, voice, submitter)]
+        result = submit_all(items, submits_per_s=rate, made=record, send=submitter.submit, stop=stop)
+        raise_if_incomplete(result, len(items), caller, voice)
+        return [result.refs[number] for number in range(len(items))]
+    except KeyboardInterrupt as pressed:
+        pressed.add_note(f"what was under way may have been made; {voice.again(caller)} finds it, or makes it")
+        raise
+
+
+def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, voice: "Voice") -> None:
     """Raises where not all was made."""
     if len(sent.refs) == wanted:
         return
@@ -145,14 +169,16 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
 
 
-def to_the_end(jobs: "list[tuple[JobRef, Backend]]", follow: bool, timeout: int | None) -> None:
-    """Waits, with the log of a single job. Raises JobFailed, and Interrupted, which says that the jobs go on."""
+def wait_to_end(jobs: "list[tuple[JobRef, Backend]]", follow_log: "FollowLog | None", timeout: int | None) -> None:
+    """Wait for jobs, after the log of a single one with `follow_log`.
+
+    Raises JobFailed, and Interrupted, which says that the jobs go on.
+    """
     try:
-        from ..cli.logs import stream
         from .waiting import end, wait_for
 
-        if follow:
-            stream(jobs[0][1], jobs[0][0], None, True, "table")
+        if follow_log:
+            follow_log(jobs[0][1], jobs[0][0])
         end(wait_for(jobs, timeout))
     except KeyboardInterrupt:  # on the way to the wait
         from .waiting import interrupted
@@ -164,10 +190,10 @@ def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
     return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
 
 
-def noted(ref: "JobRef", request: "Request", caller: str, sender: Sender, voice: "Voice") -> None:
+def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, voice: "Voice") -> None:
     """Keeps it in the history of this machine."""
     try:
-        size = sender.sizes.get(request.key)
-        history.append(str(ref), request.name, request.target, caller, sender.note(request), size)
+        size = submitter.sizes.get(request.key)
+        history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
     except OSError as error:
         voice.say(f"the job is not in the history of this machine: {error}")

@@ -12,12 +12,13 @@ from accel.diagnostics.errors import BadInput, Interrupted, WaitedTooLong
 
 from ..backends.registry import of_target
 from ..model import keys
-from .allowances.submitter import held
-from .dispatch import submitted, to_the_end
+from .allowances.submitter import reserve
+from .dispatch import submit_and_print, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
+    from .dispatch import FollowLog
     from .targets import Targets
 
 WORD = "then"
@@ -40,20 +41,19 @@ def run(
     known: "Targets",
     then_to: str,
     caller: str,
-    follow: bool,
+    follow_log: "FollowLog | None",
     timeout: int | None,
     settings: Settings,
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
-    from ..cli.logs import stream
     from .accrued_cost import size_of
     from .deadline.follow import tries
     from .waiting import described, end, wait_for
 
     try:
-        if follow:
-            stream(backend, ref, None, True, "table")
+        if follow_log:
+            follow_log(backend, ref)
         (status,) = wait_for([(ref, backend)], timeout)
     except (Interrupted, WaitedTooLong) as stopped:
         stopped.hint = f"the same command with --key {caller} goes on waiting, and then goes to {then_to} if need be"
@@ -65,10 +65,10 @@ def run(
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
     for warning in request.warnings:
         warn(warning, settings)
-    with held([(job, (elsewhere, request))], known, settings) as sender:
-        sender.sizes = {request.key: size_of(job)}
-        again = submitted(elsewhere, request, caller, settings, sender=sender)
-    to_the_end([(again, elsewhere)], follow, timeout)
+    with reserve([(job, (elsewhere, request))], known, settings) as submitter:
+        submitter.sizes = {request.key: size_of(job)}
+        again = submit_and_print(elsewhere, request, caller, settings, submitter=submitter)
+    wait_to_end([(again, elsewhere)], follow_log, timeout)
 
 
 def _request(job: "Job", known: "Targets", then_to: str, key: str) -> "tuple[Backend, Request]":

@@ -11,6 +11,7 @@ from accel.diagnostics.errors import JobsError
 from ..backends.base import Listing, Status
 from ..backends.listing import listed, once
 from ..backends.registry import of_target
+from .allowances.submitter import settle_ended
 from .selection import SCANNED, Choice
 
 if TYPE_CHECKING:
@@ -72,3 +73,14 @@ def gather(known: "Targets", choice: Choice, ended: bool, limit: int, voice: "Vo
     newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
     found.statuses = newest[:limit]
     return found
+
+
+def list_jobs(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> list[Status]:
+    """Return the jobs of a target, or of all, newest first. Raises what none of the targets could be asked for."""
+    from .resolve import targets  # which looks for a job among those listed here
+
+    found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
+    if found.faults and len(found.faults) == found.asked:
+        raise next(iter(found.faults.values()))
+    settle_ended(found.statuses, voice.say)
+    return found.statuses

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ..backends.base import Attempt, JobRef, Phase, Status
-from .progress import Told, mean, place_of
+from .progress import ProgressLine, mean, place_of
 
 SOURCES_KEPT = 50_000
 _ENDED = ("succeeded", "failed", "cancelled")
@@ -44,7 +44,7 @@ class Task:
         self.use: float | None = None
         self.memory_use: float | None = None
 
-    def take(self, told: Told, attempt: int) -> None:
+    def take(self, told: ProgressLine, attempt: int) -> None:
         """Takes in a line. One of an earlier attempt, or older than the last, says nothing new."""
         if attempt < self.attempt or (attempt == self.attempt and told.at < self.at):
             return
@@ -146,7 +146,7 @@ class Watched:
         if self.size and self.begun is None and self.running:
             self.begun = (now, self.fraction or 0.0)
 
-    def heard(self, source: str, told: Told, places: "Places") -> None:
+    def heard(self, source: str, told: ProgressLine, places: "Places") -> None:
         """Takes in a line of its log."""
         number, attempt = places.of(source)
         task = self.tasks.get(number)

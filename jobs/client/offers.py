@@ -25,7 +25,7 @@ from ..backends.registry import of_target
 from ..model.job import Job
 from ..model.keys import platform_name
 from . import cost as job_cost
-from .cost_parts import Environment, JobCost, Rate
+from .cost_parts import Environment, JobCost, Rate, usd
 from .targets import Entry, Target
 
 CHECKPOINT_VARIABLE = "CHECKPOINT_DIR"
@@ -118,6 +118,24 @@ def none_can(decision: Decision) -> BadInputs:
     here = any(offer.kind == LOCAL_KIND for offer in decision.offers)
     said = "`--to local` tries it on this machine" if here else "no target can run the job"
     return BadInputs(reasons, said)
+
+
+def choice_summary(offer: Offer, decision: Decision) -> str:
+    """Return why the first offer was taken, and what the others cost, in a line."""
+    return f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}"
+
+
+def _why(offer: Offer) -> str:
+    if offer.expected is None:
+        return "no price is known" if offer.region else "this machine"
+    return f"{usd(offer.expected)} USD expected for {offer.hours:.2f} h on {offer.capacity} {offer.machine}"
+
+
+def _others(decision: Decision) -> str:
+    others = [f"{each.target} {usd(each.expected)}" for each in decision.offers[1:] if each.region]
+    refused = len(decision.rejections)
+    parts = [f"then {', '.join(others)}"] if others else []
+    return "; ".join([*parts, f"{refused} of {refused + len(decision.offers)} targets cannot run it"])
 
 
 def _rank(offer: Offer) -> tuple[bool, bool, float, str]:

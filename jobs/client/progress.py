@@ -36,7 +36,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProgressLine:
     """One line. `at` is in seconds since 1970."""
 
     at: float
@@ -66,7 +66,7 @@ class Told:
         return mean([gpu.memory_use for gpu in self.gpus if gpu.memory_use is not None])
 
 
-def parse(line: str) -> Told | None:
+def parse(line: str) -> ProgressLine | None:
     """What the line says; None for every other line. Raises nothing, whatever the line holds."""
     if MARK not in line:
         return None
@@ -76,7 +76,7 @@ def parse(line: str) -> Told | None:
         return None
     metrics = _mapping(told.get("metrics"))
     gpus = cast(list[Any], told["gpus"]) if isinstance(told.get("gpus"), list) else []
-    return Told(
+    return ProgressLine(
         at=at,
         step=_number(told.get("step")),
         steps=_number(told.get("steps")),
@@ -98,7 +98,7 @@ def place_of(source: str) -> tuple[int | None, int]:
     return int(place[1]) if place else None, int(attempt[1]) if attempt else 1
 
 
-def short(told: Told) -> str:
+def short(told: ProgressLine) -> str:
     """The line in a few words: `step 120/1000 (12%)  loss 0.31  gpu 97%`."""
     parts: list[str] = []
     if told.event:

@@ -15,7 +15,7 @@ _ESCAPED = ("gke", "vertex")
 
 
 @dataclass(frozen=True)
-class Sent:
+class RequestSummary:
     """Of the first container that runs the user's words. None or empty: the request leaves it to its definition."""
 
     image: str | None
@@ -24,7 +24,7 @@ class Sent:
     """SHA-256 digest of the code that was sent with it."""
 
 
-def sent(kind: str, body: Mapping[str, Any]) -> Sent:
+def request_summary(kind: str, body: Mapping[str, Any]) -> RequestSummary:
     """`kind`: of the job's target."""
     # On AWS Batch what a submit overrides goes before what its definition says.
     found = list(_containers([body.get("submit"), {name: each for name, each in body.items() if name != "submit"}]))
@@ -33,7 +33,7 @@ def sent(kind: str, body: Mapping[str, Any]) -> Sent:
     if kind in _ESCAPED:
         words = [word.replace("$$", "$") for word in words]
     code, command = shipping.unwrapped(sweep_shell.unwrapped(words))
-    return Sent(image, tuple(command), code)
+    return RequestSummary(image, tuple(command), code)
 
 
 def _containers(value: Any) -> Iterator[dict[str, Any]]:

@@ -45,7 +45,7 @@ def of(job: "Job", timeout_s: int = TIMEOUT_S) -> "Job":
     return one.model_copy(update={**changes, **_blocks(job)})
 
 
-def told(job: "Job", run: "Job") -> str:
+def summary(job: "Job", run: "Job") -> str:
     """What the run leaves out of the job, for people."""
     pools = [name for name in _POOLS if job.vertex and getattr(job.vertex, name)]
     cut = [

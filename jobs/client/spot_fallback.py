@@ -14,15 +14,15 @@ from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedT
 
 from ..model.deadline import look_s
 from . import history
-from .allowances.submitter import held, settle_ended
+from .allowances.submitter import reserve, settle_ended
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
-from .dispatch import noted, submitted, to_the_end
+from .dispatch import record_history, submit_and_print, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request, Status
     from ..model.job import Job
-    from .allowances.submitter import Sender
+    from .allowances.submitter import Submitter
     from .bulk import Item
     from .deadline.plan import Plan
     from .targets import Targets
@@ -77,8 +77,8 @@ def run(
     if plan is None:
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
 
-    def send(backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
-        return submitted(backend, request, caller, settings, sender=sender)
+    def send(backend: "Backend", request: "Request", submitter: "Submitter") -> "JobRef":
+        return submit_and_print(backend, request, caller, settings, submitter=submitter)
 
     beat = Beat(bar=False)
     follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
@@ -110,7 +110,7 @@ def run(
         ended = [status] if status else []
         settle_ended(ended)
         if second:
-            to_the_end([second], False, None if give_up is None else max(1, int(give_up - time.monotonic())))
+            wait_to_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
         else:
             end(ended)
     except KeyboardInterrupt:
@@ -148,18 +148,18 @@ class Followers:
         )
 
 
-def _quietly(settings: Settings, backend: "Backend", request: "Request", sender: "Sender") -> "JobRef":
-    ref = sender.send(backend, request)
+def _quietly(settings: Settings, backend: "Backend", request: "Request", submitter: "Submitter") -> "JobRef":
+    ref = submitter.submit(backend, request)
     if str(ref) not in (entry["ref"] for entry in history.recent()):
         say(f"{ref}: submitted to {request.target}")
-        noted(ref, request, "", sender, settings)
+        record_history(ref, request, "", submitter, settings)
     return ref
 
 
 def _sent(
     known: "Targets",
     settings: Settings,
-    send: "Callable[[Backend, Request, Sender], JobRef]",
+    send: "Callable[[Backend, Request, Submitter], JobRef]",
     plan: "Plan",
     backend: "Backend",
     request: "Request",
@@ -169,9 +169,9 @@ def _sent(
 
     for warning in request.warnings:
         say(f"warning: {warning}")  # not refused under --strict: the deadline is near
-    with held([(plan.on_demand, (backend, request))], known, settings) as sender:
-        sender.sizes = {request.key: size_of(plan.on_demand)}
-        return send(backend, request, sender)
+    with reserve([(plan.on_demand, (backend, request))], known, settings) as submitter:
+        submitter.sizes = {request.key: size_of(plan.on_demand)}
+        return send(backend, request, submitter)
 
 
 def _how(ref: "JobRef") -> str:

@@ -22,8 +22,8 @@ GUARDS = ("allowances", "stop", "budget_stops")
 """What keeps money in: here the stack's word of today holds, whatever the file says."""
 
 
-def said(targets: "Targets", names: Iterable[str], voice: "Voice") -> "Targets":
-    """The targets as compared() has them, its lines as warnings."""
+def current_targets(targets: "Targets", names: Iterable[str], voice: "Voice") -> "Targets":
+    """Return the targets as compared() has them, and warn with its lines."""
     newer, lines = compared(targets, names)
     for line in lines:
         voice.warn(line)

@@ -1,5 +1,6 @@
 """What is done to jobs before they are submitted, by `jobs submit` and by the functions for Python alike."""
 
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,30 +11,31 @@ from accel.diagnostics.redaction import hidden
 from accel.rules.jobs.containers import LOCAL
 
 from ..backends.registry import of_target
-from ..cli.offers import chosen
 from ..model import keys
 from ..model.sweep_tasks import apart, cap_warnings
 from . import feasibility
 from . import smoke as runs
-from .allowances.submitter import Sender, held
-from .code.option import packed, sent
+from .allowances.submitter import Submitter, reserve
+from .code.option import packed, send_code
 
 if TYPE_CHECKING:
+    from accel.console.options import Settings
     from accel.console.reporter import Voice
 
-    from ..backends.base import Backend, Request
+    from ..backends.base import Backend, JobRef, Request
     from ..model.document import Document
     from ..model.job import Job
     from .bulk import Item
     from .code.shipping import Shipping
     from .targets import Target, Targets
 
+CHEAPEST = "cheapest"
 DRY_RUN_KEY = "dry-run"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of a submit beside its jobs; as the options of the same names."""
+class SubmitOptions:
+    """How jobs are submitted; as the options of the command line that have the same names."""
 
     to: str | None = None
     key: str | None = None
@@ -47,16 +49,16 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Jobs that their targets can run, each with its backend and request: nothing has been sent."""
+class SubmissionPlan:
+    """Jobs that their targets can run, each with its backend and request; nothing has been sent."""
 
     pairs: "list[tuple[Job, Item]]"
-    """Of a sweep the tasks, where its target runs one task a job."""
+    """For a sweep its tasks, where its target runs one task a job."""
     caller: str
-    known: "Targets"
+    targets: "Targets"
     shipping: "Shipping | None"
-    preferring: bool
-    """Whether one is to be moved to on demand."""
+    prefers_spot: bool
+    """Whether a job is to be moved to on demand."""
     voice: "Voice"
 
     @property
@@ -64,17 +66,17 @@ class Prepared:
         return [item for _, item in self.pairs]
 
     def warn(self) -> None:
-        """Says each warning of the requests once."""
+        """Print each warning of the requests once."""
         for warning in dict.fromkeys(warning for _, request in self.items for warning in request.warnings):
             self.voice.warn(warning)
 
-    def shown(self) -> list[dict[str, Any]]:
-        """The requests as `--dry-run` prints them, without what variables with the name of a secret hold."""
+    def redacted_requests(self) -> list[dict[str, Any]]:
+        """Return the requests as `--dry-run` prints them, without the values of variables named like secrets."""
         return [hidden(_request(request)) for _, request in self.items]
 
     @contextmanager
-    def ready(self, quota: bool) -> Generator[tuple[Sender, list[str]]]:
-        """What sends the requests, and what could not be learnt of quotas: code is sent, allowances are held."""
+    def reserve(self, quota: bool) -> Generator[tuple[Submitter, list[str]]]:
+        """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
         from .accrued_cost import size_of
         from .dispatch import check_quotas
         from .image_check import check
@@ -82,60 +84,90 @@ class Prepared:
         check(self.pairs, self.voice)
         feasibility.check(self.pairs)
         unknown = check_quotas(self.pairs, self.voice) if quota else []
-        sent(self.shipping, self.voice)
-        if self.preferring:
+        send_code(self.shipping, self.voice)
+        if self.prefers_spot:
             from .spot_fallback import begin
 
-            begin(self.pairs, self.known)
-        with held(self.pairs, self.known, self.voice) as sender:
-            sender.sizes = {request.key: size_of(job) for job, (_, request) in self.pairs}
-            yield sender, unknown
+            begin(self.pairs, self.targets)
+        with reserve(self.pairs, self.targets, self.voice) as submitter:
+            submitter.sizes = {request.key: size_of(job) for job, (_, request) in self.pairs}
+            yield submitter, unknown
+
+    def submit(
+        self,
+        quota: bool = True,
+        rate: int | None = None,
+        *,
+        output: "Settings | None" = None,
+        stop: threading.Event | None = None,
+    ) -> "list[JobRef]":
+        """Send code, reserve allowances, submit the requests and record them in the history, in their order.
+
+        `rate`: at most so many in a second. With `output` each reference is printed as it comes, and SIGINT stops many
+        submits; without it nothing is printed, and `stop` does. Raises the first error, with how to go on.
+        """
+        from .dispatch import submit_all_and_print, submit_and_print, submit_quietly
+
+        with self.reserve(quota) as (submitter, unknown):
+            if output is None:
+                refs = submit_quietly(self.items, self.caller, rate, self.voice, submitter, stop or threading.Event())
+            elif len(self.items) > 1:
+                return submit_all_and_print(self.items, self.caller, rate, output, unknown, submitter)
+            else:
+                return [submit_and_print(*self.items[0], self.caller, output, unknown, submitter)]
+        for line in unknown:
+            self.voice.say(line)
+        return refs
 
 
-def checked(documents: "Sequence[Document]", asked: Asked, voice: "Voice") -> "list[Job]":
-    """The job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
+def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, voice: "Voice") -> "list[Job]":
+    """Return the job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
     from ..model.document import jobs_of
 
     for document in documents:
         for note in document.notes:
             voice.say(note)
-        if asked.pin_image:
+        if options.pin_image:
             _pin_image(document, voice)
     jobs = jobs_of(documents)
-    return _smoke_runs(documents, jobs, asked, voice) if asked.smoke or asked.smoke_timeout is not None else jobs
+    return _smoke_runs(documents, jobs, options, voice) if options.smoke or options.smoke_timeout is not None else jobs
 
 
-def prepared(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> Prepared:
-    """The jobs' requests. Raises BadInputs for what their targets cannot run."""
+def plan_submission(
+    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, voice: "Voice"
+) -> SubmissionPlan:
+    """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
     from .resolve import targets
-    from .stale_targets import said
+    from .stale_targets import current_targets
 
-    caller = asked.key if asked.key is not None else DRY_RUN_KEY if asked.dry_run else keys.drawn()
+    caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.drawn()
     known = targets(voice)
-    shipping = packed(asked.code, asked.code_all, voice)
+    shipping = packed(options.code, options.code_all, voice)
     written = list(zip(documents, jobs, strict=True))
-    pairs = _rendered(written, asked, caller, known, shipping, voice)
-    if not asked.dry_run:
-        names = dict.fromkeys([*(request.target for _, (_, request) in pairs), asked.then_to or ""])
-        if (newer := said(known, names, voice)) is not known:
-            known, pairs = newer, _rendered(written, asked, caller, newer, shipping, voice)
-    return Prepared(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), voice)
+    pairs = _rendered(written, options, caller, known, shipping, voice)
+    if not options.dry_run:
+        names = dict.fromkeys([*(request.target for _, (_, request) in pairs), options.then_to or ""])
+        if (newer := current_targets(known, names, voice)) is not known:
+            known, pairs = newer, _rendered(written, options, caller, newer, shipping, voice)
+    return SubmissionPlan(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), voice)
 
 
-def _smoke_runs(documents: "Sequence[Document]", jobs: "Sequence[Job]", asked: Asked, voice: "Voice") -> "list[Job]":
-    if not asked.smoke:
+def _smoke_runs(
+    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, voice: "Voice"
+) -> "list[Job]":
+    if not options.smoke:
         raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
-    if asked.smoke_timeout is not None and asked.smoke_timeout < runs.TIMEOUT_MIN_S:
-        raise BadInput(f"--smoke-timeout: must be at least {runs.TIMEOUT_MIN_S} s, is {asked.smoke_timeout}")
-    if asked.then_to:
+    if options.smoke_timeout is not None and options.smoke_timeout < runs.TIMEOUT_MIN_S:
+        raise BadInput(f"--smoke-timeout: must be at least {runs.TIMEOUT_MIN_S} s, is {options.smoke_timeout}")
+    if options.then_to:
         raise BadInput("--then-to: a smoke run is tried once, and goes on nowhere; leave it out")
     found: list[Job] = []
     for document, job in zip(documents, jobs, strict=True):
         try:
-            found.append(runs.of(job, asked.smoke_timeout or runs.TIMEOUT_S))
+            found.append(runs.of(job, options.smoke_timeout or runs.TIMEOUT_S))
         except BadInput as error:
             raise document.placed(error) from None
-        voice.say(runs.told(job, found[-1]))
+        voice.say(runs.summary(job, found[-1]))
     return found
 
 
@@ -152,7 +184,7 @@ def _pin_image(document: "Document", voice: "Voice") -> None:
 
 def _rendered(
     jobs: "list[tuple[Document, Job]]",
-    asked: Asked,
+    options: SubmitOptions,
     caller: str,
     known: "Targets",
     shipping: "Shipping | None",
@@ -160,15 +192,15 @@ def _rendered(
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
     """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
     so has one with other code, and a smoke run."""
-    from .deadline.plan import prepared
+    from .deadline.plan import plan_job
 
-    then_to = asked.then_to
-    caller = keys.of_smoke(caller) if asked.smoke else caller
+    then_to = options.then_to
+    caller = keys.of_smoke(caller) if options.smoke else caller
     backends: dict[str, Backend] = {}
     times: dict[str, int] = {}
     pairs: list[tuple[Job, tuple[Backend, Request]]] = []
     faults: list[str] = []
-    for document, job, name, target in _placed(jobs, known, asked.to, voice):
+    for document, job, name, target in _placed(jobs, known, options.to, voice):
         backend = backends.setdefault(name, of_target(name, target))
         times[job.name] = times.get(job.name, 0) + 1
         text = keys.numbered(caller, times[job.name])
@@ -179,7 +211,7 @@ def _rendered(
             if ready.spot == "prefer":
                 if shipping and then_to:
                     shipping.reach_both(name, target, *known.choose(then_to))
-                ready = job = prepared(ready, name, target, then_to, known)
+                ready = job = plan_job(ready, name, target, then_to, known)
             pairs.append((job, (backend, backend.render(ready, job_id, submission))))
         except BadInput as error:
             placed = document.placed(error)
@@ -201,7 +233,7 @@ def _placed(
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
     for document, job in jobs:
-        name, target = chosen(job, known, to, voice.say)
+        name, target = _target(job, known, to, voice)
         try:
             parts = apart(job, target.kind)
         except BadInput as error:
@@ -210,6 +242,17 @@ def _placed(
             voice.warn(warning)
         for each in parts:
             yield document, each, name, target
+
+
+def _target(job: "Job", known: "Targets", to: str | None, voice: "Voice") -> "tuple[str, Target]":
+    """Return the target that --to means: for `cheapest` the first of the offers, unless a target has that name."""
+    if to != CHEAPEST or CHEAPEST in known.entries:
+        return known.choose(to)
+    from .offers import cheapest, choice_summary
+
+    offer, decision = cheapest(job, known.entries)
+    voice.say(choice_summary(offer, decision))
+    return known.choose(offer.target)
 
 
 def _request(request: "Request") -> dict[str, Any]:

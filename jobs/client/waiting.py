@@ -173,7 +173,7 @@ def in_words(status: Status) -> str:
     return f", tasks: {counts}" if counts and not status.phase.ended else ""
 
 
-def seen(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
+def current_statuses(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
     """The jobs as they are now, many with one call. Raises NotFound, CloudSilent and what else status raises."""
     known: dict[JobRef, Status] = {}
     for group, backend in _groups(jobs):

@@ -14,16 +14,16 @@ from .ai_platform_fields import KNOWN, OUTPUT_ONLY, ROLES
 from .ai_platform_machines import machines
 from .ai_platform_program import program
 from .ai_platform_source import source
-from .ai_platform_tuning import asked, left_to_decide, tuning
-from .fields import Given
+from .ai_platform_tuning import is_search, left_to_decide, tuning
+from .fields import RequestFields
 from .options import Options
-from .outcome import Found
+from .outcome import ImportResult
 from .reading import Json
 from .report import Report
 from .vertex_values import job_values
 
 
-def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> Found:
+def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> ImportResult:
     """The job of a file (config.yaml, JSON, or a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
@@ -33,7 +33,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     for each in OUTPUT_ONLY:
         given.left_out(each, "is set by the service")
     display = given.text("jobId") or name.rpartition("/")[2].partition(".")[0]
-    given.kept("jobId", "displayName")
+    given.keep("jobId", "displayName")
     found = machines(given, options.k80)
     roles = [role for role in ROLES if role in found.pools]
     ran = program(
@@ -51,21 +51,21 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     body: Json = {"displayName": display, "jobSpec": spec}
     if labels := given.mapping("labels"):
         body["labels"] = labels
-    given.kept("labels", "labels")
+    given.keep("labels", "labels")
     if key := given.text("trainingInput.encryptionConfig.kmsKeyName"):
         body["encryptionSpec"] = {"kmsKeyName": key}
-    given.kept("trainingInput.encryptionConfig.kmsKeyName", "encryptionSpec")
+    given.keep("trainingInput.encryptionConfig.kmsKeyName", "encryptionSpec")
     for path in [path for path, value in given.values.items() if isinstance(value, str)]:
         report.findings(given.name(path), placeholders.value(path, str(given.values[path])))
     if options.form == "tuning":
-        if not asked(given):
+        if not is_search(given):
             report.refuse("trainingInput.hyperparameters", "is missing, and -o tuning is about it")
         else:
             body |= {**tuning(given, container=ran.container), "trialJobSpec": body.pop("jobSpec")}
-    elif asked(given):
+    elif is_search(given):
         left_to_decide(given)
     report.close(KNOWN)
-    result = Found(report, body, region=given.text("trainingInput.region") or "")
+    result = ImportResult(report, body, region=given.text("trainingInput.region") or "")
     if options.form == "job" and not report.stops:
         result.values = _job(body, given)
     return result
@@ -77,7 +77,7 @@ def _pools(spec: Json, roles: list[str], pools: Mapping[str, Json], programs: Ma
     spec["workerPoolSpecs"] = [{**pools[role], **programs[role]} if role in roles else {} for role in ROLES[: last + 1]]
 
 
-def _settings(given: Given, spec: Json, count: int) -> None:
+def _settings(given: RequestFields, spec: Json, count: int) -> None:
     """What is of the whole job."""
     report = given.report
     base = "trainingInput"
@@ -86,18 +86,18 @@ def _settings(given: Given, spec: Json, count: int) -> None:
     for name, to in (("network", "network"), ("serviceAccount", "serviceAccount")):
         if value := given.text(f"{base}.{name}"):
             spec[to] = value
-        given.kept(f"{base}.{name}", to)
+        given.keep(f"{base}.{name}", to)
     if given.flag(f"{base}.enableWebAccess"):
         spec["enableWebAccess"] = True
-    given.kept(f"{base}.enableWebAccess", "enableWebAccess")
+    given.keep(f"{base}.enableWebAccess", "enableWebAccess")
     schedule = f"{base}.scheduling"
     if seconds := given.seconds(f"{schedule}.maxRunningTime"):
         spec["scheduling"] = {"timeout": f"{seconds}s"}
-    given.kept(f"{schedule}.maxRunningTime", "scheduling.timeout")
+    given.keep(f"{schedule}.maxRunningTime", "scheduling.timeout")
     if given.seconds(f"{schedule}.maxWaitTime"):
         report.findings(given.name(f"{schedule}.maxWaitTime"), rules.wait(False))
     priority = given.whole(f"{schedule}.priority")
-    given.kept(f"{schedule}.priority")
+    given.keep(f"{schedule}.priority")
     report.findings(given.name(f"{schedule}.priority"), rules.priority(priority or 0))
     chief = given.flag(f"{base}.useChiefInTfConfig")
     version = given.text(f"{base}.runtimeVersion")
@@ -105,11 +105,11 @@ def _settings(given: Given, spec: Json, count: int) -> None:
     report.findings(given.name(f"{base}.useChiefInTfConfig"), rules.tf_config(version, chief, count))
 
 
-def _places(given: Given, accelerators: list[str]) -> None:
+def _places(given: RequestFields, accelerators: list[str]) -> None:
     """The region, and whether one zone of it has all the accelerators."""
     path = "trainingInput.region"
     region = given.text(path)
-    given.kept(path, "the region of the target")
+    given.keep(path, "the region of the target")
     if region is None:
         return
     name = given.name(path)
@@ -131,9 +131,9 @@ def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _job(body: Json, given: Given) -> Json:
+def _job(body: Json, given: RequestFields) -> Json:
     """The values of a job file. What the custom job says beyond it is of the target, or refused."""
-    inner = Given(body)
+    inner = RequestFields(body)
     values = job_values(inner)
     targets = {"jobSpec.network": "network", "jobSpec.serviceAccount": "serviceAccount"}
     targets["encryptionSpec.kmsKeyName"] = "encryptionConfig.kmsKeyName"

@@ -10,7 +10,7 @@ from accel.rules.vertex import legacy as gcp_legacy
 from accel.rules.vertex import machines as vertex_machines
 
 from .ai_platform_fields import ROLES
-from .fields import Given
+from .fields import RequestFields
 from .reading import Json
 
 K80 = "nvidia-tesla-k80"
@@ -29,7 +29,7 @@ class Machines:
         return sum(int(pool["replicaCount"]) for pool in self.pools.values())
 
 
-def machines(given: Given, k80: str) -> Machines:
+def machines(given: RequestFields, k80: str) -> Machines:
     """The worker pools of `trainingInput`. `k80`: the accelerator that replaces a K80."""
     found = Machines()
     tier = _tier(given)
@@ -47,7 +47,7 @@ def machines(given: Given, k80: str) -> Machines:
     return found
 
 
-def _tier(given: Given) -> str | None:
+def _tier(given: RequestFields) -> str | None:
     """The scale tier; None where there is no telling the machines."""
     path = "trainingInput.scaleTier"
     tier = given.text(path)
@@ -58,13 +58,13 @@ def _tier(given: Given) -> str | None:
     if not given.report.findings(given.name(path), ai_platform.scale_tier(tier)):
         for role in ROLES:
             for what in ("Type", "Count"):
-                given.kept(f"trainingInput.{role}{what}", why="goes with another scale tier")
+                given.keep(f"trainingInput.{role}{what}", why="goes with another scale tier")
         return None
-    given.kept(path)
+    given.keep(path)
     return tier
 
 
-def _role(given: Given, role: str, tier: str, k80: str, found: Machines) -> None:
+def _role(given: RequestFields, role: str, tier: str, k80: str, found: Machines) -> None:
     base = f"trainingInput.{role}"
     type_path, count_path = f"{base}Type", f"{base}Count"
     kind, count = given.text(type_path), given.whole(count_path)
@@ -79,9 +79,9 @@ def _role(given: Given, role: str, tier: str, k80: str, found: Machines) -> None
         if given.has(type_path) or given.has(f"{base}Config"):
             for path in (type_path, f"{base}Config"):
                 given.left_out(path, f"there are no replicas: {role}Count is 0 or missing")
-        given.kept(count_path)
+        given.keep(count_path)
         return
-    given.kept(count_path, "replicaCount")
+    given.keep(count_path, "replicaCount")
     if not given.report.findings(given.name(type_path), ai_platform.role_type(count or 0, kind, type_path)) or not kind:
         return
     spec = _machine(given, role, kind, k80, found)
@@ -93,7 +93,7 @@ def _role(given: Given, role: str, tier: str, k80: str, found: Machines) -> None
     found.pools[role] = pool
 
 
-def _machine(given: Given, role: str, kind: str, k80: str, found: Machines) -> Json | None:
+def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machines) -> Json | None:
     """The MachineSpec of a role; None where it is refused or to be decided."""
     base = f"trainingInput.{role}"
     name = given.name(f"{base}Type" if given.has(f"{base}Type") else "trainingInput.scaleTier")
@@ -106,30 +106,30 @@ def _machine(given: Given, role: str, kind: str, k80: str, found: Machines) -> J
     if asked:
         stands = given.report.findings(given.name(f"{config}.type"), ai_platform.accelerators(kind, asked, "type"))
         if not stands:
-            given.kept(f"{config}.count")
+            given.keep(f"{config}.count")
             return None
     if kind in legacy_machines():
         return _legacy(given, name, kind, k80, found)
     if "-" not in kind:  # no name of Compute Engine's
-        given.kept(config)
+        given.keep(config)
         given.report.findings(name, gcp_legacy.machine_type(kind))
         return None
     accelerator = find_accelerator(asked) if asked else None
     if asked and "k80" in asked.lower():
-        given.kept(f"{config}.count")
-        given.kept(f"{base}Type", "machineSpec.machineType")
+        given.keep(f"{config}.count")
+        given.keep(f"{base}Type", "machineSpec.machineType")
         return _k80(given, given.name(f"{config}.type"), name, kind, int(count or 1), k80, found)
     accelerator_name = (accelerator.vertex_name or accelerator.name) if accelerator else asked
     stands = True
     for finding in vertex_machines.pool(kind, accelerator_name, count):
         at = {"accelerator": f"{config}.type", "accelerator_count": f"{config}.count"}.get(finding.field)
         stands = given.report.findings(given.name(at) if at else name, [finding]) and stands
-    given.kept(f"{base}Type", "machineSpec.machineType")
-    given.kept(config, "machineSpec")
+    given.keep(f"{base}Type", "machineSpec.machineType")
+    given.keep(config, "machineSpec")
     return _spec(kind, accelerator_name, count, found) if stands else None
 
 
-def _legacy(given: Given, name: str, kind: str, k80: str, found: Machines) -> Json | None:
+def _legacy(given: RequestFields, name: str, kind: str, k80: str, found: Machines) -> Json | None:
     """The machine that replaces a legacy type."""
     legacy = legacy_machines()[kind]
     if not legacy.base_vcpus:
@@ -148,7 +148,9 @@ def _legacy(given: Given, name: str, kind: str, k80: str, found: Machines) -> Js
     return _spec(legacy.machine, legacy.accelerator or None, legacy.count or None, found)
 
 
-def _k80(given: Given, at: str, machine_at: str, machine: str, count: int, by: str, found: Machines) -> Json | None:
+def _k80(
+    given: RequestFields, at: str, machine_at: str, machine: str, count: int, by: str, found: Machines
+) -> Json | None:
     old = gcp_legacy.vertex_gpus(machine, K80, count) if n1(machine) else vertex_machines.pool(machine, by, count)
     if n1(machine) is None or not given.report.findings(at, old):
         if not old:
@@ -173,9 +175,9 @@ def _spec(machine: str, accelerator: str | None, count: int | None, found: Machi
     return spec
 
 
-def _disk(given: Given, path: str, spec: Json) -> Json:
+def _disk(given: RequestFields, path: str, spec: Json) -> Json:
     size, kind = given.whole(f"{path}.bootDiskSizeGb", 1), given.text(f"{path}.bootDiskType")
-    given.kept(path, "diskSpec")
+    given.keep(path, "diskSpec")
     for finding in vertex_machines.disk(str(spec["machineType"]), size, kind):
         at = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
         given.report.findings(given.name(f"{path}.{at}"), [finding])

@@ -7,7 +7,7 @@ from accel.rules.jobs import imports, placeholders
 from accel.rules.vertex import ai_platform_programs as rules
 
 from .ai_platform_fields import ROLES
-from .fields import Given
+from .fields import RequestFields
 from .images import image_of
 from .reading import Json
 
@@ -22,14 +22,14 @@ class Program:
     container: bool = False
 
 
-def program(given: Given, roles: list[str], image: str | None, *, gpu: bool, today: date, args: str) -> Program:
+def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: bool, today: date, args: str) -> Program:
     """The program of each of the roles. `image`: the one that the user chose; `args`: the path of the arguments."""
     report = given.report
     job_dir = given.text(f"{_INPUT}.jobDir")
     arguments = given.texts(args)
-    given.kept(args, "args")
+    given.keep(args, "args")
     if job_dir:
-        given.kept(f"{_INPUT}.jobDir", "baseOutputDirectory and --job-dir")
+        given.keep(f"{_INPUT}.jobDir", "baseOutputDirectory and --job-dir")
         report.findings(given.name(f"{_INPUT}.jobDir"), rules.job_dir(job_dir))
         report.findings(given.name(f"{_INPUT}.jobDir"), placeholders.value("jobDir", job_dir))
         report.note(
@@ -52,8 +52,8 @@ def program(given: Given, roles: list[str], image: str | None, *, gpu: bool, tod
         if not uri.startswith("gs://"):
             found = rules.local_package(uri, "", given.name(f"{_INPUT}.packageUris"))
             report.findings(given.name(f"{_INPUT}.packageUris"), found)
-    given.kept(f"{_INPUT}.packageUris", "pythonPackageSpec.packageUris")
-    given.kept(f"{_INPUT}.pythonModule", "pythonPackageSpec.pythonModule")
+    given.keep(f"{_INPUT}.packageUris", "pythonPackageSpec.packageUris")
+    given.keep(f"{_INPUT}.pythonModule", "pythonPackageSpec.pythonModule")
     for role in roles:
         for each in ("containerCommand", "containerArgs"):
             at = f"{_INPUT}.{role}Config.{each}"
@@ -65,7 +65,7 @@ def program(given: Given, roles: list[str], image: str | None, *, gpu: bool, tod
     return Program({role: {"pythonPackageSpec": spec} for role in roles})
 
 
-def _executor(given: Given, version: str | None, image: str | None, *, gpu: bool, today: date) -> str:
+def _executor(given: RequestFields, version: str | None, image: str | None, *, gpu: bool, today: date) -> str:
     """The image that runs the packages."""
     at, python_at = f"{_INPUT}.runtimeVersion", f"{_INPUT}.pythonVersion"
     python = given.text(python_at)
@@ -74,7 +74,7 @@ def _executor(given: Given, version: str | None, image: str | None, *, gpu: bool
         if given.has(at):
             given.report.changed(given.name(at), image, "was chosen with --image")
         return image_of(given, "--image", image, today=today)
-    given.kept(python_at)
+    given.keep(python_at)
     if version is None:
         return ""
     found = rules.runtime_version(version, today=today, gpu=gpu, region=given.text(f"{_INPUT}.region") or "")
@@ -84,7 +84,7 @@ def _executor(given: Given, version: str | None, image: str | None, *, gpu: bool
     return str(found[0].replacement or "")
 
 
-def _containers(given: Given, roles: list[str], path: str, image: str | None, arguments: list[str]) -> Program:
+def _containers(given: RequestFields, roles: list[str], path: str, image: str | None, arguments: list[str]) -> Program:
     """Each role's container: its own image, or the master's."""
     master = given.text(path)
     if image:
@@ -111,7 +111,7 @@ def _containers(given: Given, roles: list[str], path: str, image: str | None, ar
             beside = given.has(f"{_INPUT}.args")
             given.report.findings(given.name(at), rules.container_command(own or master, beside, each))
             spec[to] = given.texts(at)
-            given.kept(at, f"containerSpec.{to}")
+            given.keep(at, f"containerSpec.{to}")
         if arguments:
             spec["args"] = [*spec.get("args", []), *arguments]
         found.specs[role] = {"containerSpec": spec}

@@ -11,7 +11,7 @@ from accel.rules.vertex import ai_platform_programs
 
 from . import gcloud, shell
 from .ai_platform_fields import BARE, FLAGS, GENERAL, OF_GCLOUD, SETTINGS, TOP
-from .fields import Given
+from .fields import RequestFields
 from .reading import Json, read
 
 VERB = "jobs submit training"
@@ -20,10 +20,10 @@ JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of 
 """Names, in the report, of what a command line has besides flags."""
 
 
-def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> Given:
+def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> RequestFields:
     """The fields of the job. Raises BadInput."""
     text = data.decode("utf-8-sig", errors="replace")
-    lines: list[tuple[gcloud.Given, shell.Pasted | None]] = []
+    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
     document: Json = {}
     if shell.is_command(text):
         pasted = shell.pasted(name, text, variables, VERB)
@@ -42,7 +42,7 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
     return given
 
 
-def _its_words(name: str, command: gcloud.Given) -> None:
+def _its_words(name: str, command: gcloud.CommandLine) -> None:
     """Leaves the job's name of the command's words."""
     words = [word for word in command.words if word not in ("gcloud", "alpha", "beta")]
     if words[:1] == [] or words[0] not in _SERVICES or words[1:4] != VERB.split():
@@ -59,7 +59,7 @@ def _config(name: str, config: str) -> Json:
         raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
 
 
-def _of(document: Json, lines: list[tuple[gcloud.Given, shell.Pasted | None]], text: str) -> Given:
+def _of(document: Json, lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]], text: str) -> RequestFields:
     """The document's fields; the report knows those of the command lines as well."""
     beside: dict[str, Any] = {}
     for command, pasted in lines:
@@ -71,7 +71,7 @@ def _of(document: Json, lines: list[tuple[gcloud.Given, shell.Pasted | None]], t
         beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
     roles = shell.roles(text)
     beside |= {role: role for role in roles}
-    given = Given(document, beside=beside)
+    given = RequestFields(document, beside=beside)
     for role in roles:
         given.report.findings(role, imports.role(role))
     whole = "trainingInput" in document
@@ -83,7 +83,7 @@ def _of(document: Json, lines: list[tuple[gcloud.Given, shell.Pasted | None]], t
     return given
 
 
-def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None, name: str) -> None:
+def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, name: str) -> None:
     """Puts what a command line says over what is there."""
     report = given.report
     for flag, why in command.unknown.items():
@@ -120,7 +120,7 @@ def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None, nam
                 report.findings(field, imports.variable(written, plain, field))
 
 
-def _holding(command: gcloud.Given, written: str) -> list[str]:
+def _holding(command: gcloud.CommandLine, written: str) -> list[str]:
     """The fields of a command line that hold a variable."""
     found = [flag for flag, values in command.flags.items() if written in values[-1]]
     found += [JOB] if command.words and written in command.words[0] else []
@@ -128,10 +128,10 @@ def _holding(command: gcloud.Given, written: str) -> list[str]:
     return found
 
 
-def _setting(given: Given, flag: str, value: str, name: str) -> None:
+def _setting(given: RequestFields, flag: str, value: str, name: str) -> None:
     base = f"trainingInput.{SETTINGS[flag]}"
     if flag == "--config":
-        given.report.kept(flag, why="is the file that was read")
+        given.report.keep(flag, why="is the file that was read")
     elif flag == "--labels":
         for key, text in gcloud.pairs(value).items():
             _put(given, f"labels.{key}", flag, text)
@@ -153,7 +153,7 @@ def _setting(given: Given, flag: str, value: str, name: str) -> None:
         _put(given, base, flag, gcloud.enum(value) if flag == "--scale-tier" else value)
 
 
-def _put(given: Given, path: str, flag: str, value: Any) -> None:
+def _put(given: RequestFields, path: str, flag: str, value: Any) -> None:
     """A flag's value over the document's, which is told."""
     below = [each for each in given.values if each == path or each.startswith(f"{path}.")]
     for each in below:
@@ -161,7 +161,7 @@ def _put(given: Given, path: str, flag: str, value: Any) -> None:
         if name == flag:
             continue
         same = given.values[each] == value
-        given.report.kept(name, why=f"is the same as {flag}") if same else None
+        given.report.keep(name, why=f"is the same as {flag}") if same else None
         given.report.findings(name, imports.flag_wins(flag, same, value, name))
         del given.values[each]
     given.put(path, flag, value)
@@ -169,7 +169,7 @@ def _put(given: Given, path: str, flag: str, value: Any) -> None:
         given.report.refuse(flag, "has no value")
 
 
-def _package(given: Given, command: gcloud.Given) -> None:
+def _package(given: RequestFields, command: gcloud.CommandLine) -> None:
     """`--package-path`: a folder that gcloud built and uploaded."""
     if "--package-path" not in command.flags:
         return
@@ -186,7 +186,7 @@ def _package(given: Given, command: gcloud.Given) -> None:
         given.put(path, given.names.get(path, "--package-path"), [upload, *given.texts(path)])
 
 
-def _key(given: Given, command: gcloud.Given) -> None:
+def _key(given: RequestFields, command: gcloud.CommandLine) -> None:
     """`--kms-key` with the flags that say where it is."""
     where = {
         name: command.flags[f"--kms-{name}"][-1]
@@ -194,7 +194,7 @@ def _key(given: Given, command: gcloud.Given) -> None:
         if f"--kms-{name}" in command.flags
     }
     for name in where:
-        given.report.kept(f"--kms-{name}", "encryptionSpec.kmsKeyName")
+        given.report.keep(f"--kms-{name}", "encryptionSpec.kmsKeyName")
     key = given.values.get("trainingInput.encryptionConfig.kmsKeyName")
     if where and key and not str(key).startswith("projects/"):
         lacking = [name for name in ("keyring", "location", "project") if name not in where]

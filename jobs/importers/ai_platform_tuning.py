@@ -2,7 +2,7 @@
 
 from accel.rules.vertex import ai_platform_programs as rules
 
-from .fields import Given
+from .fields import RequestFields
 from .reading import Json
 
 BASE = "trainingInput.hyperparameters"
@@ -15,27 +15,27 @@ SCALES = ("UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE")
 TYPES = ("DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE")
 
 
-def asked(given: Given) -> bool:
+def is_search(given: RequestFields) -> bool:
     """Whether the job is a search."""
     return given.has(BASE)
 
 
-def left_to_decide(given: Given) -> None:
+def left_to_decide(given: RequestFields) -> None:
     """For a job file, which cannot say it: what was asked for is to be decided."""
     count = len(given.items(f"{BASE}.params"))
     for path in [path for path in given.values if path.startswith(f"{BASE}.")]:
         given.report.findings(given.name(path), rules.tuning(count or 1))
 
 
-def tuning(given: Given, *, container: bool) -> Json:
+def tuning(given: RequestFields, *, container: bool) -> Json:
     """The fields of a HyperparameterTuningJob beside its trialJobSpec."""
     report = given.report
     metric: Json = {
         "metricId": given.text(f"{BASE}.hyperparameterMetricTag") or METRIC,
         "goal": _one_of(given, f"{BASE}.goal", GOALS) or "MAXIMIZE",
     }
-    given.kept(f"{BASE}.hyperparameterMetricTag", "studySpec.metrics[0].metricId")
-    given.kept(f"{BASE}.goal", "studySpec.metrics[0].goal")
+    given.keep(f"{BASE}.hyperparameterMetricTag", "studySpec.metrics[0].metricId")
+    given.keep(f"{BASE}.goal", "studySpec.metrics[0].goal")
     report.findings(given.name(f"{BASE}.hyperparameterMetricTag"), rules.metric(container))
     study: Json = {
         "metrics": [metric],
@@ -43,11 +43,11 @@ def tuning(given: Given, *, container: bool) -> Json:
     }
     if algorithm := _one_of(given, f"{BASE}.algorithm", ALGORITHMS, ("ALGORITHM_UNSPECIFIED",)):
         study["algorithm"] = algorithm
-    given.kept(f"{BASE}.algorithm", "studySpec.algorithm")
+    given.keep(f"{BASE}.algorithm", "studySpec.algorithm")
     stopping = f"{BASE}.enableTrialEarlyStopping"
     if given.flag(stopping):
         study["medianAutomatedStoppingSpec"] = {}
-    given.kept(stopping, "studySpec")
+    given.keep(stopping, "studySpec")
     report.findings(given.name(stopping), rules.early_stopping(given.flag(stopping) or False))
     resume = f"{BASE}.resumePreviousJobId"
     if previous := given.text(resume):
@@ -62,7 +62,7 @@ def tuning(given: Given, *, container: bool) -> Json:
         ("maxFailedTrials", "maxFailedTrialCount", None),
     ):
         value = given.whole(f"{BASE}.{name}")
-        given.kept(f"{BASE}.{name}", to)
+        given.keep(f"{BASE}.{name}", to)
         if value is not None or default is not None:
             found[to] = value or default or 0
     if found["parallelTrialCount"] > found["maxTrialCount"]:
@@ -70,7 +70,7 @@ def tuning(given: Given, *, container: bool) -> Json:
     return found
 
 
-def _one_of(given: Given, path: str, known: tuple[str, ...], unset: tuple[str, ...] = ()) -> str | None:
+def _one_of(given: RequestFields, path: str, known: tuple[str, ...], unset: tuple[str, ...] = ()) -> str | None:
     """One of the names of a choice; None for those that leave it unset."""
     value = given.text(path)
     if value is None or value in unset:
@@ -81,18 +81,18 @@ def _one_of(given: Given, path: str, known: tuple[str, ...], unset: tuple[str, .
     return value
 
 
-def _parameter(given: Given, path: str) -> Json:
+def _parameter(given: RequestFields, path: str) -> Json:
     """A ParameterSpec of a StudySpec. Source: discovery documents ml.v1 and aiplatform.v1."""
     name, kind = given.text(f"{path}.parameterName"), _one_of(given, f"{path}.type", TYPES)
     spec: Json = {"parameterId": name}
     for lacking, there in (("parameterName", name), ("type", kind)):
         if there is None and f"{path}.{lacking}" not in given.values:
             given.report.refuse(given.name(f"{path}.{lacking}"), "is missing")
-    given.kept(f"{path}.parameterName", "parameterId")
-    given.kept(f"{path}.type", "studySpec.parameters")
+    given.keep(f"{path}.parameterName", "parameterId")
+    given.keep(f"{path}.type", "studySpec.parameters")
     if scale := _one_of(given, f"{path}.scaleType", SCALES, ("NONE", "SCALE_TYPE_UNSPECIFIED")):
         spec["scaleType"] = scale
-    given.kept(f"{path}.scaleType", "scaleType")
+    given.keep(f"{path}.scaleType", "scaleType")
     low, high = f"{path}.minValue", f"{path}.maxValue"
     if kind in ("DOUBLE", "INTEGER"):
         spec |= _range(given, low, high, kind)
@@ -111,10 +111,10 @@ def _read(name: str, kind: str) -> bool:
     return name in fits.get(kind, ("minValue", "maxValue"))
 
 
-def _range(given: Given, low: str, high: str, kind: str) -> Json:
+def _range(given: RequestFields, low: str, high: str, kind: str) -> Json:
     ends = [given.number(low), given.number(high)]
-    given.kept(low)
-    given.kept(high)
+    given.keep(low)
+    given.keep(high)
     for path, value in zip((low, high), ends, strict=True):
         if value is None and path not in given.values:
             given.report.refuse(given.name(path), f"is missing, and the type is {kind}")
@@ -130,17 +130,17 @@ def _range(given: Given, low: str, high: str, kind: str) -> Json:
     return {"doubleValueSpec": {"minValue": first, "maxValue": last}}
 
 
-def _values(given: Given, path: str) -> list[str]:
+def _values(given: RequestFields, path: str) -> list[str]:
     found = given.texts(path)
-    given.kept(path, "categoricalValueSpec.values")
+    given.keep(path, "categoricalValueSpec.values")
     if not found and path not in given.values:
         given.report.refuse(given.name(path), "is missing, and the type is CATEGORICAL")
     return found
 
 
-def _numbers(given: Given, path: str) -> list[float]:
+def _numbers(given: RequestFields, path: str) -> list[float]:
     found: list[float] = []
-    given.kept(path, "discreteValueSpec.values")
+    given.keep(path, "discreteValueSpec.values")
     for text in given.texts(path):
         try:
             found.append(float(text))

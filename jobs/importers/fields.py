@@ -10,7 +10,7 @@ from .reading import leaves
 from .report import Report
 
 
-class Given:
+class RequestFields:
     """Values by path (`trainingInput.masterType`), each under the name by which its author knows it."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Given:
         self.names: dict[str, str] = {f"{under}{name}": name for name in found}
         self.report = Report({**found, **(beside or {})})
         for path in [path for path, value in self.values.items() if value is None or value in ([], {})]:
-            self.report.kept(self.name(path), why="is empty")
+            self.report.keep(self.name(path), why="is empty")
             del self.values[path]
 
     def name(self, path: str) -> str:
@@ -116,10 +116,10 @@ class Given:
                 found[item[0]] = None
         return list(found)
 
-    def kept(self, path: str, to: str = "", why: str = "") -> None:
-        """As Report.kept, for all that is at a path and below."""
+    def keep(self, path: str, to: str = "", why: str = "") -> None:
+        """As Report.keep, for all that is at a path and below."""
         for each in [each for each in self.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
-            self.report.kept(self.name(each), to, why)
+            self.report.keep(self.name(each), to, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
         """As Report.changed to nothing, for all that is at a path and below."""
@@ -130,7 +130,7 @@ class Given:
         """The value; an empty text is none."""
         value = self.values.get(path)
         if value == "":
-            self.report.kept(self.name(path), why="is empty")
+            self.report.keep(self.name(path), why="is empty")
             return None
         return value
 

@@ -18,7 +18,7 @@ GLOBAL = {
 
 
 @dataclass
-class Given:
+class CommandLine:
     """What a command line gave: positional words, flags with their values in order, what follows `--`, and flags that
     are not known."""
 
@@ -30,9 +30,9 @@ class Given:
     unknown_values: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> Given:
+def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
     """The flags of a command. `known`: whether each takes a value."""
-    given = Given()
+    given = CommandLine()
     takes = {**GLOBAL, **known}
     left = list(argv)
     while left:

@@ -11,11 +11,11 @@ from accel.rules.jobs import placeholders
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
-from .fields import Given
+from .fields import RequestFields
 from .google_batch_steps import steps
 from .google_batch_vms import vms
 from .names import job_name
-from .outcome import Found
+from .outcome import ImportResult
 from .reading import Json, read
 
 GROUP = "taskGroups[0]"
@@ -41,9 +41,9 @@ class Options:
     mounts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def imported(name: str, data: bytes, options: Options) -> Found:
+def imported(name: str, data: bytes, options: Options) -> ImportResult:
     """The job of a document. Raises BadInput where it cannot be read."""
-    given = Given(read(name, data))
+    given = RequestFields(read(name, data))
     report = given.report
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:
@@ -73,10 +73,10 @@ def imported(name: str, data: bytes, options: Options) -> Found:
     report.close(FIELDS)
     if block:
         values["google_batch"] = block
-    return Found(report, {}, values, region)
+    return ImportResult(report, {}, values, region)
 
 
-def _group(given: Given, values: Json, block: Json, *, several: bool) -> None:
+def _group(given: RequestFields, values: Json, block: Json, *, several: bool) -> None:
     """How many tasks, and how they run. `several`: they are the nodes of one job."""
     count, at_once = given.whole(f"{GROUP}.taskCount", 1) or 1, given.whole(f"{GROUP}.parallelism", 1)
     for name in (
@@ -87,7 +87,7 @@ def _group(given: Given, values: Json, block: Json, *, several: bool) -> None:
         "requireHostsFile",
         "permissiveSsh",
     ):
-        given.kept(f"{GROUP}.{name}")
+        given.keep(f"{GROUP}.{name}")
     in_order = given.text(f"{GROUP}.schedulingPolicy") == "IN_ORDER"
     for finding in jobs.tasks(count, at_once, in_order=in_order):
         at = "taskCount" if finding.field == "tasks" else "parallelism"
@@ -110,13 +110,13 @@ def _group(given: Given, values: Json, block: Json, *, several: bool) -> None:
         block["permissive_ssh"] = True
 
 
-def _resources(given: Given, values: Json) -> None:
+def _resources(given: RequestFields, values: Json) -> None:
     base = f"{SPEC}.computeResource"
     cpu, memory = given.whole(f"{base}.cpuMilli", 1), given.whole(f"{base}.memoryMib", 1)
     disk = given.whole(f"{base}.bootDiskMib", 1)
-    given.kept(f"{base}.cpuMilli", "cpus")
-    given.kept(f"{base}.memoryMib", "memory_mib")
-    given.kept(f"{base}.bootDiskMib", "disk_gib")
+    given.keep(f"{base}.cpuMilli", "cpus")
+    given.keep(f"{base}.memoryMib", "memory_mib")
+    given.keep(f"{base}.bootDiskMib", "disk_gib")
     if cpu:
         values["cpus"] = -(-cpu // 1000)
         if cpu % 1000:
@@ -129,7 +129,7 @@ def _resources(given: Given, values: Json) -> None:
             given.report.changed(given.name(f"{base}.bootDiskMib"), values["disk_gib"], "a job file has whole GiB")
 
 
-def _environment(given: Given, values: Json) -> None:
+def _environment(given: RequestFields, values: Json) -> None:
     ours = nodes.environment("", 1, 1) if values.get("nodes", 1) > 1 else {}
     env: dict[str, str] = {}
     for base in (f"{SPEC}.environments", f"{SPEC}.environment.variables"):
@@ -138,7 +138,7 @@ def _environment(given: Given, values: Json) -> None:
                 given.left_out(f"{base}.{name}", "is set by the platform")
             else:
                 env[name] = text
-                given.kept(f"{base}.{name}", "env")
+                given.keep(f"{base}.{name}", "env")
     for finding in jobs.environment(env):
         path = f"{SPEC}.environment.variables.{finding.field.partition('.')[2]}"
         given.report.findings(given.name(path), [finding])
@@ -146,19 +146,19 @@ def _environment(given: Given, values: Json) -> None:
         values["env"] = env
     if secrets := given.mapping(f"{SPEC}.environment.secretVariables"):
         values["secrets"] = secrets
-    given.kept(f"{SPEC}.environment.secretVariables", "secrets")
+    given.keep(f"{SPEC}.environment.secretVariables", "secrets")
 
 
-def _retries(given: Given, values: Json, block: Json) -> None:
+def _retries(given: RequestFields, values: Json, block: Json) -> None:
     path = f"{SPEC}.maxRetryCount"
     count = given.whole(path)
-    given.kept(path)
+    given.keep(path)
     given.report.findings(given.name(path), jobs.retries(count, None))
     policies = [
         (given.text(f"{each}.action"), [int(code) for code in given.texts(f"{each}.actionCondition.exitCodes")])
         for each in given.items(f"{SPEC}.lifecyclePolicies")
     ]
-    given.kept(f"{SPEC}.lifecyclePolicies")
+    given.keep(f"{SPEC}.lifecyclePolicies")
     if count is None and not policies:
         # What Batch does without a word of it: no attempt after the first.
         values |= {"retries": 0, "lost_retries": 0}
@@ -182,7 +182,7 @@ def _candidates(count: int) -> Iterable[tuple[int | None, int | None]]:
 
 
 def _by_codes(
-    given: Given, count: int, policies: list[tuple[str | None, list[int]]], values: Json, block: Json
+    given: RequestFields, count: int, policies: list[tuple[str | None, list[int]]], values: Json, block: Json
 ) -> None:
     """Retries that no two numbers say."""
     retried = {code for action, codes in policies if action == "RETRY_TASK" for code in codes}
@@ -208,21 +208,21 @@ def _by_codes(
             ExitCodes.model_validate(each)
 
 
-def _job(given: Given, values: Json, block: Json) -> None:
+def _job(given: RequestFields, values: Json, block: Json) -> None:
     if seconds := given.seconds(f"{SPEC}.maxRunDuration"):
         values["timeout_s"] = seconds
         given.report.findings(given.name(f"{SPEC}.maxRunDuration"), jobs.run_time(seconds))
-    given.kept(f"{SPEC}.maxRunDuration", "timeout_s")
+    given.keep(f"{SPEC}.maxRunDuration", "timeout_s")
     priority = given.whole("priority")
     if priority is not None:
         given.report.findings(given.name("priority"), jobs.priority(priority))
         block["priority"] = priority
-    given.kept("priority", "google_batch.priority")
+    given.keep("priority", "google_batch.priority")
     labels = given.mapping("labels")
     if own := {name: text for name, text in labels.items() if not name.startswith("accel-")}:
         values["labels"] = own
     for name in labels:
-        given.kept(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
+        given.keep(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
     for path in OF_TARGET:
         given.left_out(path, "is the target's")
     for path in BY_SERVICE:

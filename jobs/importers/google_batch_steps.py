@@ -11,7 +11,7 @@ from accel.rules.batch import runnables as google_batch_runnables
 from accel.rules.jobs import imports
 
 from ..backends.google_batch import nodes, runnables
-from .fields import Given
+from .fields import RequestFields
 from .images import image_of
 from .reading import Json
 
@@ -51,7 +51,7 @@ class Volume:
     read_only: bool
 
 
-def steps(given: Given, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> bool:
+def steps(given: RequestFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> bool:
     """Puts what is run and mounted into the job; whether its tasks are nodes that work together."""
     found = [_step(given, path, image) for path in given.items(f"{SPEC}.runnables")]
     kinds = [each.kind for each in found]
@@ -89,7 +89,7 @@ def _unwrapped(step: Step) -> Step:
     return step
 
 
-def _step(given: Given, path: str, image: str | None) -> Step:
+def _step(given: RequestFields, path: str, image: str | None) -> Step:
     kinds = [kind for kind in ("container", "script", "barrier") if given.has(f"{path}.{kind}")]
     if len(kinds) != 1 and f"{path}.barrier" not in given.names:
         given.report.refuse(path, "must have one of container, script and barrier")
@@ -98,13 +98,13 @@ def _step(given: Given, path: str, image: str | None) -> Step:
         _container(given, f"{path}.container", step, image)
     elif step.kind == "script":
         step.text = given.text(f"{path}.script.text") or ""
-        given.kept(f"{path}.script.text")
+        given.keep(f"{path}.script.text")
         if file := given.text(f"{path}.script.path"):
             step.text = f"exec {shlex.quote(file)}\n"
             given.report.changed(given.name(f"{path}.script.path"), step.text.strip(), "a job file has scripts as text")
     else:
         step.text = given.text(f"{path}.barrier.name") or "barrier"
-        given.kept(f"{path}.barrier")
+        given.keep(f"{path}.barrier")
     for name, to in (
         ("background", "background"),
         ("alwaysRun", "always_run"),
@@ -112,19 +112,19 @@ def _step(given: Given, path: str, image: str | None) -> Step:
     ):
         if given.flag(f"{path}.{name}"):
             step.more[to] = True
-        given.kept(f"{path}.{name}")
+        given.keep(f"{path}.{name}")
     if seconds := given.seconds(f"{path}.timeout"):
         step.more["timeout_s"] = seconds
-    given.kept(f"{path}.timeout")
+    given.keep(f"{path}.timeout")
     if env := given.mapping(f"{path}.environment.variables"):
         step.more["env"] = env
-    given.kept(f"{path}.environment.variables")
+    given.keep(f"{path}.environment.variables")
     for name in ("displayName", "labels"):
         given.left_out(f"{path}.{name}", "a job file has no names for its steps")
     return step
 
 
-def _container(given: Given, path: str, step: Step, image: str | None) -> None:
+def _container(given: RequestFields, path: str, step: Step, image: str | None) -> None:
     own = given.text(f"{path}.imageUri")
     if image:
         given.report.changed(given.name(f"{path}.imageUri"), image, "was chosen with --image")
@@ -133,7 +133,7 @@ def _container(given: Given, path: str, step: Step, image: str | None) -> None:
         step.image = image_of(given, f"{path}.imageUri", own)
     step.entrypoint, step.command = given.text(f"{path}.entrypoint"), given.texts(f"{path}.commands")
     for name in ("entrypoint", "commands", "volumes", "options"):
-        given.kept(f"{path}.{name}")
+        given.keep(f"{path}.{name}")
     commands = given.name(f"{path}.commands")
     for finding in google_batch_runnables.entry_point(step.entrypoint, step.command):
         given.report.findings(commands, [finding])
@@ -147,7 +147,7 @@ def _container(given: Given, path: str, step: Step, image: str | None) -> None:
         _options(given, f"{path}.options", options, step)
 
 
-def _options(given: Given, path: str, options: str, step: Step) -> None:
+def _options(given: RequestFields, path: str, options: str, step: Step) -> None:
     """Docker's options; shared memory has a field of its own."""
     name = given.name(path)
     size = re.search(r"(?:^|\s)--shm-size[= ](\d+)([bkmgBKMG]?)(?=\s|$)", options)
@@ -164,25 +164,25 @@ def _options(given: Given, path: str, options: str, step: Step) -> None:
             step.options = str(finding.replacement) if finding.replacement else None
 
 
-def _volume(given: Given, path: str) -> Volume:
+def _volume(given: RequestFields, path: str) -> Volume:
     host = given.text(f"{path}.mountPath") or ""
-    given.kept(f"{path}.mountPath")
+    given.keep(f"{path}.mountPath")
     source = device = None
     if bucket := given.text(f"{path}.gcs.remotePath"):
         source = f"gs://{bucket.removeprefix('gs://').rstrip('/')}"
-        given.kept(f"{path}.gcs")
+        given.keep(f"{path}.gcs")
     elif server := given.text(f"{path}.nfs.server"):
         source = f"nfs://{server}/{(given.text(f'{path}.nfs.remotePath') or '').lstrip('/')}"
-        given.kept(f"{path}.nfs")
+        given.keep(f"{path}.nfs")
     else:
         device = given.text(f"{path}.deviceName")
-        given.kept(f"{path}.deviceName")
+        given.keep(f"{path}.deviceName")
     if source:
         given.report.findings(given.name(f"{path}.mountPath"), google_batch_runnables.mount(source))
     options = given.texts(f"{path}.mountOptions")
     read_only = any(re.search(r"(^|\W)ro(\W|$)", option) for option in options)
     ours = ("-o ro", "-o rw", "-implicit-dirs", "ro", "rw", "async")
-    given.kept(f"{path}.mountOptions", "mounts")
+    given.keep(f"{path}.mountOptions", "mounts")
     if others := [option for option in options if option not in ours]:
         why = f"a job file has read_only alone; {', '.join(others)} are left out"
         given.report.changed(given.name(f"{path}.mountOptions"), None, why)
@@ -190,7 +190,12 @@ def _volume(given: Given, path: str) -> Volume:
 
 
 def _mounts(
-    given: Given, found: Sequence[Step], volumes: Sequence[Volume], chosen: Mapping[str, str], values: Json, block: Json
+    given: RequestFields,
+    found: Sequence[Step],
+    volumes: Sequence[Volume],
+    chosen: Mapping[str, str],
+    values: Json,
+    block: Json,
 ) -> None:
     """Where the containers see the volumes."""
     seen: dict[str, tuple[str, bool]] = {}

@@ -7,7 +7,7 @@ from accel.rules.batch import jobs, machines
 from accel.rules.gcp import gpus as gcp_gpus
 
 from ..backends.google_batch import nodes, sizes
-from .fields import Given
+from .fields import RequestFields
 from .reading import Json
 
 ALLOCATION = "allocationPolicy"
@@ -16,11 +16,11 @@ POLICY = f"{INSTANCE}.policy"
 GROUP = "taskGroups[0]"
 
 
-def vms(given: Given, values: Json, block: Json) -> str:
+def vms(given: RequestFields, values: Json, block: Json) -> str:
     """Puts what the VMs shall be into the job; the region, if the document tells it."""
     region = _places(given, block)
     machine = given.text(f"{POLICY}.machineType")
-    given.kept(f"{POLICY}.machineType", "google_batch.machine_type")
+    given.keep(f"{POLICY}.machineType", "google_batch.machine_type")
     gpus = _accelerator(given, values, block)
     model = _model(given, values, block)
     if machine:
@@ -35,10 +35,10 @@ def vms(given: Given, values: Json, block: Json) -> str:
         compact = given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED"
         found = machines.reservation(reservation, zones, model, compact=compact)
         given.report.findings(given.name(f"{POLICY}.reservation"), found)
-    given.kept(f"{POLICY}.reservation", "google_batch.reservation")
+    given.keep(f"{POLICY}.reservation", "google_batch.reservation")
     if given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED":
         block["compact"] = True
-        given.kept(f"{ALLOCATION}.placement.collocation", "google_batch.compact")
+        given.keep(f"{ALLOCATION}.placement.collocation", "google_batch.compact")
     given.left_out(f"{INSTANCE}.instanceTemplate", "is the target's, for jobs that name no machine")
     given.left_out(f"{INSTANCE}.blockProjectSshKeys", "is always so here")
     for path in ("network", "serviceAccount", "labels", "tags"):
@@ -47,11 +47,11 @@ def vms(given: Given, values: Json, block: Json) -> str:
     return region
 
 
-def _places(given: Given, block: Json) -> str:
+def _places(given: RequestFields, block: Json) -> str:
     """The zones that exist, of those that are allowed."""
     path = f"{ALLOCATION}.location.allowedLocations"
     names = given.texts(path)
-    given.kept(path, "google_batch.zones")
+    given.keep(path, "google_batch.zones")
     if not names:
         return ""
     first = names[0].rpartition("/")[2]
@@ -73,17 +73,17 @@ def _places(given: Given, block: Json) -> str:
     return region
 
 
-def _accelerator(given: Given, values: Json, block: Json) -> int:
+def _accelerator(given: RequestFields, values: Json, block: Json) -> int:
     """The GPUs of a task; how many a VM has."""
     base = f"{POLICY}.accelerators[0]"
     if len(given.items(f"{POLICY}.accelerators")) > 1:
         given.report.refuse(f"{POLICY}.accelerators", "has several entries, and a machine has GPUs of one kind")
     kind, count = given.text(f"{base}.type"), given.whole(f"{base}.count", 1)
-    given.kept(f"{base}.type", "accelerator.type")
-    given.kept(f"{base}.count", "accelerator.count")
+    given.keep(f"{base}.type", "accelerator.type")
+    given.keep(f"{base}.count", "accelerator.count")
     if version := given.text(f"{base}.driverVersion"):
         block["driver_version"] = version
-    given.kept(f"{base}.driverVersion", "google_batch.driver_version")
+    given.keep(f"{base}.driverVersion", "google_batch.driver_version")
     if kind is None:
         return 0
     stands = given.report.findings(given.name(f"{base}.type"), gcp_gpus.accelerator_name(kind))
@@ -99,10 +99,10 @@ def _accelerator(given: Given, values: Json, block: Json) -> int:
     return number
 
 
-def _model(given: Given, values: Json, block: Json) -> str:
+def _model(given: RequestFields, values: Json, block: Json) -> str:
     path = f"{POLICY}.provisioningModel"
     model = given.text(path)
-    given.kept(path, "spot")
+    given.keep(path, "spot")
     for finding in jobs.provisioning(model or ""):
         given.report.findings(given.name(path), [finding])
         model = str(finding.replacement)
@@ -120,7 +120,7 @@ def _model(given: Given, values: Json, block: Json) -> str:
     return "spot" if model == "SPOT" else "on-demand"
 
 
-def _fitting(given: Given, machine: str, values: Json, block: Json) -> str | None:
+def _fitting(given: RequestFields, machine: str, values: Json, block: Json) -> str | None:
     """The machine type; another where the GPUs or the tasks do not fit it; None where it is to be chosen from them."""
     path = given.name(f"{POLICY}.machineType")
     gpu = values.get("accelerator")
@@ -158,7 +158,7 @@ def _fitting(given: Given, machine: str, values: Json, block: Json) -> str | Non
     return machine
 
 
-def _larger(given: Given, path: str, finding: Finding, machine: str, other: str | None) -> str:
+def _larger(given: RequestFields, path: str, finding: Finding, machine: str, other: str | None) -> str:
     if finding.severity == "reject" and other:
         given.report.changed(path, other, f"the task's {finding.field} {finding.text}", finding.rule)
         return other
@@ -166,11 +166,11 @@ def _larger(given: Given, path: str, finding: Finding, machine: str, other: str 
     return machine
 
 
-def _drivers(given: Given, machine: str | None, gpus: int, block: Json) -> None:
+def _drivers(given: RequestFields, machine: str | None, gpus: int, block: Json) -> None:
     path = f"{INSTANCE}.installGpuDrivers"
     old = f"{POLICY}.accelerators[0].installGpuDrivers"
     install = given.flag(path)
-    given.kept(path, "google_batch.install_drivers")
+    given.keep(path, "google_batch.install_drivers")
     if (before := given.flag(old)) is not None:
         given.report.findings(given.name(old), machines.accelerator_drivers(before))
         install = before if install is None else install
@@ -182,16 +182,16 @@ def _drivers(given: Given, machine: str | None, gpus: int, block: Json) -> None:
         block["install_drivers"] = False
 
 
-def _disks(given: Given, values: Json, block: Json, machine: str | None) -> None:
+def _disks(given: RequestFields, values: Json, block: Json, machine: str | None) -> None:
     boot = f"{POLICY}.bootDisk"
     image = given.text(f"{boot}.image")
     # With a list of hosts it is what the platform takes anyway.
     if image and not (image == nodes.BOOT_IMAGE and given.flag(f"{GROUP}.requireHostsFile")):
         block["boot_image"] = image
-    given.kept(f"{boot}.image", "google_batch.boot_image")
+    given.keep(f"{boot}.image", "google_batch.boot_image")
     if size := given.whole(f"{boot}.sizeGb", 1):
         values["disk_gib"] = max(size, int(values.get("disk_gib", 0)))
-    given.kept(f"{boot}.sizeGb", "disk_gib")
+    given.keep(f"{boot}.sizeGb", "disk_gib")
     given.left_out(f"{boot}.type", "is chosen by the machine")
     paths: dict[str, str] = block.pop("_devices", {})
     found: list[Json] = []
@@ -199,7 +199,7 @@ def _disks(given: Given, values: Json, block: Json, machine: str | None) -> None
         name, gib = given.text(f"{path}.deviceName"), given.whole(f"{path}.newDisk.sizeGb", 1)
         kind = given.text(f"{path}.newDisk.type")
         for each in ("deviceName", "newDisk.sizeGb", "newDisk.type"):
-            given.kept(f"{path}.{each}", "google_batch.disks")
+            given.keep(f"{path}.{each}", "google_batch.disks")
         if not name or not gib or name not in paths:
             given.report.refuse(given.name(f"{path}.deviceName"), "is no new disk with a size that a volume mounts")
             continue
@@ -213,10 +213,10 @@ def _disks(given: Given, values: Json, block: Json, machine: str | None) -> None
             given.report.findings(given.name(f"{POLICY}.{finding.field}"), [finding])
 
 
-def _logs(given: Given, values: Json, block: Json) -> None:
+def _logs(given: RequestFields, values: Json, block: Json) -> None:
     kind, path = given.text("logsPolicy.destination"), given.text("logsPolicy.logsPath")
-    given.kept("logsPolicy.destination", "google_batch.logs_path")
-    given.kept("logsPolicy.logsPath", "google_batch.logs_path")
+    given.keep("logsPolicy.destination", "google_batch.logs_path")
+    given.keep("logsPolicy.logsPath", "google_batch.logs_path")
     given.left_out("logsPolicy.cloudLoggingOption", "is Batch's own here")
     if kind not in (None, "CLOUD_LOGGING", "PATH"):
         given.report.refuse(given.name("logsPolicy.destination"), "must be CLOUD_LOGGING or PATH")

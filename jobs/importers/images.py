@@ -6,14 +6,14 @@ from accel.diagnostics.findings import Finding
 from accel.rules.jobs import containers, placeholders
 from accel.rules.vertex import images
 
-from .fields import Given
+from .fields import RequestFields
 
 
-def image_of(given: Given, path: str, image: str, *, today: date | None = None, to: str = "") -> str:
+def image_of(given: RequestFields, path: str, image: str, *, today: date | None = None, to: str = "") -> str:
     """The image to use. `path`: the field that names it; `today`: of Vertex AI's jobs, whose prebuilt images end."""
     name = given.name(path)
     if path in given.values:
-        given.kept(path, to)
+        given.keep(path, to)
     found = images.image(image, today=today) if today else _plain(image)
     for finding in found:
         if finding.rule == containers.GCR.id:

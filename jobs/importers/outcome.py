@@ -8,7 +8,7 @@ from .report import Report
 
 
 @dataclass
-class Found:
+class ImportResult:
     """What was imported: its report, the body in the service's own form, and the values of a job file."""
 
     report: Report

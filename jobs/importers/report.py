@@ -41,12 +41,12 @@ class Entry:
     @property
     def text(self) -> str:
         """One line without the class."""
-        old = shown(self.field, self.old) if self.given else "(not given)"
+        old = value_text(self.field, self.old) if self.given else "(not given)"
         arrow = ""
         if self.kind == "kept":
             arrow = f" -> {self.new}" if self.new else ""
         elif self.kind == "changed" or (self.kind == "decision" and not self.open):
-            arrow = f" -> {'left out' if self.new is None else shown(self.field, self.new)}"
+            arrow = f" -> {'left out' if self.new is None else value_text(self.field, self.new)}"
         said = f": {'; '.join(self.why)}" if self.why else ""
         rules = f" [{', '.join(self.rules)}]" if self.rules else ""
         return f"{self.field} {old}{arrow}{said}{rules}"
@@ -75,7 +75,7 @@ class Report:
         """What there is no output with: refusals, and decisions that are open."""
         return [entry for entry in self.entries if entry.kind == "refused" or entry.open]
 
-    def kept(self, name: str, to: str = "", why: str = "") -> None:
+    def keep(self, name: str, to: str = "", why: str = "") -> None:
         """The value is in the output as it is; `to`: where, if it has another name there."""
         self._say(name, "kept", to, why, "")
 
@@ -154,7 +154,7 @@ class Report:
             self.note(name, why, rule)
 
 
-def shown(name: str, value: Any) -> str:
+def value_text(name: str, value: Any) -> str:
     """A value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
         items = cast(list[Any], value)

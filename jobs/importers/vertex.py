@@ -6,7 +6,7 @@ from accel.rules.gcp import zones
 from accel.rules.jobs import image_cuda, placeholders
 
 from .options import Options
-from .outcome import Found
+from .outcome import ImportResult
 from .vertex_source import SPEC, source
 from .vertex_values import job_values
 
@@ -20,7 +20,7 @@ KNOWN = (
 )
 
 
-def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> Found:
+def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> ImportResult:
     """The job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
@@ -40,4 +40,4 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
         at = f"{SPEC}.workerPoolSpecs[0].containerSpec.imageUri"
         given.report.findings(given.name(at), image_cuda.image(image, accelerators))
     given.report.close(KNOWN)
-    return Found(given.report, {}, values, region)
+    return ImportResult(given.report, {}, values, region)

@@ -9,7 +9,7 @@ from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.vertex import jobs, machines
 
 from ..backends.vertex import nodes
-from .fields import Given
+from .fields import RequestFields
 from .images import image_of
 from .reading import Json
 
@@ -35,7 +35,7 @@ class Pool:
     mounts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
-def pool_of(given: Given, path: str, image: str | None, today: date | None) -> Pool:
+def pool_of(given: RequestFields, path: str, image: str | None, today: date | None) -> Pool:
     """The pool at a path. `image`: the one that the user chose."""
     machine = f"{path}.machineSpec"
     replicas = given.whole(f"{path}.replicaCount")
@@ -47,7 +47,7 @@ def pool_of(given: Given, path: str, image: str | None, today: date | None) -> P
         disk_type=given.text(f"{path}.diskSpec.bootDiskType"),
     )
     for each in (f"{path}.replicaCount", f"{machine}.machineType", f"{machine}.tpuTopology", f"{path}.diskSpec"):
-        given.kept(each)
+        given.keep(each)
     _accelerator(given, path, pool)
     _reservation(given, f"{machine}.reservationAffinity", pool)
     container, package = f"{path}.containerSpec", f"{path}.pythonPackageSpec"
@@ -59,17 +59,17 @@ def pool_of(given: Given, path: str, image: str | None, today: date | None) -> P
     for share in given.items(f"{path}.nfsMounts"):
         server, remote = given.text(f"{share}.server"), given.text(f"{share}.path")
         at = given.text(f"{share}.mountPoint")
-        given.kept(share, "mounts")
+        given.keep(share, "mounts")
         pool.mounts.append((f"nfs://{server}{remote}", f"{jobs.NFS_ROOT}{at}"))
     return pool
 
 
-def _accelerator(given: Given, path: str, pool: Pool) -> None:
+def _accelerator(given: RequestFields, path: str, pool: Pool) -> None:
     machine = f"{path}.machineSpec"
     kind_path, count_path = f"{machine}.acceleratorType", f"{machine}.acceleratorCount"
     kind, count = given.text(kind_path), given.whole(count_path, 1)
-    given.kept(kind_path, "accelerator.type")
-    given.kept(count_path, "accelerator.count")
+    given.keep(kind_path, "accelerator.type")
+    given.keep(count_path, "accelerator.count")
     is_tpu = (kind or "").upper().startswith("TPU") or (pool.machine or "").startswith(("cloud-tpu", "ct", "tpu"))
     if count and not kind and not is_tpu:
         given.report.refuse(given.name(count_path), "stands without acceleratorType")
@@ -93,12 +93,12 @@ def _accelerator(given: Given, path: str, pool: Pool) -> None:
         pool.accelerator = (named.name if named and not named.is_tpu else kind, count or 1)
 
 
-def _reservation(given: Given, path: str, pool: Pool) -> None:
+def _reservation(given: RequestFields, path: str, pool: Pool) -> None:
     kind = given.text(f"{path}.reservationAffinityType")
     names = given.texts(f"{path}.values")
     if kind == "SPECIFIC_RESERVATION" and len(names) == 1:
         pool.reservation = names[0]
-        given.kept(path, "vertex.reservation")
+        given.keep(path, "vertex.reservation")
         if given.text(f"{path}.key") not in (None, RESERVATION_KEY):
             given.report.refuse(given.name(f"{path}.key"), f"must be {RESERVATION_KEY}")
     elif kind in ("NO_RESERVATION", "ANY_RESERVATION"):
@@ -107,7 +107,7 @@ def _reservation(given: Given, path: str, pool: Pool) -> None:
         given.report.refuse(given.name(f"{path}.reservationAffinityType"), "must name one SPECIFIC_RESERVATION")
 
 
-def _program(given: Given, path: str, pool: Pool, image: str | None, today: date | None) -> None:
+def _program(given: RequestFields, path: str, pool: Pool, image: str | None, today: date | None) -> None:
     """A containerSpec or a pythonPackageSpec."""
     is_package = path.endswith("pythonPackageSpec")
     image_path = f"{path}.{'executorImageUri' if is_package else 'imageUri'}"
@@ -118,11 +118,11 @@ def _program(given: Given, path: str, pool: Pool, image: str | None, today: date
     elif own:
         pool.image = image_of(given, image_path, own, today=today, to="image")
     pool.args = given.texts(f"{path}.args")
-    given.kept(f"{path}.args", "vertex.args")
+    given.keep(f"{path}.args", "vertex.args")
     if is_package:
         pool.package = {"uris": given.texts(f"{path}.packageUris"), "module": given.text(f"{path}.pythonModule")}
-        given.kept(f"{path}.packageUris", "vertex.package.uris")
-        given.kept(f"{path}.pythonModule", "vertex.package.module")
+        given.keep(f"{path}.packageUris", "vertex.package.uris")
+        given.keep(f"{path}.pythonModule", "vertex.package.module")
         if not pool.package["uris"] or not pool.package["module"]:
             given.report.refuse(given.name(f"{path}.packageUris"), "a package has packageUris and a pythonModule")
     else:
@@ -135,7 +135,7 @@ def _program(given: Given, path: str, pool: Pool, image: str | None, today: date
         if name and (name.startswith(RESERVED_PREFIXES) or (told and name in told)):
             given.left_out(variable, "is set by the platform")
             continue
-        given.kept(variable, "env")
+        given.keep(variable, "env")
         if not isinstance(value, str):
             given.report.refuse(given.name(f"{variable}.value"), "must be text; put it in quotes")
         elif name:
@@ -144,8 +144,8 @@ def _program(given: Given, path: str, pool: Pool, image: str | None, today: date
         given.report.findings(given.name(f"{path}.env"), [finding])
 
 
-def _command(given: Given, path: str) -> list[str]:
-    given.kept(path, "command")
+def _command(given: RequestFields, path: str) -> list[str]:
+    given.keep(path, "command")
     words = given.texts(path)
     for finding in jobs.command(words):
         given.report.findings(given.name(path), [finding])
@@ -154,7 +154,7 @@ def _command(given: Given, path: str) -> list[str]:
     return words
 
 
-def _told(given: Given, path: str, pool: Pool) -> frozenset[str]:
+def _told(given: RequestFields, path: str, pool: Pool) -> frozenset[str]:
     """The variables that tell a node of the others, where backends/vertex wrote the pool; its command is unwrapped."""
     if "labels.accel-maker" not in given.values:
         return frozenset()

@@ -9,7 +9,7 @@ from accel.diagnostics.errors import BadInput
 from accel.rules.jobs import imports
 
 from . import gcloud, shell
-from .fields import Given
+from .fields import RequestFields
 from .reading import Json, read
 
 VERB = "ai custom-jobs create"
@@ -49,10 +49,10 @@ _AS_WRITTEN = ("labels", "env")
 """Below them names are the author's."""
 
 
-def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> tuple[Given, str]:
+def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> tuple[RequestFields, str]:
     """The fields of a CustomJob, in the API's names, and the region if a flag says it. Raises BadInput."""
     text = data.decode("utf-8-sig", errors="replace")
-    lines: list[tuple[gcloud.Given, shell.Pasted | None]] = []
+    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
     document: Json = {}
     if shell.is_command(text):
         pasted = shell.pasted(name, text, variables, VERB)
@@ -76,7 +76,9 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
     return given, region
 
 
-def _of(document: Json, lines: Sequence[tuple[gcloud.Given, shell.Pasted | None]], roles: Sequence[str]) -> Given:
+def _of(
+    document: Json, lines: Sequence[tuple[gcloud.CommandLine, shell.Pasted | None]], roles: Sequence[str]
+) -> RequestFields:
     beside: dict[str, Any] = {}
     for command, pasted in lines:
         beside |= {flag: values[-1] for flag, values in command.flags.items() if flag != POOL}
@@ -87,7 +89,7 @@ def _of(document: Json, lines: Sequence[tuple[gcloud.Given, shell.Pasted | None]
         beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
         beside |= {"args after --": command.rest} if command.rest else {}
     beside |= {role: role for role in roles}
-    given = Given(document, beside=beside)
+    given = RequestFields(document, beside=beside)
     for role in roles:
         given.report.findings(role, imports.role(role))
     keys = {_camel(key) for key in document}
@@ -121,12 +123,12 @@ def _camel(name: str) -> str:
     return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
-def _named(command: gcloud.Given, index: int, key: str) -> str:
+def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
     """A key of a --worker-pool-spec, with the number of the pool where there are several."""
     return f"{POOL}[{index}].{key}" if len(command.flags[POOL]) > 1 else f"{POOL}.{key}"
 
 
-def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None) -> None:
+def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None) -> None:
     report = given.report
     for flag, why in command.unknown.items():
         if flag == TIMEOUT:
@@ -144,9 +146,9 @@ def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None) -> 
             for key, text in gcloud.pairs(values[-1]).items():
                 _put(given, f"labels.{key}", flag, text)
         elif flag == "--region":
-            report.kept(flag, "the region of the target")
+            report.keep(flag, "the region of the target")
         elif flag == "--config":
-            report.kept(flag, why="is the file that was read")
+            report.keep(flag, why="is the file that was read")
         elif flag.startswith("--kms-"):
             report.changed(flag, None, "is the target's")
         elif flag not in FLAGS:
@@ -160,7 +162,7 @@ def _flags(given: Given, command: gcloud.Given, pasted: shell.Pasted | None) -> 
         _told(given, command, pasted)
 
 
-def _told(given: Given, command: gcloud.Given, pasted: shell.Pasted) -> None:
+def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted) -> None:
     if pasted.rest:
         given.report.changed(REST, None, "is not the command's")
     for note in pasted.notes:
@@ -177,7 +179,7 @@ def _told(given: Given, command: gcloud.Given, pasted: shell.Pasted) -> None:
                 given.report.findings(field, imports.variable(written, plain, field))
 
 
-def _pools(given: Given, command: gcloud.Given) -> None:
+def _pools(given: RequestFields, command: gcloud.CommandLine) -> None:
     """`--worker-pool-spec`: all pools of the job, in place of the file's."""
     for path in [path for path in given.values if path.startswith(f"{SPEC}.workerPoolSpecs")]:
         given.report.findings(given.name(path), imports.flag_wins(POOL, False, None, given.name(path)))
@@ -204,7 +206,7 @@ def _enum(key: str, text: str) -> str:
     return gcloud.enum(text) if key == "accelerator-type" else text
 
 
-def _programs(given: Given, command: gcloud.Given) -> None:
+def _programs(given: RequestFields, command: gcloud.CommandLine) -> None:
     """What is given once for all pools: command, arguments, packages."""
     pools = given.items(f"{SPEC}.workerPoolSpecs")
     for flag, to, specs in (
@@ -224,12 +226,12 @@ def _programs(given: Given, command: gcloud.Given) -> None:
             given.report.refuse(flag, f"is for a pool with a {' or '.join(specs)}, and there is none")
 
 
-def _put(given: Given, path: str, flag: str, value: Any) -> None:
+def _put(given: RequestFields, path: str, flag: str, value: Any) -> None:
     for each in [each for each in given.values if each == path or each.startswith(f"{path}.")]:
         name = given.name(each)
         if name != flag:
             same = given.values[each] == value
-            given.report.kept(name, why=f"is the same as {flag}") if same else None
+            given.report.keep(name, why=f"is the same as {flag}") if same else None
             given.report.findings(name, imports.flag_wins(flag, same, value, name))
         del given.values[each]
     given.put(path, flag, value)

@@ -4,7 +4,7 @@ from accel.rules.vertex import jobs, machines, scheduling
 from accel.rules.vertex import pools as vertex_pools
 
 from ..backends.vertex.pools import DISK_GB
-from .fields import Given
+from .fields import RequestFields
 from .names import job_name
 from .options import Capacity, Options
 from .reading import Json
@@ -27,7 +27,7 @@ NAMED = {
 }
 
 
-def job_values(given: Given, options: Options | None = None) -> Json:
+def job_values(given: RequestFields, options: Options | None = None) -> Json:
     """The values of a job file for the custom job in `given`; what cannot be carried is in its report. Without options,
     the images in it were chosen today."""
     image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)
@@ -47,17 +47,17 @@ def job_values(given: Given, options: Options | None = None) -> Json:
     for name, to in PLAIN.items():
         if given.flag(f"{SPEC}.{name}"):
             block[to] = True
-        given.kept(f"{SPEC}.{name}", f"vertex.{to}")
+        given.keep(f"{SPEC}.{name}", f"vertex.{to}")
     for name, to in NAMED.items():
         if text := given.text(f"{SPEC}.{name}"):
             stands = to != "output" or given.report.findings(given.name(f"{SPEC}.{name}"), jobs.output(text))
             block |= {to: text} if stands else {}
-        given.kept(f"{SPEC}.{name}", f"vertex.{to}")
+        given.keep(f"{SPEC}.{name}", f"vertex.{to}")
     labels = given.mapping("labels")
     if own := {name: text for name, text in labels.items() if not name.startswith("accel-")}:
         values["labels"] = own
     for name in labels:
-        given.kept(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
+        given.keep(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
     for path in OF_TARGET:
         given.left_out(path, "is the target's")
     for path in BY_SERVICE:
@@ -88,7 +88,7 @@ def _first(pool: Pool, values: Json, block: Json) -> None:
     block.update({name: value for name, value in asked.items() if value})
 
 
-def _others(given: Given, pools: dict[int, Pool], values: Json, block: Json) -> None:
+def _others(given: RequestFields, pools: dict[int, Pool], values: Json, block: Json) -> None:
     first = pools[0]
     for place, name in enumerate(POOLS[1:], 1):
         pool = pools.get(place)
@@ -113,7 +113,7 @@ def _disk_gib(pool: Pool) -> int | None:
     return pool.disk_gib - DISK_GB if pool.disk_gib and pool.disk_gib > DISK_GB else None
 
 
-def _own(given: Given, path: str, pool: Pool, first: Pool) -> Json:
+def _own(given: RequestFields, path: str, pool: Pool, first: Pool) -> Json:
     """What a pool has that the first has not. Machine and GPUs are taken from there together, and so is all of the
     program."""
     own: Json = {}
@@ -133,7 +133,7 @@ def _own(given: Given, path: str, pool: Pool, first: Pool) -> Json:
     return {name: value for name, value in own.items() if value}
 
 
-def _scheduling(given: Given, values: Json, block: Json, capacity: Capacity | None) -> None:
+def _scheduling(given: RequestFields, values: Json, block: Json, capacity: Capacity | None) -> None:
     base = f"{SPEC}.scheduling"
     if seconds := given.seconds(f"{base}.timeout"):
         values["timeout_s"] = seconds
@@ -143,7 +143,7 @@ def _scheduling(given: Given, values: Json, block: Json, capacity: Capacity | No
         block["restart"] = True
     if given.flag(f"{base}.disableRetries"):
         values |= {"retries": 0, "lost_retries": 0}
-    given.kept(base)
+    given.keep(base)
     strategy = given.text(f"{base}.strategy")
     name = given.name(f"{base}.strategy")
     for finding in scheduling.strategy(strategy) if strategy else ():

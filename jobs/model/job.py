@@ -175,7 +175,7 @@ def _swept(job: Job) -> list[str]:
     assert job.sweep is not None
     if faults := sweep.faults(job.sweep):
         return faults
-    combinations = count(sweep.told(job.sweep))
+    combinations = count(sweep.sweep_spec(job.sweep))
     if "tasks" in job.model_fields_set and job.tasks != combinations:
         faults.append(f"tasks: {job.tasks} tasks, {combinations} combinations of the sweep; leave tasks out")
     object.__setattr__(job, "tasks", combinations)  # the model is frozen for everyone else

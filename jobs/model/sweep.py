@@ -87,7 +87,7 @@ class Sweep(Part):
     list: Rows | None = Field(default=None, description="the values of each task, of the same names")
 
 
-def told(sweep: Sweep) -> dict[str, Any]:
+def sweep_spec(sweep: Sweep) -> dict[str, Any]:
     """The sweep as jobs.runtime.sweep reads it, with its objective."""
     objective = {"objective": sweep.objective.model_dump()} if sweep.objective else {}
     if sweep.grid is not None:
@@ -110,7 +110,7 @@ def faults(sweep: Sweep) -> list[str]:
     if len(given) != 1:
         return [f"sweep: must have one of grid, list and random, has {' and '.join(given) or 'none'}"]
     found = list(_form(sweep))
-    if not found and (count := parameters.count(told(sweep))) > TASKS_MAX:
+    if not found and (count := parameters.count(sweep_spec(sweep))) > TASKS_MAX:
         found.append(f"sweep: has {count} combinations, of which one job takes {TASKS_MAX} at most")
     return found
 
@@ -153,7 +153,7 @@ def _is_whole(text: str) -> bool:
 
 def clashes(sweep: Sweep, set_by: Mapping[str, Iterable[str]]) -> list[str]:
     """Variables that the sweep sets and the job too; `set_by`: names by field."""
-    ours = set(parameters.names(told(sweep)))
+    ours = set(parameters.names(sweep_spec(sweep)))
     return [
         f"{field}.{name}: is set by the sweep; keep one"
         for field, names in set_by.items()

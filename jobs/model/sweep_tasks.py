@@ -10,7 +10,7 @@ from accel.diagnostics.errors import BadInput
 
 from ..runtime import sweep as parameters
 from . import sweep_shell
-from .sweep import WORD_MAX, Sweep, text, told
+from .sweep import WORD_MAX, Sweep, sweep_spec, text
 
 if TYPE_CHECKING:
     from .job import Job
@@ -31,19 +31,19 @@ _LEAST_ROW = 4
 
 def environment(job: "Job") -> dict[str, str]:
     """What every task is told of the sweep; nothing without one."""
-    return {variables.SWEEP: text(told(job.sweep))} if job.sweep else {}
+    return {variables.SWEEP: text(sweep_spec(job.sweep))} if job.sweep else {}
 
 
 def command(job: "Job", words: Sequence[str], kind: str) -> list[str]:
     """The argv of a task: the job's words, after what exports their parameters where the job is a sweep."""
     if not (job.sweep and job.sweep.shell and words):
         return list(words)
-    return sweep_shell.command(told(job.sweep), words, kind)
+    return sweep_shell.command(sweep_spec(job.sweep), words, kind)
 
 
 def sizes(sweep: Sweep) -> list[str]:
     """What Linux would not give a program, each `<path>: <words>`."""
-    spec = told(sweep)
+    spec = sweep_spec(sweep)
     fix = "make the sweep smaller, or several of it"
     if len(text(spec)) + len(variables.SWEEP) + 1 > WORD_MAX:
         return [f"sweep: has {len(text(spec))} bytes, of which a variable takes {WORD_MAX}; {fix}"]
@@ -79,7 +79,7 @@ def apart(job: "Job", kind: str) -> "list[Job]":
             f"sweep: has {job.tasks} tasks, each a job that moves by itself with spot: prefer, of which `tend --to` "
             f"looks after {MOVED_MAX}; write spot: true, or make several sweeps of it"
         )
-    spec = told(job.sweep)
+    spec = sweep_spec(job.sweep)
     written = text(spec)
     return [_alone(job, spec, written, index) for index in range(parameters.count(spec))]
 
@@ -114,7 +114,7 @@ def first(job: "Job") -> "Job":
     """The first task of a sweep as a job of its own, with its parameters; any other job as it is."""
     if job.sweep is None:
         return job
-    spec = told(job.sweep)
+    spec = sweep_spec(job.sweep)
     return _alone(job, spec, text(spec), 0)
 
 
@@ -131,7 +131,7 @@ def _alone(job: "Job", spec: Mapping[str, Any], written: str, index: int) -> "Jo
 
 
 @dataclass(frozen=True)
-class Found:
+class SweepPart:
     """A sweep, or a part of one, as a request has it."""
 
     spec: dict[str, Any]
@@ -150,7 +150,7 @@ class Found:
         return text({name: value for name, value in self.spec.items() if name != "objective"})
 
 
-def found(body: Mapping[str, Any]) -> Found | None:
+def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
     """The sweep of a request's body; None where it is none. Raises BadInput for one that cannot be read."""
     env = {name: variable(body, name) for name in (variables.SWEEP, variables.SWEEP_ONLY, variables.SWEEP_OF)}
     if env[variables.SWEEP] is None:
@@ -161,7 +161,7 @@ def found(body: Mapping[str, Any]) -> Found | None:
         places: Sequence[int] = parameters.spans(only) if only else range(parameters.count(spec))
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{variables.SWEEP}: is no sweep that this version reads: {error}") from None
-    return Found(spec, places, env[variables.SWEEP_OF])
+    return SweepPart(spec, places, env[variables.SWEEP_OF])
 
 
 def narrowed(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
@@ -169,7 +169,7 @@ def narrowed(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[
 
     Raises BadInput where that job is no sweep, or has no such task.
     """
-    job = found({"env": dict(env)})
+    job = find_sweep({"env": dict(env)})
     if job is None:
         raise BadInput(f"{ref}: is no sweep, whose tasks could run apart from the others")
     if wrong := [task for task in tasks if not 0 <= task < len(job.places)]:

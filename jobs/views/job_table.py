@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from accel.console.options import Settings
 
     from ..backends.base import Status
-    from ..client.accrued_cost import Known
+    from ..client.accrued_cost import JobPrice
 
 UNKNOWN = "-"
 WIDE = ("ref", "owner", "native", "counts", "attempts", "lost", "exit_code", "created", "started", "stopped", "reason")
@@ -62,7 +62,7 @@ def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
         return
     from ..client import accrued_cost
 
-    known = accrued_cost.known([status.ref for status in statuses], settings) if statuses else {}
+    known = accrued_cost.job_prices([status.ref for status in statuses], settings) if statuses else {}
     short, now = shorts(status.ref for status in statuses), time.time()
     rows = [_row(status, short[status.ref], known[status.ref], now) for status in statuses]
     if settings.output in ("json", "jsonl"):
@@ -79,7 +79,7 @@ def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
         table(cells, names)
 
 
-def _row(status: "Status", short: str, price: "Known", now: float) -> dict[str, Any]:
+def _row(status: "Status", short: str, price: "JobPrice", now: float) -> dict[str, Any]:
     """As JSON: the status, what the job is called, and its cost so far in USD, the least and the most."""
     cost = _cost(status, price, now)
     return {
@@ -91,14 +91,14 @@ def _row(status: "Status", short: str, price: "Known", now: float) -> dict[str, 
     }
 
 
-def _cost(status: "Status", price: "Known", now: float) -> tuple[float, float] | None:
+def _cost(status: "Status", price: "JobPrice", now: float) -> tuple[float, float] | None:
     """None of an array, whose tasks do not say how long each has run."""
     if status.tasks and not price.free:
         return None
     return Watched(status.ref, status=status, rate=price.rate, free=price.free).cost(now)
 
 
-def _cells(row: dict[str, Any], price: "Known", status: "Status") -> dict[str, str]:
+def _cells(row: dict[str, Any], price: "JobPrice", status: "Status") -> dict[str, str]:
     again = ">" if (status.attempts or 1) > 1 else ""
     cost = "free" if price.free else f"{again}{dollars(*row['cost_usd'])}" if row["cost_usd"] else UNKNOWN
     return {

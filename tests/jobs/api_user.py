@@ -7,7 +7,7 @@ from typing import Any, assert_type
 import jobs
 from accel.diagnostics import errors
 from jobs import Accelerator, Explanation, Job, JobRef, LogLine, Phase, Run, Status, aio, submit, wait
-from jobs.client.sweep_results import Row
+from jobs.client.results import Row
 from jobs.client.targets import Targets
 
 job = Job(

@@ -19,7 +19,7 @@ from jobs.backends.base import Backend, JobRef, LogLine, Phase, Request, Status
 from jobs.backends.registry import of_target
 from jobs.client.deadline import plan as plans
 from jobs.client.deadline.follow import Follower
-from jobs.client.deadline.plan import MOVED, Plan, plan_of, prepared, second, second_key
+from jobs.client.deadline.plan import MOVED, Plan, plan_job, plan_of, second, second_key
 from jobs.client.targets import Entry, Targets
 from jobs.model.job import Job
 from jobs.model.keys import platform_name
@@ -63,10 +63,10 @@ class Sent:
 def test_the_job_on_spot_carries_the_one_on_demand(name: str, then_to: str | None) -> None:
     job = preferring(**({"accelerator": {"type": "a100-40gb"}} if name == "gke" else {}))
     backend = of_target(name, TARGETS[name])
-    ready = prepared(job, name, TARGETS[name], then_to, KNOWN)
+    ready = plan_job(job, name, TARGETS[name], then_to, KNOWN)
     assert (ready.spot, ready.deadline) == (True, None)
     request = backend.render(ready, platform_name(job.name, KEY), KEY)
-    assert request == backend.render(prepared(job, name, TARGETS[name], then_to, KNOWN), platform_name("a", KEY), KEY)
+    assert request == backend.render(plan_job(job, name, TARGETS[name], then_to, KNOWN), platform_name("a", KEY), KEY)
     found = plan_of(cast(Backend, Sent(request)), JobRef("k", "s", "1"))
     bucket = GOOGLE_BATCH.bucket if name == "batch" else None
     assert found == Plan(job, then_to or name, bucket)
@@ -78,14 +78,14 @@ def test_the_job_on_spot_carries_the_one_on_demand(name: str, then_to: str | Non
 
 def test_as_many_attempts_may_be_lost_as_the_platform_takes_and_none_that_retries_are_for() -> None:
     for name, then_to, most in (("spot", "steady", 9), ("batch", None, 10)):
-        ready = prepared(preferring(retries=2), name, TARGETS[name], then_to, KNOWN)
+        ready = plan_job(preferring(retries=2), name, TARGETS[name], then_to, KNOWN)
         assert (ready.retries, ready.lost_retries) == (2, most - 2)
         plan = Plan(preferring(retries=2), "")
         assert plan.lost_left(most - 3, TARGETS[name].kind) == 1
         assert Plan(preferring(), "").lost_left(3, TARGETS[name].kind) is None
-    ready = prepared(preferring(retries=2, accelerator={"type": "a100-40gb"}), "gke", GKE, None, KNOWN)
+    ready = plan_job(preferring(retries=2, accelerator={"type": "a100-40gb"}), "gke", GKE, None, KNOWN)
     assert ready.lost_retries is None, "GKE counts no lost one"
-    assert prepared(preferring(lost_retries=1), "batch", GOOGLE_BATCH, None, KNOWN).lost_retries == 1
+    assert plan_job(preferring(lost_retries=1), "batch", GOOGLE_BATCH, None, KNOWN).lost_retries == 1
 
 
 def test_a_job_without_a_plan_has_none_and_a_damaged_one_is_told() -> None:

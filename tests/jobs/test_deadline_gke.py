@@ -14,7 +14,7 @@ from jobs.backends.gke import status as observe
 from jobs.backends.gke.submit import submit
 from jobs.backends.registry import of_target
 from jobs.client.deadline.follow import Follower
-from jobs.client.deadline.plan import Plan, plan_of, prepared
+from jobs.client.deadline.plan import Plan, plan_job, plan_of
 from jobs.client.targets import Entry, Targets
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
@@ -58,7 +58,7 @@ class OnCluster:
 def test_a_job_goes_on_on_other_nodes_once_its_pods_have_ended(cluster: Cluster) -> None:
     job = Job.model_validate(JOB)
     key = submission_key(job.name, "k")
-    ready = prepared(job, "gke", TARGET, None, KNOWN)
+    ready = plan_job(job, "gke", TARGET, None, KNOWN)
     ref = submit(of_target("gke", TARGET).render(ready, platform_name(job.name, key), key), cluster.api())
     assert pools_of(body(cluster, ref)["spec"]["template"]["spec"]) == ["spot-1a2b3c4"]
     backend = cast(Backend, OnCluster(cluster))

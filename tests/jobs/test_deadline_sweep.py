@@ -16,7 +16,7 @@ from accel.diagnostics.errors import BadInput
 from jobs.backends.base import Backend
 from jobs.backends.registry import of_target
 from jobs.client import spot_fallback
-from jobs.client.deadline.plan import Plan, plan_of, prepared, second
+from jobs.client.deadline.plan import Plan, plan_job, plan_of, second
 from jobs.model import sweep_tasks
 from jobs.model.keys import platform_name
 from tests.jobs.test_deadline_follow import HOUR, KEY, KNOWN, REF, TARGETS, Sent, World, follower, preferring
@@ -50,18 +50,18 @@ def test_each_task_is_a_job_with_a_plan_and_parameters_of_its_own(submit: Callab
         assert told == {
             "RATE": ["0.1", "0.2"][index // 3], "SIZE": str(index % 3 + 1), PLAN: "***", "ACCEL_SWEEP_ONLY": str(index),
         }  # fmt: skip
-        sweep = sweep_tasks.found(each["body"])
+        sweep = sweep_tasks.find_sweep(each["body"])
         assert sweep is not None and list(sweep.places) == [index] and sweep.params(index)["RATE"] == told["RATE"]
 
 
 def test_the_job_on_demand_is_the_same_task() -> None:
     (_, _, third, *_) = sweep_tasks.apart(preferring(sweep=GRID), "aws-batch")
-    ready = prepared(third, "spot", TARGETS["spot"], "steady", KNOWN)
+    ready = plan_job(third, "spot", TARGETS["spot"], "steady", KNOWN)
     sent = of_target("spot", TARGETS["spot"]).render(ready, platform_name(third.name, KEY), KEY)
     plan = plan_of(cast(Backend, Sent(sent)), REF)
     assert plan == Plan(third, "steady")
     _, request = second(plan, KNOWN, KEY)
-    sweep = sweep_tasks.found(request.body)
+    sweep = sweep_tasks.find_sweep(request.body)
     assert sweep is not None and list(sweep.places) == [2] and sweep_tasks.variable(request.body, "SIZE") == "3"
 
 

@@ -18,7 +18,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent
 from jobs.backends.base import JobRef, Places, Streams
 from jobs.client import resolve
 from jobs.client.fanout import LINE_MAX, Lines, everywhere
-from jobs.client.machine_check import Seen, Skew, ask, command, judge, probe
+from jobs.client.machine_check import MachineReport, Skew, ask, command, judge, probe
 
 HERE = Path(probe.__file__).parent
 GOOD: dict[str, Any] = {
@@ -143,13 +143,13 @@ def test_a_clock_is_off_by_at_least_so_much(ahead: float, off: float) -> None:
     seen = ask(answering(clock, ahead=ahead), clock)
     assert seen.facts == {"hostname": "a", "gpus": 0}
     assert judge.off(seen.skew) == pytest.approx(off)
-    assert seen.skew.told == pytest.approx(ahead)
+    assert seen.skew.estimate_s == pytest.approx(ahead)
     assert bool(judge.faults(seen, Places(None, (0,)))) == (abs(off) > 1)
 
 
 def test_a_clock_that_tells_whole_seconds_may_be_right() -> None:
     clock = Clock()
-    assert ask(answering(clock, ahead=0, whole=True), clock).skew.told == 0
+    assert ask(answering(clock, ahead=0, whole=True), clock).skew.estimate_s == 0
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_whoever_waits_for_a_machine_that_cannot_be_reached_is_let_go() -> None:
     ],
 )
 def test_what_is_wrong(changes: dict[str, Any], wanted: Places, faults: list[str]) -> None:
-    assert judge.faults(Seen(GOOD | changes, Skew(-0.1, 0.1)), wanted) == faults
+    assert judge.faults(MachineReport(GOOD | changes, Skew(-0.1, 0.1)), wanted) == faults
 
 
 def test_a_clock_that_is_wrong() -> None:
-    assert judge.faults(Seen(GOOD, Skew(1.1, 1.3)), TWO) == ["its clock is 1.1 s ahead"]
-    assert judge.faults(Seen(GOOD, Skew(-9, -2.04)), TWO) == ["its clock is 2.0 s behind"]
+    assert judge.faults(MachineReport(GOOD, Skew(1.1, 1.3)), TWO) == ["its clock is 1.1 s ahead"]
+    assert judge.faults(MachineReport(GOOD, Skew(-9, -2.04)), TWO) == ["its clock is 2.0 s behind"]
 
 
 # --- several at once

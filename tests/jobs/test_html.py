@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from jobs.backends.base import Attempt, Explanation, JobRef, LogLine, Phase, Status
 from jobs.backends.tasks import TaskStatus
-from jobs.client.accrued_cost import Known
+from jobs.client.accrued_cost import JobPrice
 from jobs.client.observation import Rate
 from jobs.runtime.lines import MARK
 from jobs.views.report.axis import Axis, around, between, since
@@ -71,7 +71,7 @@ def reclaimed() -> Facts:
     why = Explanation(
         "oom", "it ran out of memory", ("exit code 137",), "raise memory_mib, and `accel-jobs retry REF`", ("ecs:x",)
     )
-    price = Known(Rate(0.5, 1.25), notes=("g5.xlarge: assumed",))
+    price = JobPrice(Rate(0.5, 1.25), notes=("g5.xlarge: assumed",))
     return Facts(status, Gathered().take(lines()), price, at(61), attempts, None, why, ("its quota: not allowed",))
 
 
@@ -148,7 +148,7 @@ def test_what_comes_from_outside_is_text() -> None:
     tasks = (TaskStatus(0, Phase.FAILED, EVIL, 1, 1, EVIL),)
     attempts = tuple(replace(each, reason=EVIL) for each in found.attempts or ())
     gathered = Gathered().take(lines(EVIL))
-    price = Known(None, why=EVIL, notes=(EVIL,))
+    price = JobPrice(None, why=EVIL, notes=(EVIL,))
     evil = replace(found, status=status, why=why, tasks=tasks, attempts=attempts, gathered=gathered, price=price,
                    warnings=(EVIL,))  # fmt: skip
     text = page(evil)
@@ -158,10 +158,10 @@ def test_what_comes_from_outside_is_text() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     status = Status(JobRef("vertex", "p/r", "1"), "x", Phase.SUCCEEDED, "SUCCEEDED")
-    shown = "\n".join(read(page(Facts(status, None, Known(None, why="it was not submitted from here"), T0))).text)
+    shown = "\n".join(read(page(Facts(status, None, JobPrice(None, why="it was not submitted from here"), T0))).text)
     assert shown.count("not known") >= 6 and "Attempts before the last are not known" in shown
     assert "Not known: it was not submitted from here." in shown and "the log could not be read" in shown
-    quiet = "\n".join(read(page(Facts(status, Gathered(), Known(None, free=True), T0))).text)
+    quiet = "\n".join(read(page(Facts(status, Gathered(), JobPrice(None, free=True), T0))).text)
     assert "nobody bills this machine" in quiet and "tells nothing of GPUs" in quiet
 
 
@@ -180,7 +180,7 @@ def test_an_arrays_cost_is_known_where_all_its_tasks_are(tasks: int, seconds: fl
     found = reclaimed()
     status = replace(found.status, tasks={"SUCCEEDED": tasks})
     attempts = [Attempt(1, place, at(0), None, at(1), at(2), 0) for place in range(2)]
-    assert machine_s(replace(found, status=status, attempts=attempts, price=Known(Rate(1, 1, nodes=8)))) == seconds
+    assert machine_s(replace(found, status=status, attempts=attempts, price=JobPrice(Rate(1, 1, nodes=8)))) == seconds
 
 
 def test_a_long_log_is_thinned_evenly_and_keeps_its_end() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from jobs.backends.base import Attempt, Phase
 from jobs.backends.tasks import TaskStatus
-from jobs.client.request_body import Sent
-from jobs.client.sweep_results import Row
+from jobs.client.request_body import RequestSummary
+from jobs.client.results import Row
 from jobs.views.report.gather import Gathered
 from jobs.views.report.page import page
 from jobs.views.report.sweep import Sweep
@@ -176,7 +176,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     rows[3].metrics.clear()
     tasks = [row.state for row in rows]
     long = 1 if ANEW else 40
-    sent = Sent("registry.example/" + "train" * long, ("python3", "train.py", "--note=" + "x" * 5 * long), "ab" * 32)
+    sent = RequestSummary(
+        "registry.example/" + "train" * long, ("python3", "train.py", "--note=" + "x" * 5 * long), "ab" * 32
+    )
     found = replace(told, tasks=tasks, sweep=Sweep(rows, "accuracy", "max"), sent=sent)
     (folder / "page.html").write_text(page(found))
     with opened(folder / "page.html", folder) as shown:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from jobs.backends.base import JobRef, LogLine, Phase
 from jobs.backends.tasks import TaskStatus
-from jobs.client.sweep_results import Row
-from jobs.model.sweep_tasks import Found
+from jobs.client.results import Row
+from jobs.model.sweep_tasks import SweepPart
 from jobs.runtime.lines import MARK
 from jobs.views.report.gather import SERIES_MAX, Gathered
 from jobs.views.report.page import page
@@ -98,7 +98,7 @@ def test_the_smallest_is_the_best_where_the_objective_says_so() -> None:
 def test_a_sweep_without_an_objective_shows_the_first_metric() -> None:
     tasks = [TaskStatus(i, Phase.SUCCEEDED, "done") for i in range(2)]
     spec = {"grid": {"LR": ["1", "2"]}}
-    found = of(REF, Found(spec, range(2), None), tasks, {0: {"loss": 1.0}, 1: {"loss": 2.0, "acc": 0.1}})
+    found = of(REF, SweepPart(spec, range(2), None), tasks, {0: {"loss": 1.0}, 1: {"loss": 2.0, "acc": 0.1}})
     assert (found.metric, found.best) == ("loss", None) and "loss by LR" in page(replace(reclaimed(), sweep=found))
 
 

@@ -13,7 +13,7 @@ from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Backend, Request
 from jobs.client import image_check
 from jobs.client.image_check import HANDED, check
-from jobs.handle import Kept
+from jobs.handle import QuietReporter
 from jobs.model.job import Job
 from tests.support.image_registry import Registry, serving
 
@@ -30,7 +30,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
 
 
 @dataclass
-class Said(Kept):
+class Said(QuietReporter):
     """A voice that keeps its warnings to itself."""
 
     warned: list[str] = field(default_factory=list[str])

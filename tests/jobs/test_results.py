@@ -18,8 +18,8 @@ from click.testing import Result
 from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs.backends.base import JobRef, LogLine, Phase, Request, Status
 from jobs.backends.tasks import TaskStatus
-from jobs.client import sweep_results
-from jobs.client.sweep_results import looked, ranked, read, rows
+from jobs.client import results
+from jobs.client.results import looked, ranked, read, rows
 from jobs.runtime import lines
 from tests.support.sweeping import sweep
 
@@ -183,7 +183,7 @@ def test_many_logs_are_read_side_by_side_within_bounds() -> None:
     seen = looked([ref], lambda ref: cloud, lambda text: None)  # pyright: ignore[reportArgumentType, reportReturnType]
     found, counts = rows(seen), list[int]()
     read(found, seen, counts.append)
-    assert cloud.asked == 200 and 2 <= cloud.most <= sweep_results.AT_ONCE
+    assert cloud.asked == 200 and 2 <= cloud.most <= results.AT_ONCE
     assert counts == list(range(1, 201))
     in_order = ranked(found, "loss", "min")
     assert [row.index for row in in_order[:4]] == [0, 1, 2, 3] and in_order[-1].index == 7

@@ -13,10 +13,9 @@ import pytest
 from click.testing import Result
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends import registry
 from jobs.backends.base import JobRef, LogLine, Phase
 from jobs.backends.tasks import TaskStatus
-from jobs.client import resolve, sweep_results
+from jobs.client import results
 from jobs.runtime import lines
 from jobs.runtime.sweep import params
 from tests.jobs.test_results import Cloud
@@ -97,10 +96,9 @@ def test_ten_thousand_tasks_are_one_table(
     kind: str, made: type[Array], reads: int, invoke: Invoke, home: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(MANY, {"env": {"ACCEL_SWEEP": json.dumps(SPEC)}})
-    if kind in sweep_results.TOGETHER:
+    if kind in results.TOGETHER:
         monkeypatch.setattr(Array, "printed", staticmethod(together(Array.printed)))
-    assert resolve.reference  # what takes of_ref when it is imported has done so
-    monkeypatch.setattr(registry, "of_ref", lambda ref: array)
+    monkeypatch.setattr(results, "of_ref", lambda ref: array)
     done = invoke("results", f"{SCOPES[kind]}/tuned", "-o", "csv")
     assert done.exit_code == 0, done.output
     assert "reading the logs of 10,000 tasks" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 from accel.contract.targets import AnyTarget, LocalTarget
 from jobs.backends.registry import of_target
 from jobs.client.code.shipping import Shipping
-from jobs.client.request_body import sent
+from jobs.client.request_body import request_summary
 from jobs.model.job import Job
 from tests.jobs.backends import (
     aws_batch_target,
@@ -46,7 +46,7 @@ def job_of(kind: str, **fields: object) -> Job:
 @pytest.mark.parametrize("kind", list(TARGETS))
 def test_image_and_command_are_those_of_the_job(kind: str) -> None:
     backend = of_target("gpu", TARGETS[kind])
-    found = sent(kind, backend.render(job_of(kind), "digits-1", "k").body)
+    found = request_summary(kind, backend.render(job_of(kind), "digits-1", "k").body)
     assert (found.image, list(found.command), found.code) == (None if kind == "local" else IMAGE, WORDS, None)
 
 
@@ -54,7 +54,7 @@ def test_image_and_command_are_those_of_the_job(kind: str) -> None:
 def test_a_sweeps_command_is_shown_without_what_sets_its_parameters(kind: str) -> None:
     backend = of_target("gpu", TARGETS[kind])
     sweep = {"grid": {"LR": ["0.1", "0.01"]}}
-    assert list(sent(kind, backend.render(job_of(kind, sweep=sweep), "digits-1", "k").body).command) == WORDS
+    assert list(request_summary(kind, backend.render(job_of(kind, sweep=sweep), "digits-1", "k").body).command) == WORDS
 
 
 @pytest.mark.parametrize("kind", list(TARGETS))
@@ -63,11 +63,11 @@ def test_code_that_was_sent_is_told_by_its_digest(kind: str, tmp_path: Path) -> 
     target = TARGETS[kind]
     shipping = Shipping.of(folder)
     ready = shipping.with_code(job_of(kind), "gpu", target, "digits-1")
-    found = sent(kind, of_target("gpu", target).render(ready, "digits-1", "k").body)
+    found = request_summary(kind, of_target("gpu", target).render(ready, "digits-1", "k").body)
     assert (list(found.command), found.code) == (WORDS, shipping.archive.digest)
 
 
 @pytest.mark.parametrize("body", [{}, {"submit": None}, {"image": 3, "command": [1]}, {"a": [[{"command": "x"}]]}])
 def test_a_body_that_tells_nothing(body: dict[str, object]) -> None:
-    found = sent("aws-batch", body)
+    found = request_summary("aws-batch", body)
     assert (found.image, found.command, found.code) == (None, (), None)

@@ -42,7 +42,7 @@ def job(text: str, *sets: str) -> Job:
 
 def every(job: Job) -> list[dict[str, str]]:
     assert job.sweep
-    spec = json.loads(sweep.text(sweep.told(job.sweep)))
+    spec = json.loads(sweep.text(sweep.sweep_spec(job.sweep)))
     return [parameters.params(spec, index) for index in range(job.tasks)]
 
 
@@ -235,7 +235,7 @@ def test_on_targets_of_one_task_each_is_a_job() -> None:
         {"A": "2", "B": "x", "E": "x"},
     ]
     assert {each.tasks for each in parts} == {1}
-    found = [sweep_tasks.found({"env": each.env}) for each in parts]
+    found = [sweep_tasks.find_sweep({"env": each.env}) for each in parts]
     assert [(each.places, each.params(each.places[0])) for each in found if each] == [
         ([0], {"A": "1", "B": "x"}), ([1], {"A": "2", "B": "x"}),
     ]  # fmt: skip

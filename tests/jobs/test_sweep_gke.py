@@ -58,11 +58,11 @@ def test_some_indexes_again(cluster: Cluster, wanted: list[int], least: str | No
     (made,) = request.body["objects"]
     assert (made["spec"]["completions"], made["spec"]["parallelism"]) == (len(wanted), len(wanted))
     assert made["metadata"]["annotations"].get(MIN_PARALLELISM) == least
-    found = sweep_tasks.found(request.body)
+    found = sweep_tasks.find_sweep(request.body)
     assert found and list(found.places) == wanted and found.first == str(ref)
     second = submit(request, cluster.api())
     third = again(cluster.api(), SCOPE, second, "f" * 64, [len(wanted) - 1])
-    last = sweep_tasks.found(third.body)
+    last = sweep_tasks.find_sweep(third.body)
     assert last and list(last.places) == wanted[-1:] and last.first == str(second)
     with pytest.raises(BadInput, match=f"has no task {len(wanted)}; it has 0 to {len(wanted) - 1}"):
         again(cluster.api(), SCOPE, second, "f" * 64, [len(wanted)])

@@ -118,7 +118,7 @@ def test_golden(kind: str) -> None:
 )
 def test_each_task_of_a_request_has_its_parameters(kind: str, sweep: dict[str, Any]) -> None:
     request = BACKENDS[kind][0](command=SHOW, sweep=sweep, env={"OWN": "1"})
-    found = sweep_tasks.found(request.body)
+    found = sweep_tasks.find_sweep(request.body)
     assert found
     assert BACKENDS[kind][1](request.body)[2] == len(found.places)
     for place in {0, len(found.places) - 1}:
@@ -195,6 +195,6 @@ def test_where_a_job_runs_one_task_each_of_a_sweep_is_a_job(render: Callable[...
     parts = sweep_tasks.apart(whole, kind)
     assert len(parts) == 6
     request = render(**fields, env={"OWN": "1"})
-    told = [sweep_tasks.found({"env": part.env}) for part in parts]
+    told = [sweep_tasks.find_sweep({"env": part.env}) for part in parts]
     assert [each.places[0] for each in told if each] == list(range(6))
-    assert sweep_tasks.found(request.body) is None
+    assert sweep_tasks.find_sweep(request.body) is None

@@ -9,7 +9,7 @@ from accel.diagnostics.errors import CloudRefused
 from ..claims.platform import ClaimedJob
 from . import labels
 
-__all__ = ["DESCRIBED_AT_ONCE", "describe", "named", "pages", "part", "parts", "terminate"]
+__all__ = ["DESCRIBED_AT_ONCE", "describe", "find_jobs", "pages", "part", "parts", "terminate"]
 
 TASK_ALONE = (
     "the submit policy ends whole jobs only, since AWS has no tags of a single task: cancel the whole job, or ask for "

@@ -33,8 +33,8 @@ def known_s(job: Job, kind: str) -> int | None:
     return (job.gke or Gke()).keep_s if kind == "gke" else _KNOWN_S.get(kind)
 
 
-def made(hold: Hold, target: AnyTarget) -> JobRef | None:
-    """The job; None where there is none. Where a key makes the job's name, that is asked for; else the key is."""
+def find_job(hold: Hold, target: AnyTarget) -> JobRef | None:
+    """Find the job submitted under this reservation, or None."""
     match target:
         case AwsBatchTarget():
             return _aws_batch(hold, target)

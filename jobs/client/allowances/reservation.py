@@ -69,7 +69,7 @@ class Balance(NamedTuple):
     settled: int = 0
 
     @property
-    def held(self) -> int:
+    def reserved(self) -> int:
         """For jobs that have not been settled."""
         return self.used - self.settled
 

@@ -236,7 +236,7 @@ class Holding:
         what = missing[0].request.name if len(missing) == 1 else f"these {len(missing)} jobs"
         said = (
             f"team {team} has {usd(max(free, 0))} left of {usd(limit)} for {period} "
-            f"({usd(balance.held)} held, {usd(balance.settled)} settled), and {what} may cost {usd(need)}"
+            f"({usd(balance.reserved)} held, {usd(balance.settled)} settled), and {what} may cost {usd(need)}"
         )
         fits = fitting([each.price for each in missing], free)
         return OverLimit(said, f"{fits}; `accel-jobs spend --jobs` shows what is held")

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import JobsError, NotFound
 
 from ...backends.base import Backend, JobRef, Many, Status
 from ...backends.registry import of_ref
-from .find_job import Finding, made
+from .find_job import Finding, find_job
 from .price import WHOLE, bill
 from .reservation import Change, Hold, Ledger
 
@@ -44,7 +44,7 @@ def settle_team(
     targets: Mapping[str, AnyTarget],
     *,
     backend_of: Callable[[JobRef], Backend] = of_ref,
-    find: Finding = made,
+    find: Finding = find_job,
 ) -> Settled:
     """Looks at every open hold of a team, and settles or releases what can be. Raises what the ledger raises; a cloud
     that cannot be seen just now leaves its holds as they are."""

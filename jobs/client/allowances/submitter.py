@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .reserve import Holding, Wanted
 
 
-class Sender:
-    """Sends requests, each under its hold if it has one."""
+class Submitter:
+    """Submits requests, each under its reservation if it has one."""
 
     def __init__(self) -> None:
         self._holdings: dict[str, Holding] = {}
@@ -36,7 +36,7 @@ class Sender:
         self.sizes: dict[str, dict[str, Any]] = {}
         """By submission key, for the history of this machine: by what jobs are priced."""
 
-    def send(self, backend: "Backend", request: "Request") -> "JobRef":
+    def submit(self, backend: "Backend", request: "Request") -> "JobRef":
         """As Backend.submit."""
         holding = self._holdings.get(request.key)
         return holding.send(backend, request) if holding else backend.submit(request)
@@ -45,7 +45,7 @@ class Sender:
         """For the history of this machine: by what the job's hold is found."""
         return self._notes.get(request.key)
 
-    def under(self, holding: "Holding", where: str, wanted: "Iterable[Wanted]") -> None:
+    def add(self, holding: "Holding", where: str, wanted: "Iterable[Wanted]") -> None:
         """Jobs that are held for."""
         for each in wanted:
             self._holdings[each.request.key] = holding
@@ -53,12 +53,12 @@ class Sender:
 
 
 @contextmanager
-def held(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice") -> Generator[Sender]:
+def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice") -> Generator[Submitter]:
     """Holds what the jobs may cost, and takes back what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
     groups = _groups(jobs, named, known, voice) if any(named.values()) else {}
-    with _entered(groups, known, voice) as sender:
-        yield sender
+    with _entered(groups, known, voice) as submitter:
+        yield submitter
 
 
 def _groups(
@@ -89,8 +89,8 @@ def _groups(
 
 
 @contextmanager
-def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | None = None) -> Generator[Sender]:
-    """As held, for a job that is run once more: it may cost what the hold of the first one says, or where only some of
+def reserve_retry(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | None = None) -> Generator[Submitter]:
+    """As reserve, for a job that is run once more: it may cost what the first one's hold says, or where only some of
     its `tasks` run, their part of that.
 
     Raises OverLimit where the ledger does not know the first one.
@@ -101,13 +101,13 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
         known = targets(voice)
     except JobsError as error:
         voice.say(f"no targets, so no allowance is looked for: {error.message}")
-        yield Sender()
+        yield Submitter()
         return
     allowances = _of_target(known, request.target)
     if allowances is None:
         if request.target not in known.entries:
             voice.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
-        yield Sender()
+        yield Submitter()
         return
 
     from .price import Price
@@ -122,15 +122,15 @@ def held_again(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | N
     count = hold.tasks if tasks is None else tasks
     usd, machines = (-(-whole * count // hold.tasks) for whole in (hold.usd, hold.machines))
     again = Price(usd, hold.usd_hour, machines, count, hold.attempts, hold.timeout_s)
-    with _entered({where: (allowances, [Wanted(request, hold.team, again, hold.known_s)])}, known, voice) as sender:
-        yield sender
+    with _entered({where: (allowances, [Wanted(request, hold.team, again, hold.known_s)])}, known, voice) as submitter:
+        yield submitter
 
 
 @contextmanager
 def _entered(
     groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", voice: "Voice"
-) -> Generator[Sender]:
-    sender = Sender()
+) -> Generator[Submitter]:
+    submitter = Submitter()
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():
             from .reserve import Holding
@@ -138,8 +138,8 @@ def _entered(
             ledger = ledger_at(where)
             sweep = partial(_sweep, ledger, known, voice.say)
             holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=voice.say))
-            sender.under(holding, where, wanted)
-        yield sender
+            submitter.add(holding, where, wanted)
+        yield submitter
 
 
 def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:

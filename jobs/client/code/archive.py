@@ -16,7 +16,7 @@ from accel.diagnostics.errors import BadInput, BadInputs
 
 from ... import runtime
 from . import refusals, secrets
-from .tree import Entry, Tree, shown
+from .tree import Entry, Tree, printable
 
 MIB = 2**20
 MOST_MIB = 250
@@ -47,9 +47,9 @@ class Archive:
         """Below a bucket, or a folder of this machine."""
         return f"{CODE}/{self.digest}.tar.gz"
 
-    def told(self) -> str:
-        """What it has, in a line."""
-        largest = ", ".join(f"{shown(each.name)} {_size(each.size)}" for each in self.largest)
+    def summary(self) -> str:
+        """Return what it has, in a line."""
+        largest = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in self.largest)
         files = "1 file" if self.files == 1 else f"{self.files:,} files"
         return (
             f"code: {files}, {_size(self.bytes)}; with accel_runtime {_size(self.packed)} compressed, "
@@ -66,7 +66,7 @@ def pack(tree: Tree) -> Archive:
         raise BadInputs(faults)
     total = sum(each.size for each in going)
     if total > MOST_MIB * MIB:
-        most = ", ".join(f"{shown(each.name)} {_size(each.size)}" for each in _largest(going))
+        most = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in _largest(going))
         raise BadInput(
             f"--code: {tree.folder} has {_size(total)}, of which {MOST_MIB} MiB are sent; largest: {most}",
             "write into .gitignore what is not code, and keep data in a bucket",
@@ -130,9 +130,9 @@ def _body(folder: Path, entry: Entry) -> bytes:
         with os.fdopen(file, "rb") as opened:
             body = opened.read(entry.size + 1)
     except OSError as error:
-        raise BadInput(f"--code: {shown(entry.name)}: {error.strerror}") from error
+        raise BadInput(f"--code: {printable(entry.name)}: {error.strerror}") from error
     if len(body) != entry.size:
-        raise BadInput(f"--code: {shown(entry.name)}: changed while it was packed", "submit again")
+        raise BadInput(f"--code: {printable(entry.name)}: changed while it was packed", "submit again")
     return body
 
 

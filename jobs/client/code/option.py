@@ -22,11 +22,11 @@ def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | 
     shipping = Shipping.of(Path(folder), everything=everything)
     for warning in shipping.warnings:
         voice.warn(warning)
-    voice.say(shipping.archive.told())
+    voice.say(shipping.archive.summary())
     return shipping
 
 
-def sent(shipping: "Shipping | None", voice: "Voice") -> None:
-    """Puts the archive where the jobs will look for it. Raises what the cloud says."""
+def send_code(shipping: "Shipping | None", voice: "Voice") -> None:
+    """Put the archive where the jobs will look for it. Raises what the cloud says."""
     for line in shipping.send() if shipping else ():
         voice.say(line)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .tree import Entry, shown
+from .tree import Entry, printable
 
 OURS = ".accel"
 """Folder of an archive that holds what accel adds."""
@@ -12,7 +12,7 @@ OURS = ".accel"
 
 def faults(folder: Path, entries: Iterable[Entry]) -> list[str]:
     """Why files of the folder are not sent, a line each."""
-    return [f"--code: {shown(entry.name)}: {fault}" for entry in entries for fault in _of(folder, entry)]
+    return [f"--code: {printable(entry.name)}: {fault}" for entry in entries for fault in _of(folder, entry)]
 
 
 def _of(folder: Path, entry: Entry) -> Iterator[str]:
@@ -31,13 +31,13 @@ def _link(folder: Path, name: str, target: str) -> Iterator[str]:
     if not _utf8(target):
         yield "it leads to a name that is not UTF-8"
     elif target.startswith("/"):
-        yield f"leads to {shown(target)}, which another machine does not have; make it a relative link or a file"
+        yield f"leads to {printable(target)}, which another machine does not have; make it a relative link or a file"
     else:
         root = os.path.realpath(folder)
         # As it is read, and as it is on this machine, through other links.
         read, led = os.path.normpath(f"{root}/{name}/../{target}"), os.path.realpath(f"{root}/{name}")
         if not all(os.path.commonpath([root, path]) == root for path in (read, led)):
-            yield f"leads to {shown(target)}, outside of the folder; put a file there"
+            yield f"leads to {printable(target)}, outside of the folder; put a file there"
 
 
 def _utf8(text: str) -> bool:

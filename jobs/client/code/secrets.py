@@ -3,7 +3,7 @@
 import re
 from fnmatch import fnmatchcase
 
-from .tree import Entry, Tree, shown
+from .tree import Entry, Tree, printable
 
 NAMES = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", "pgpass", ".pypirc", ".npmrc", ".dockercfg"),
@@ -51,7 +51,7 @@ https://www.rfc-editor.org/rfc/rfc7468, headers of older ones https://www.rfc-ed
 _MARK = b"PRIVATE KEY"
 
 
-def named(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether a file of this name is likely to hold a secret."""
     *folders, base = name.lower().split("/")
     place = "/".join([*folders[-1:], base])
@@ -67,12 +67,12 @@ def holds_key(body: bytes) -> bool:
 def judged(tree: Tree, entry: Entry, body: bytes | None = None) -> tuple[bool, str | None]:
     """Whether a file goes, and what is warned of it: by its name, or with a `body` by its content."""
     if body is None:
-        why = "looks like a secret" if named(entry.name) else None
+        why = "looks like a secret" if is_secret_name(entry.name) else None
     else:
         why = "holds a private key" if holds_key(body) else None
     if why is None:
         return True, None
-    why = f"--code: {shown(entry.name)}: {why}, and is"
+    why = f"--code: {printable(entry.name)}: {why}, and is"
     if entry.tracked:
         return True, f"{why} sent since Git has it"
     if tree.everything:

@@ -71,17 +71,17 @@ def _entry(folder: Path, name: str, tracked: bool) -> Entry | str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadInput(f"--code: {shown(name)}: {error.strerror}") from error
+        raise BadInput(f"--code: {printable(name)}: {error.strerror}") from error
     if stat.S_ISLNK(found.st_mode):
         return Entry(name, 0, link=str(path.readlink()), tracked=tracked)
     if not stat.S_ISREG(found.st_mode):
-        return f"{shown(name)}: is neither a file nor a link, and is left out"
+        return f"{printable(name)}: is neither a file nor a link, and is left out"
     return Entry(name, found.st_size, bool(found.st_mode & stat.S_IXUSR), tracked=tracked)
 
 
 def _all(folder: Path) -> Iterator[tuple[str, bool]]:
     def fail(error: OSError) -> None:
-        raise BadInput(f"--code: {shown(str(error.filename))}: {error.strerror}")
+        raise BadInput(f"--code: {printable(str(error.filename))}: {error.strerror}")
 
     for root, folders, files in os.walk(folder, onerror=fail):
         below = Path(root).relative_to(folder)
@@ -102,7 +102,7 @@ def _known(folder: Path, left_out: list[str], inside: str = "") -> Iterator[tupl
             elif (path / ".git").exists():
                 yield from _known(path, left_out, f"{full}/")
             else:
-                left_out.append(f"{shown(full)}: is a submodule that is not checked out, and is left out")
+                left_out.append(f"{printable(full)}: is a submodule that is not checked out, and is left out")
 
 
 def _git(folder: Path, *options: str) -> list[str]:
@@ -128,6 +128,6 @@ def _unknown(folder: Path, why: str) -> BadInput:
     )
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """A file's name on one line of a terminal."""
     return name if name.isprintable() else ascii(name)

@@ -75,7 +75,7 @@ class Plan:
         return on_spot.lost_retries - lost if on_spot.retries and on_spot.lost_retries is not None else None
 
 
-def prepared(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
+def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
     """The job that runs on Spot, which carries the plan. `name`, `target`: where it runs; `then_to`: where it goes on,
     there too without one.
 

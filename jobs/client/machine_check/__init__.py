@@ -29,14 +29,14 @@ class Skew:
     most: float
 
     @property
-    def told(self) -> float:
+    def estimate_s(self) -> float:
         """The middle, or 0 where the clocks may well agree."""
         return 0.0 if self.least <= 0 <= self.most else round((self.least + self.most) / 2, 3)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one machine told."""
+class MachineReport:
+    """The facts and clock of one machine."""
 
     facts: Mapping[str, Any]
     skew: Skew
@@ -71,7 +71,7 @@ class _Talk:
         return b"\n"
 
 
-def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -> Seen:
+def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -> MachineReport:
     """What the machine tells on which `run` runs command(). Raises CloudSilent for one that tells nothing, and what
     `run` raises."""
     talk = _Talk(clock)
@@ -83,7 +83,7 @@ def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -
         facts, now = (json.loads(line) for line in talk.out.splitlines()[:2])
         if talk.asked is None or talk.told is None:
             raise ValueError("it told the time unasked")
-        return Seen(facts, Skew(now["now"] - talk.told, now["now"] + bool(now.get("whole")) - talk.asked))
+        return MachineReport(facts, Skew(now["now"] - talk.told, now["now"] + bool(now.get("whole")) - talk.asked))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         said = talk.err.decode(errors="replace").strip().rpartition("\n")[2][:200]
         raise CloudSilent(f"the check told nothing, exit code {code}: {said or error}") from error

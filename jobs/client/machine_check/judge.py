@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...backends.base import Places
-from . import Seen, Skew
+from . import MachineReport, Skew
 
 SKEW_MAX_S = 1
 """More confuses the time stamps of logs, and tokens and leases that last for seconds."""
@@ -12,36 +12,36 @@ FREE_MIN = 0.05
 """Of a disk."""
 
 
-def faults(seen: Seen, wanted: Places) -> list[str]:
+def faults(seen: MachineReport, wanted: Places) -> list[str]:
     """One line for each fault; none for a machine that is as it should be."""
     return [fault for check in CHECKS for fault in check(seen, wanted)]
 
 
-def _driver(seen: Seen, wanted: Places) -> Iterator[str]:
+def _driver(seen: MachineReport, wanted: Places) -> Iterator[str]:
     if wanted.gpus and not seen.facts.get("driver"):
         yield "no NVIDIA driver answers"
 
 
-def _gpus(seen: Seen, wanted: Places) -> Iterator[str]:
+def _gpus(seen: MachineReport, wanted: Places) -> Iterator[str]:
     there = int(seen.facts.get("gpus") or 0)
     if wanted.gpus and there != wanted.gpus:
         yield f"{there} of {wanted.gpus} GPUs are there"
 
 
-def _chips(seen: Seen, wanted: Places) -> Iterator[str]:
+def _chips(seen: MachineReport, wanted: Places) -> Iterator[str]:
     there = int(seen.facts.get("chips") or 0)
     if wanted.chips and there != wanted.chips:
         yield f"{there} of {wanted.chips} TPU chips are there"
 
 
-def _errors(seen: Seen, wanted: Places) -> Iterator[str]:
+def _errors(seen: MachineReport, wanted: Places) -> Iterator[str]:
     if wanted.gpus and (count := seen.facts.get("ecc_errors")):
         yield f"{count} uncorrected ECC errors since the driver was loaded"
     if codes := seen.facts.get("xids"):
         yield f"XID {', '.join(map(str, codes))} in the kernel's log"
 
 
-def _disks(seen: Seen, wanted: Places) -> Iterator[str]:
+def _disks(seen: MachineReport, wanted: Places) -> Iterator[str]:
     disks: dict[str, Any] = seen.facts.get("disks") or {}
     for path, disk in disks.items():
         share = free_share(disk)
@@ -49,13 +49,13 @@ def _disks(seen: Seen, wanted: Places) -> Iterator[str]:
             yield f"{share:.1%} of the disk of {path} is free ({disk['free_mib']:,} of {disk['mib']:,} MiB)"
 
 
-def _clock(seen: Seen, wanted: Places) -> Iterator[str]:
+def _clock(seen: MachineReport, wanted: Places) -> Iterator[str]:
     far = off(seen.skew)
     if abs(far) > SKEW_MAX_S:
         yield f"its clock is {abs(far):.1f} s {'ahead' if far > 0 else 'behind'}"
 
 
-CHECKS: tuple[Callable[[Seen, Places], Iterator[str]], ...] = (_driver, _gpus, _chips, _errors, _disks, _clock)
+CHECKS: tuple[Callable[[MachineReport, Places], Iterator[str]], ...] = (_driver, _gpus, _chips, _errors, _disks, _clock)
 
 
 def off(skew: Skew) -> float:

@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Optional
 MIB = 2**20
 
 
-def said(command: List[str]) -> Optional[str]:
+def output_of(command: List[str]) -> Optional[str]:
     """What a command prints; None where it fails or is not there."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -65,19 +65,19 @@ def loaded(library: str, function: str) -> Optional[int]:
 
 def gpus() -> Dict[str, Any]:
     """NVIDIA's GPUs and driver, by nvidia-smi."""
-    listed = said(["nvidia-smi", "-L"])
+    listed = output_of(["nvidia-smi", "-L"])
     lines = [line.strip() for line in (listed or "").splitlines()]
     names = [re.sub(r"^GPU \d+: | \(UUID:.*$", "", line) for line in lines if line.startswith("GPU ")]
     parts = [line for line in lines if line.startswith("MIG ")]
     asked = ["nvidia-smi", "--format=csv,noheader,nounits"]
-    driver = said([*asked, "--query-gpu=driver_version"]) or ""
-    errors = said([*asked, "--query-gpu=ecc.errors.uncorrected.volatile.total"])
+    driver = output_of([*asked, "--query-gpu=driver_version"]) or ""
+    errors = output_of([*asked, "--query-gpu=ecc.errors.uncorrected.volatile.total"])
     return {
         "driver": driver.split("\n")[0].strip() or None,
         "gpus": len(parts or names),
         "gpu_names": names,
         "ecc_errors": sum(number(line) or 0 for line in errors.splitlines()) if errors is not None else None,
-        "xids": sorted({int(code) for code in re.findall(r"NVRM: Xid \([^)]*\): (\d+)", said(["dmesg"]) or "")}),
+        "xids": sorted({int(code) for code in re.findall(r"NVRM: Xid \([^)]*\): (\d+)", output_of(["dmesg"]) or "")}),
     }
 
 
@@ -140,7 +140,7 @@ def say(value: Any) -> None:
     sys.stdout.flush()
 
 
-def found() -> Dict[str, Any]:
+def collect() -> Dict[str, Any]:
     """Everything."""
     known = versions()
     work = os.environ.get("ACCEL_WORK") or str(Path.cwd())
@@ -157,6 +157,6 @@ def found() -> Dict[str, Any]:
 
 
 if __name__ == "__main__":
-    say(found())
+    say(collect())
     sys.stdin.readline()
     say({"now": time.time()})

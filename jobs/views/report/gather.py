@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from ...backends.base import LogLine
 from ...client.observation import Places
-from ...client.progress import GPUS_MAX, Told, gpu_words, mean, parse
+from ...client.progress import GPUS_MAX, ProgressLine, gpu_words, mean, parse
 
 POINTS_MAX = 600
 """Of a curve: more cannot be seen. Of twice as many every second one goes."""
@@ -101,7 +101,7 @@ class Gathered:
                 self._take(self._key(*places.of(line.source), told), told)
         return self
 
-    def _key(self, place: int | None, attempt: int, told: Told) -> Key:
+    def _key(self, place: int | None, attempt: int, told: ProgressLine) -> Key:
         """Not every platform names the attempt of a line: one that resumes after steps were told is another."""
         key = place, attempt + self._resumed.get((place, attempt), 0)
         if told.event == "resume" and key in self._begun:
@@ -109,7 +109,7 @@ class Gathered:
             key = place, key[1] + 1
         return key
 
-    def _take(self, key: Key, told: Told) -> None:
+    def _take(self, key: Key, told: ProgressLine) -> None:
         if told.event is None and told.step is not None:
             self._begun.add(key)
         if told.metrics:

@@ -11,7 +11,7 @@ from accel.console.terminal_text import lasting
 from ...backends.base import Attempt, Explanation, Phase, Status
 from ...backends.tasks import TaskStatus
 from ...client.observation import Rate, ran_s
-from ...client.request_body import Sent
+from ...client.request_body import RequestSummary
 from ...runtime.sweep import written
 from ..watch.draw import dollars
 from .curves import events, gpus, metrics
@@ -58,7 +58,7 @@ class Facts:
     why: Explanation | None = None
     warnings: tuple[str, ...] = ()
     """What could not be read."""
-    sent: Sent | None = None
+    sent: RequestSummary | None = None
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of a job that is one task of a sweep."""
     sweep: Sweep | None = None
@@ -135,7 +135,7 @@ def _facts(found: Facts) -> str:
     return facts([(name, value) for name, value in rows if value not in (None, "")])
 
 
-def _sent(sent: Sent | None) -> list[tuple[str, object]]:
+def _sent(sent: RequestSummary | None) -> list[tuple[str, object]]:
     if sent is None:
         return []
     code = sent.code and f"sent with it, {sent.code[:12]}"

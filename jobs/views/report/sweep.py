@@ -8,8 +8,8 @@ from accel.console.terminal_text import number
 
 from ...backends.base import JobRef
 from ...backends.tasks import TaskStatus
-from ...client.sweep_results import Row, ranked
-from ...model.sweep_tasks import Found
+from ...client.results import Row, ranked
+from ...model.sweep_tasks import SweepPart
 from .axis import Axis, around, between
 from .chart import beside, frame, lines, percent
 from .text import attrs, table, tag, text
@@ -51,7 +51,9 @@ class Sweep:
         return list(dict.fromkeys(name for row in self.rows for name in row.params))
 
 
-def of(ref: JobRef, swept: Found, tasks: Sequence[TaskStatus], told: Mapping[int | None, Mapping[str, float]]) -> Sweep:
+def of(
+    ref: JobRef, swept: SweepPart, tasks: Sequence[TaskStatus], told: Mapping[int | None, Mapping[str, float]]
+) -> Sweep:
     """The tasks of one job, with the metrics that each has told last."""
     rows = [
         Row(ref, state.index, index, swept.params(index), state, dict(told.get(state.index, {})))

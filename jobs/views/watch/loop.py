@@ -15,7 +15,7 @@ from accel.diagnostics.errors import JobsError, WaitedTooLong
 
 from ...backends.base import Attempts, Backend, JobRef, Logs, Phase, Status
 from ...backends.registry import of_ref
-from ...client.accrued_cost import Known
+from ...client.accrued_cost import JobPrice
 from ...client.observation import Board
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
@@ -41,7 +41,7 @@ class Watching:
 
     jobs: Jobs
     more: Callable[[], Jobs] | None = None
-    priced: Callable[[Iterable[JobRef]], dict[JobRef, Known]] = lambda refs: {}
+    priced: Callable[[Iterable[JobRef]], dict[JobRef, JobPrice]] = lambda refs: {}
     logs: bool = True
     screen: Screen | None = None
     """None: no terminal; a line at each change, unless not `plain` either."""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jobs.client.code import tree
 from jobs.client.code.archive import Archive, pack
 from jobs.client.code.inside import program
-from jobs.client.code.secrets import named
+from jobs.client.code.secrets import is_secret_name
 from tests.jobs.code.projects import here, project, ran
 
 SCHEMES = ("file", "gs", "s3")
@@ -157,7 +157,7 @@ def test_any_name_and_content_comes_out_as_it_went_in(
     for name, data in files.items():
         (root / "sub").mkdir(exist_ok=True)
         (root / "sub" / name).write_bytes(data)
-    if any(named(name) for name in files):
+    if any(is_secret_name(name) for name in files):
         return
     archive = pack(tree.read(root, everything=True))
     archive.data.seek(0)

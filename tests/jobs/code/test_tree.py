@@ -196,7 +196,7 @@ def test_a_large_file_is_judged_as_fast_as_it_is_packed(tmp_path: Path) -> None:
      "docker/config.json", "prod.tfvars.example", ".envrc.sample", "token", "tokenizer.json", "id_ed25519_sk.pub"],
 )  # fmt: skip
 def test_no_secrets(name: str) -> None:
-    assert not secrets.named(name)
+    assert not secrets.is_secret_name(name)
 
 
 @pytest.mark.parametrize(

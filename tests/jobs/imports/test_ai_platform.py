@@ -12,7 +12,7 @@ from accel.diagnostics.errors import BadInput
 from accel.rules.vertex.ai_platform import REPLACEMENTS, TIERS
 from jobs.importers.ai_platform import imported
 from jobs.importers.options import Options
-from jobs.importers.outcome import Found
+from jobs.importers.outcome import ImportResult
 
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 TODAY = date(2026, 11, 22)
@@ -20,16 +20,16 @@ CUSTOM = {"scaleTier": "CUSTOM", "region": "us-central1", "masterConfig": {"imag
 Json = dict[str, Any]
 
 
-def of(training: Json, *flags: str, **options: Any) -> Found:
+def of(training: Json, *flags: str, **options: Any) -> ImportResult:
     text = yaml.safe_dump({"trainingInput": training}).encode()
     return imported("config.yaml", text, flags, Options(today=TODAY, **options))
 
 
-def pool(found: Found, place: int = 0) -> Json:
+def pool(found: ImportResult, place: int = 0) -> Json:
     return found.body["jobSpec"]["workerPoolSpecs"][place]["machineSpec"]
 
 
-def stops(found: Found) -> str:
+def stops(found: ImportResult) -> str:
     return "\n".join(entry.text for entry in found.report.stops)
 
 

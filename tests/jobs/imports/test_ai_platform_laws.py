@@ -13,7 +13,7 @@ from accel.catalog.legacy import legacy_machines
 from jobs.importers import ai_platform_fields as fields
 from jobs.importers.ai_platform import imported
 from jobs.importers.options import Options
-from jobs.importers.outcome import Found
+from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.job import Job
 from sandbox.google.discovery import check, document
@@ -63,7 +63,7 @@ def test_every_field_is_in_exactly_one_class(training: Json, form: Any) -> None:
         _fits(found, form)
 
 
-def _fits(found: Found, form: str) -> None:
+def _fits(found: ImportResult, form: str) -> None:
     if form == "job":
         Job(**found.values)
         return

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.importers.google_batch import Options, imported
-from jobs.importers.outcome import Found
+from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.job import Job
 from tests.jobs.backends.google_batch_target import make_request
@@ -20,7 +20,7 @@ DOCUMENT = json.loads((Path(__file__).parents[2] / "golden" / "imports" / "sweep
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 
 
-def of(document: Json, **options: Any) -> Found:
+def of(document: Json, **options: Any) -> ImportResult:
     return imported("job.json", json.dumps(document).encode(), Options(**options))
 
 

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Request
 from jobs.importers import google_batch, vertex
 from jobs.importers.options import Options
-from jobs.importers.outcome import Found
+from jobs.importers.outcome import ImportResult
 from tests.jobs.backends import google_batch_target, vertex_jobs
 from tests.jobs.backends.test_google_batch_shapes import FIELDS as OF_BATCH
 from tests.jobs.backends.test_vertex_render import FIELDS as OF_VERTEX
@@ -27,7 +27,7 @@ def bare(job: Json) -> Json:
     return made
 
 
-def same(found: Found, again: Request, key: str, body: Json) -> None:
+def same(found: ImportResult, again: Request, key: str, body: Json) -> None:
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     assert bare(again.body[key]) == bare(body)
 
@@ -49,7 +49,7 @@ def test_google_batch(drawn: Json) -> None:
     same(found, google_batch_target.make_request(**{**found.values, **_named(found)}), "job", body)
 
 
-def _named(found: Found) -> Json:
+def _named(found: ImportResult) -> Json:
     return {name: value for name, value in ALONE.items() if name == "name" or name not in found.values}
 
 

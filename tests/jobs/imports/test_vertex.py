@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.importers.options import Options
-from jobs.importers.outcome import Found
+from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.importers.vertex import imported
 from jobs.model.job import Job
@@ -32,12 +32,12 @@ SPEC: Json = {
 }  # fmt: skip
 
 
-def of(document: Json | str, *flags: str, **options: Any) -> Found:
+def of(document: Json | str, *flags: str, **options: Any) -> ImportResult:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
     return imported("config.yaml", text.encode(), flags, Options(today=date(2026, 11, 22), **options))
 
 
-def stops(found: Found) -> str:
+def stops(found: ImportResult) -> str:
     return "\n".join(entry.text for entry in found.report.stops)
 
 

@@ -120,7 +120,7 @@ def sums(ledger: Ledger) -> tuple[float, float]:
     found = [ledger.balance(TEAM, month) for month in months]
     assert sum(each.used for each in found) == sum(each.used for each in holds)
     assert sum(each.settled for each in found) == sum(each.settled or 0 for each in holds)
-    return sum(each.held for each in found) / MICRO, sum(each.settled for each in found) / MICRO
+    return sum(each.reserved for each in found) / MICRO, sum(each.settled for each in found) / MICRO
 
 
 class Unanswered:

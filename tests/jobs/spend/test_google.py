@@ -16,7 +16,7 @@ from jobs.backends.base import Request
 from jobs.backends.gke.submit import submit
 from jobs.backends.vm.gpu import GceBackend
 from jobs.client.allowances import find_job as finding
-from jobs.client.allowances.find_job import known_s, made
+from jobs.client.allowances.find_job import find_job, known_s
 from jobs.client.allowances.price import usd
 from jobs.client.allowances.reservation import Change, Hold, Ledger
 from jobs.model.job import Job
@@ -90,17 +90,17 @@ def test_from_submit_to_settlement(
 def test_a_job_of_vertex_is_found_by_its_key(vertex_cloud: VertexCloud) -> None:
     request = vertex_cloud.request("found")
     target = vertex_jobs.make_target(**VERTEX)
-    assert made(sought(request), target) is None
+    assert find_job(sought(request), target) is None
     ref = vertex_cloud.backend().submit(request)
-    assert made(sought(request), target) == ref
+    assert find_job(sought(request), target) == ref
 
 
 def test_a_job_on_vms_is_found_by_its_name(gce_cloud: Fake) -> None:
     target = gce.make_target(**gce.GROUND)
     request = gce.make_request(target, "found", command=["true"])
-    assert made(sought(request), target) is None
+    assert find_job(sought(request), target) is None
     ref = GceBackend("gpus", target).submit(request)
-    assert made(sought(request), target) == ref
+    assert find_job(sought(request), target) == ref
     GceBackend("gpus", target).cancel(ref, "enough")
 
 
@@ -118,9 +118,9 @@ def test_a_job_on_gke_is_found_by_its_name(cluster: Cluster, monkeypatch: pytest
         return Backend()
 
     monkeypatch.setattr(finding, "of_target", of_target)
-    assert made(sought(request), target) is None
+    assert find_job(sought(request), target) is None
     there = submit(request, cluster.api())
-    assert made(sought(request), target) == there
+    assert find_job(sought(request), target) == there
 
 
 def test_how_long_a_platform_knows_a_job() -> None:

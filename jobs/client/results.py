@@ -6,14 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from accel.console.progress import Opens
+from accel.console.reporter import Voice
 from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
+from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..backends.base import Again, Backend, JobRef, LogLine, Logs, Phase
+from ..backends.registry import of_ref
 from ..backends.tasks import ProgressLines, Tasks, TaskStatus
 from ..model import sweep_tasks
 from ..model.keys import submission_key
 from ..runtime import lines
 
+LOGS_SAID = 100
+"""From so many logs on it is said how many are read."""
 AT_ONCE = 16
 """Logs that are read at once."""
 TOGETHER = ("local", "google-batch")
@@ -48,7 +54,7 @@ class Job:
 
     ref: JobRef
     backend: Backend
-    sweep: sweep_tasks.Found | None
+    sweep: sweep_tasks.SweepPart | None
 
 
 def looked(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
@@ -80,7 +86,7 @@ def _looked(ref: JobRef, backend: Backend) -> Job:
     if not isinstance(backend, Again):
         return Job(ref, backend, None)
     # What would run it again says what was sent.
-    return Job(ref, backend, sweep_tasks.found(backend.again(ref, submission_key(str(ref), "results")).body))
+    return Job(ref, backend, sweep_tasks.find_sweep(backend.again(ref, submission_key(str(ref), "results")).body))
 
 
 def rows(jobs: Sequence[Job]) -> list[Row]:
@@ -213,3 +219,57 @@ def ranked(found: Iterable[Row], metric: str | None, best: str | None) -> list[R
         return in_order
     sign = -1 if best == "max" else 1
     return sorted(in_order, key=lambda row: (metric not in row.metrics, sign * row.metrics.get(metric, 0.0)))
+
+
+def ranking(
+    refs: Sequence[JobRef],
+    by: str | None,
+    best: str | None,
+    voice: Voice,
+    progress: Opens,
+) -> tuple[list[Row], str | None]:
+    """Return the tasks of the jobs, the best first, and the metric of that order.
+
+    Raises BadInput for a metric that no task told.
+    """
+    seen = looked(refs, of_ref, voice.say)
+    metric, best = _objective(seen, by, best)
+    found = rows(seen)
+    if len(found) >= LOGS_SAID:
+        voice.say(f"reading the logs of {len(found):,} tasks")
+    with progress(lambda count: f"{count:,} of {len(found):,} logs") as told:
+        read(found, seen, told)
+    _say_unread(found, voice)
+    if metric is not None:
+        _known(metric, found, voice)
+    return ranked(found, metric, best), metric
+
+
+def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[str | None, str | None]:
+    """Return the metric, and whether the highest or the lowest is best. Raises BadInput where that is not said."""
+    told: list[Mapping[str, str]] = [
+        job.sweep.spec["objective"] for job in jobs if job.sweep and "objective" in job.sweep.spec
+    ]
+    own = told[-1] if told else None
+    if by is None:
+        if own is None and best is not None:
+            raise BadInput(f"--{best}: of which metric? the sweep has no objective", "--by METRIC names one")
+        return (own["metric"], best or own["best"]) if own else (None, None)
+    if best is None and (own is None or own["metric"] != by):
+        raise BadInput(f"--by {by}: is the highest best, or the lowest?", f"--by {by} --max, or --by {by} --min")
+    return by, best or (own["best"] if own else None)
+
+
+def _known(metric: str, found: Sequence[Row], voice: Voice) -> None:
+    """Raises BadInput for a metric that no task told, where they told others."""
+    told = sorted({name for row in found for name in row.metrics})
+    if told and metric not in told:
+        raise BadInput(f"metric {name_shown(metric)}: no task told it{did_you_mean(metric, told)}")
+    if not told:
+        voice.say("no task has told metrics; a program does so by lines that begin with @accel (docs/sweeps.md)")
+
+
+def _say_unread(found: Sequence[Row], voice: Voice) -> None:
+    unread = [row for row in found if row.unread]
+    if unread:
+        voice.say(f"{len(unread):,} of {len(found):,} logs could not be read, the first of them: {unread[0].unread}")

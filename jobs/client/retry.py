@@ -1,0 +1,62 @@
+"""A job once more, as it was submitted: all of it, or the tasks of a sweep that did not succeed."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from accel.console.options import program
+from accel.console.reporter import Voice
+from accel.diagnostics.errors import BadInput
+
+from ..backends.base import Again, Backend, JobRef, Request
+from ..backends.tasks import AgainInPart
+from ..model import keys, sweep_tasks
+from ..runtime.sweep import written
+from . import history
+from .accrued_cost import size_in
+from .allowances.submitter import Submitter, reserve_retry
+from .resolve import with_target
+from .results import failed
+
+
+@contextmanager
+def prepare_retry(
+    ref: JobRef, to: str | None, caller: str, every: bool, voice: Voice
+) -> Generator[tuple[Backend, Request, Submitter]]:
+    """Yield the backend, request and submitter that run a job once more.
+
+    Raises BadInput for a job that cannot be run again, and OverLimit.
+    """
+    backend = with_target(ref, to, voice)
+    if not isinstance(backend, Again):
+        raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
+    request = backend.again(ref, keys.submission_key(str(ref), caller))
+    count = None
+    if not every:
+        request, count = _in_part(backend, ref, request, voice)
+    if to is None:  # the job itself may say what this machine's history does not: whether its stack is stopped
+        backend = with_target(ref, request.target, voice)
+    for warning in request.warnings:
+        voice.warn(warning)
+    with reserve_retry(ref, request, voice, count) as submitter:
+        if size := size_in(history.recent(), str(ref)):
+            submitter.sizes = {request.key: size | ({"tasks": count} if count else {})}
+        yield backend, request, submitter
+
+
+def _in_part(backend: Backend, ref: JobRef, whole: Request, voice: Voice) -> tuple[Request, int | None]:
+    """The request that runs the tasks of a sweep that did not succeed, and their number; of any other job, `whole`.
+
+    Raises BadInput where there are none.
+    """
+    sweep = sweep_tasks.find_sweep(whole.body)
+    if sweep is None or not isinstance(backend, AgainInPart):
+        return whole, None
+    tasks = failed(backend, ref, len(sweep.places))
+    if not tasks:
+        raise BadInput(
+            f"{ref}: none of its {len(sweep.places)} tasks has failed", f"`{program()} retry --all` runs all of them"
+        )
+
+    named = written([sweep.places[task] for task in tasks])
+    voice.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")
+    return backend.again_in_part(ref, whole.key, tasks), len(tasks)
