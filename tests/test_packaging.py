@@ -69,7 +69,7 @@ def imported(node: ast.AST) -> list[str]:
         (["-m", "accel.stacks", "validate", "sandbox"], "Pulumi.sandbox.yaml: valid"),
         (["-m", "accel.stacks", "cost", "sandbox"], "sandbox: idle $"),
         (
-            ["-c", "from accel.stacks.reconcile_archive import archive; print(*archive())"],
+            ["-c", "from accel.stacks.environment.gcp.reconcile_archive import archive; print(*archive())"],
             "jobs/backends/vm/function.py",
         ),
         (["-c", "from accel.stacks.environment import deploy; print(deploy.__module__)"], "accel.stacks.environment"),
