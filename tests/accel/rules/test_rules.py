@@ -40,8 +40,8 @@ def test_every_rule_has_one_case() -> None:
 
 
 def test_ids_are_unique_and_sources_are_pages() -> None:
-    paths = [path for path in (ROOT / "accel/rules").glob("[a-z]*.py") if path.stem != "table"]
-    topics = [import_module(f"accel.rules.{path.stem}") for path in paths]
+    paths = [path for path in (ROOT / "accel/rules").rglob("[a-z]*.py") if path.stem != "table"]
+    topics = [import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in paths]
     listed = [rule for topic in topics for rule in getattr(topic, "RULES", ())]
     assert Counter(rule.id for rule in listed) == Counter(RULES.keys())
     written = [each for topic in topics for each in vars(topic).values() if isinstance(each, rules.Rule)]
