@@ -135,3 +135,27 @@ def test_a_delete_that_is_in_no_state_is_seen(tmp_path: Path, own: Sandbox) -> N
     assert ssm.get_parameter(Name="/accel/killed/1")["Parameter"]["Value"] == "any"
     engine.destroy()
     assert of.listing(own) == before
+
+
+def test_a_policy_that_only_a_dead_provider_knew_is_adopted(tmp_path: Path, own: Sandbox) -> None:
+    """Nothing tells whose it is but its role and its name, and the role could not be deleted as long as it is there."""
+    of = CLOUDS["aws"]
+    before = of.listing(own)
+    engine = Engine(tmp_path / "killed", own, of.program, environ=environment(own.home))
+    engine.run("config", "set", "less", "true", "--stack", engine.stack)
+    engine.up()
+    iam = own.client("iam", test_recover.REGION)
+    (role,) = {*of.listing(own)["roles"]} - {*before["roles"]}
+    allowed = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
+    text = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_role_policy(RoleName=role, PolicyName="ground-0-0a1b2c3", PolicyDocument=text)
+    engine.run("config", "set", "less", "neither", "--stack", engine.stack)
+    assert engine.up(check=False).exit_code != 0, "the last run is in doubt"
+    engine.run("config", "set", "less", "false", "--stack", engine.stack)
+
+    done = killed.recover(engine, "--yes", "--finish", "up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"adopt {role}:ground-0-0a1b2c3" in done.stdout, done.stdout
+    assert len(iam.list_role_policies(RoleName=role)["PolicyNames"]) == 3
+    engine.destroy()
+    assert of.listing(own) == before

@@ -47,6 +47,16 @@ def test_what_proves_that_something_is_what_was_made() -> None:
     assert why(operation(name="jobs-0a1b2c3")) == (False, False)
 
 
+def test_what_is_written_over_under_its_own_name_is_proven_by_what_holds_it_under_another() -> None:
+    def why(made: Pending) -> str:
+        return proof(made, False, True, frozenset({"role", "name"}), {}, None)[0]
+
+    fixed = operation(own="role", name="jobs", role="r-1")
+    assert "write over" in why(fixed)
+    assert "made up for it" in why(fixed.called("jobs-7777777"))
+    assert why(operation(name="jobs", role="of-others").called("jobs-7777777")) == ""
+
+
 def test_accounts_that_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sts:
         def get_caller_identity(self) -> dict[str, str]:

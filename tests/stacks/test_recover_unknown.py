@@ -78,8 +78,22 @@ def test_of_what_nothing_proves_a_person_is_asked() -> None:
     assert (several.deed, several.text) == ("ask", "several are like it: jobs-7777777, jobs-1111111")
 
 
+def test_what_a_dead_provider_put_into_what_the_stack_has_made_is_adopted() -> None:
+    """Of a policy inside a role nothing tells but the role and the name; another would not be written over it."""
+    kind = "aws:iam/rolePolicy:RolePolicy"
+    policy = entry("jobs", kind) | {
+        "inputs": {"name": "jobs-0a1b2c3", "role": "r-1", "__defaults": ["name"]},
+        "propertyDependencies": {"role": [urn("r", ROLE)]},
+    }
+    there = {"jobs-7777777": [Candidate("r-1:jobs-7777777", why="it is in what this stack has made", over=True)]}
+    (step,) = steps(state(), preview(policy), there)
+    assert (step.deed, step.id) == ("adopt", "r-1:jobs-7777777")
+    fixed = policy | {"inputs": {"name": "jobs-7777777", "role": "r-1"}}
+    assert steps(state(), preview(fixed), there) == [], "what is written over, the next up writes"
+
+
 def test_what_is_strange_written_over_or_not_listed_is_left_to_the_next_up() -> None:
-    there = {"jobs-7777777": [Candidate("jobs-7777777", why="x", strange=True), Candidate("x", why="x", over=True)]}
+    there = {"jobs-7777777": [Candidate("jobs-7777777", why="x", strange=True)]}
     assert steps(state(), preview(role("jobs")), there) == []
 
     def unlisted(operation: Pending) -> Sequence[str]:
@@ -146,12 +160,13 @@ def test_lists_of_names_are_calls_that_botocore_has() -> None:
             client: Any = boto3.client(service, region_name="us-east-1")  # pyright: ignore[reportCallIssue, reportArgumentType]
             model = client.meta.service_model.operation_model(client.meta.method_to_api_mapping[operation])
             assert re.split(r"\W", found)[0] in model.output_shape.members, token
+            assert row.holder.keys() <= model.input_shape.members.keys(), token
             jmespath.compile(found)
 
 
 def test_every_row_that_asks_for_a_name_has_a_list_of_names() -> None:
-    """Or the kind is written over, or its name is never made up."""
-    named = {token for token, row in aws.rows().items() if "$name" in str(row.look) and not (row.over or row.part)}
+    """Also where the kind is written over: under a name that is made up it is not."""
+    named = {token for token, row in aws.rows().items() if "$name" in str(row.look) and not row.part}
     assert {token for token in named if not aws.rows()[token].names} == set()
     unlisted = {
         token

@@ -33,6 +33,7 @@ class Row:
     over: bool = False
     rest: Sequence[Mapping[str, Mapping[str, Any]]] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    holder: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def within(self) -> frozenset[str]:
@@ -94,6 +95,7 @@ class Aws:
         service, _, name = call.partition(".")
         region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
         asked = {key: value for key, value in row.look.get(call, {}).items() if "$" not in str(value)}
+        asked |= filled(row.holder, operation.inputs)
         told: list[str] = jmespath.search(found, self._answer(service, name, region, asked) or {}) or []
         return [re.split("[:/]", each)[-1] if each.startswith("arn:") else each for each in told]
 

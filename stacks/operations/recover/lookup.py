@@ -78,6 +78,10 @@ def proof(
         return f"its {operation.naming} was made up for it", False
     if part and within & operation.own - {operation.naming}:
         return "there can be one only in what this stack has made", False
+    if over and operation.sought:
+        # Under the name that the next up makes up nothing is written over.
+        held = within & operation.own - {operation.naming}
+        return "it is in what this stack has made, under a name that was made up for it" if held else "", False
     if over:
         return "to make it again would write over it", False
     if seen is None or not _STACK & wanted.keys():

@@ -116,8 +116,9 @@ class Unknown:
     def _seen(self, operation: Pending) -> Iterator[tuple[Pending, Candidate]]:
         try:
             for named in self._named(operation):
-                # What is written over, the next up writes.
-                yield from ((named, each) for each in self.find(named) if not (each.strange or each.over))
+                # What is written over, the next up writes; but not under a name that it makes up.
+                over = operation.made_up
+                yield from ((named, each) for each in self.find(named) if not each.strange and (over or not each.over))
         except (MadeAgain, NotSought):
             return
 
