@@ -56,7 +56,7 @@ def main() -> int:
     for line in found:
         print(line)
     checked = health.check()
-    print(f"health: {checked.said}")
+    print(f"health: {checked.summary}")
     return int(any(line.broken for line in found))
 
 

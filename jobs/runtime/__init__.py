@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from . import hooks
     from .checkpoints import Checkpoint, Checkpoints
     from .nodes import Rendezvous, Task, rendezvous, task
-    from .told import event, report
+    from .reporting import event, report
 
 __version__ = "0.1.0"
 
@@ -42,10 +42,10 @@ _LATER = {
     "Checkpoints": "checkpoints",
     "Rendezvous": "nodes",
     "Task": "nodes",
-    "event": "told",
+    "event": "reporting",
     "hooks": "",
     "rendezvous": "nodes",
-    "report": "told",
+    "report": "reporting",
     "task": "nodes",
 }
 """Name: its module, imported when it is first used; empty: it is one itself."""

@@ -223,7 +223,7 @@ class Checkpoints:
             self._say(f"older checkpoints in {self.place} cannot be deleted: {error}")
 
     def _tell(self, kind: str, said: str, step: int) -> None:
-        from .told import event
+        from .reporting import event
 
         event(kind, said, step)
 

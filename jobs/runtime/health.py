@@ -32,7 +32,7 @@ _CANNOT_RUN, _NOT_FOUND = 126, 127
 _SAID_MAX = 4000
 
 
-class Found(NamedTuple):
+class Fault(NamedTuple):
     """Something about the machine; `check` is the key of CHECKS that it came from."""
 
     check: str
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 class Health(NamedTuple):
     """What is wrong, and what is to be known but no reason to go elsewhere."""
 
-    faults: list[Found]
+    faults: list[Fault]
     notes: list[str]
     gpus: int
     driver: str
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """All of it in one line."""
         words = [found.words for found in self.faults] or [f"{self._count}, driver {self.driver or 'unknown'}: fit"]
         return "; ".join([*words, *self.notes])[:_SAID_MAX]
@@ -88,7 +88,7 @@ def check(
     thread.start()
     thread.join(timeout_s)
     if not answers:
-        answers = [Health([Found("driver", f"NVIDIA's driver did not answer within {timeout_s:g} s")], [], 0, "")]
+        answers = [Health([Fault("driver", f"NVIDIA's driver did not answer within {timeout_s:g} s")], [], 0, "")]
     faults = [found for found in answers[0].faults if found.check not in allowed]
     passed = [f"allowed: {found.words}" for found in answers[0].faults if found.check in allowed]
     return answers[0]._replace(faults=faults, notes=passed + answers[0].notes)
@@ -98,13 +98,13 @@ def _look(gpus: int, open_source: Callable[[], Source | None], log: Callable[[],
     try:
         source = open_source()
         if source is None:
-            return Health([Found("driver", "there is neither NVIDIA's library (NVML) nor nvidia-smi")], [], 0, "")
+            return Health([Fault("driver", "there is neither NVIDIA's library (NVML) nor nvidia-smi")], [], 0, "")
         states, driver = source.states(), source.driver()
         source.close()
     except Unreadable as error:
-        return Health([Found("driver", str(error))], [], 0, "")
+        return Health([Fault("driver", str(error))], [], 0, "")
     there = sum(state.parts for state in states if not state.fault)
-    faults = [Found("count", f"{there} of {gpus} GPUs are there")] if there < gpus else []
+    faults = [Fault("count", f"{there} of {gpus} GPUs are there")] if there < gpus else []
     faults += [found for state in states for found in _faults(state)]
     notes = [note for state in states for note in _notes(state)]
     xids = log()
@@ -113,22 +113,22 @@ def _look(gpus: int, open_source: Callable[[], Source | None], log: Callable[[],
     places = {state.pci: state.number for state in states if state.pci}
     last = {(xid.gpu, xid.number): xid for xid in xids or ()}
     bad = {(places[xid.gpu], xid.number) for xid in last.values() if xid.bad and xid.gpu in places}
-    faults += [Found("xid", f"XID {number} on GPU {index}: {BAD[number]}") for index, number in sorted(bad)]
+    faults += [Fault("xid", f"XID {number} on GPU {index}: {BAD[number]}") for index, number in sorted(bad)]
     return Health(faults, notes, there, driver)
 
 
-def _faults(state: State) -> Iterator[Found]:
+def _faults(state: State) -> Iterator[Fault]:
     gpu = f"GPU {state.number}"
     if state.fault:
-        yield Found("lost", f"{gpu} {state.fault}")
+        yield Fault("lost", f"{gpu} {state.fault}")
     if state.action:
-        yield Found("action", f"{gpu} needs {ACTIONS.get(state.action, f'recovery action {state.action}')}")
+        yield Fault("action", f"{gpu} needs {ACTIONS.get(state.action, f'recovery action {state.action}')}")
     if state.ecc and state.action is None:
-        yield Found("ecc", f"{gpu} had {state.ecc} uncorrected memory errors since its driver was loaded")
+        yield Fault("ecc", f"{gpu} had {state.ecc} uncorrected memory errors since its driver was loaded")
     if state.retired_pending:
-        yield Found("retired", f"{gpu} has memory pages to be retired when its driver is loaded again")
+        yield Fault("retired", f"{gpu} has memory pages to be retired when its driver is loaded again")
     if state.remap_failed:
-        yield Found("remap-failed", f"{gpu} has a memory row that could not be remapped")
+        yield Fault("remap-failed", f"{gpu} has a memory row that could not be remapped")
 
 
 def _notes(state: State) -> Iterator[str]:
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", nargs="*", help="what runs where they are fit, behind --")
     given = parser.parse_args(arguments)
     found = check(given.gpus, given.allow, given.timeout)
-    sys.stdout.write(lines.written(event="health", said=found.said) + "\n")
+    sys.stdout.write(lines.written(event="health", said=found.summary) + "\n")
     for fault in found.faults:
         sys.stderr.write(f"error: {fault.words} [{fault.check}]\n")
     sys.stdout.flush()

@@ -105,7 +105,7 @@ def exit_code() -> int:
 
 def finish(done: bool = False) -> NoReturn:
     """Ends the program: with 0 where nothing asked to stop or the work is `done`, else with `exit_code()`."""
-    from .told import event
+    from .reporting import event
 
     code = 0 if done else exit_code()
     if code:

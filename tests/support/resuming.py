@@ -16,7 +16,8 @@ if __name__ == "__main__":
     sys.path[0] = str(HERE.parents[2])  # in place of this folder, whose modules have names of packages
 
 from jobs import runtime  # noqa: E402
-from jobs.runtime import meeting, told  # noqa: E402
+from jobs.runtime import meeting  # noqa: E402
+from jobs.runtime import reporting as told  # noqa: E402
 from jobs.runtime.gpus import State  # noqa: E402
 from jobs.runtime.gpus_stats import Stats  # noqa: E402
 

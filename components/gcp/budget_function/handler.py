@@ -18,7 +18,7 @@ from accel.budget.levers import RUNNING, Lever
 from accel.budget.spending import Reading
 from accel.budget.state import Moved, State
 
-from . import told
+from . import notices
 from .cloud import Cloud
 from .clusters import Pools, Queues
 from .plan import Plan
@@ -77,17 +77,17 @@ def handler(event: Any) -> None:
         print(f"accel: {named} ({data.get('budgetDisplayName')}) is no budget of this stack")  # noqa: T201
         return
     read = reading(budget.key, data)
-    before = told.load(cloud, store.bucket)
+    before = notices.load(cloud, store.bucket)
     if (last := before.get(budget.key)) and read.period < last.reading.period:
         print(f"accel: {budget.key}: the period since {read.period} is over")  # noqa: T201
         return
-    now, lines = told.crossed(last, read, data)
+    now, lines = notices.crossed(last, read, data)
     pulled = levers(plan, cloud)
     outcome = _looked(plan, [read], pulled, store)
     for text in (*outcome.done, *(f"failed: {each}" for each in outcome.failures)):
         print(f"accel: {text}")  # noqa: T201
-    told.chat(cloud, budget, read, lines, outcome)
-    told.save(cloud, store.bucket, {**before, budget.key: now})
+    notices.chat(cloud, budget, read, lines, outcome)
+    notices.save(cloud, store.bucket, {**before, budget.key: now})
     if left := [*outcome.failures, *_unfinished(outcome.state, pulled)]:
         raise Unfinished("; ".join(left))
 

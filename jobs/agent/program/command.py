@@ -32,7 +32,7 @@ class Stop:
         self._event.set()
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self._event.is_set()
 
     def sleep(self, seconds: float | None) -> bool:
@@ -168,7 +168,7 @@ def quietly(command: Sequence[str], env: dict[str, str], stop: Stop, given: str 
         talk.start()
         while talk.is_alive():
             talk.join(0.2)
-            if stop.asked:
+            if stop.requested:
                 process.kill()
                 talk.join(DRAIN_S)
                 return "was stopped"

@@ -112,7 +112,7 @@ class Folder:
         until = time.monotonic() + wait_s
         while True:
             missing = sorted(set(range(self.hosts)) - set(self.there("host")))
-            if not missing or time.monotonic() >= until or stop.asked:
+            if not missing or time.monotonic() >= until or stop.requested:
                 break
             stop.sleep(self.poll_s)
         if missing:

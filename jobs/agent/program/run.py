@@ -140,7 +140,7 @@ def _ran(
 
 
 def _go_on(stop: Stop) -> None:
-    if stop.asked:
+    if stop.requested:
         raise Unready(stop.reason)
 
 
@@ -159,7 +159,7 @@ def _driver(job: dict[str, Any], stop: Stop) -> None:
 
 def _watch_preemption(cloud: Cloud, stop: Stop) -> None:
     etag = "0"
-    while not stop.asked:
+    while not stop.requested:
         try:
             taken, etag = cloud.preempted(etag, 60)
         except Refused:

@@ -7,7 +7,7 @@ from accel.budget.spending import Reading
 from accel.clouds.google.rest import signed
 from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from components.gcp.budget_function import told
+from components.gcp.budget_function import notices
 from components.gcp.budget_function.cloud import Cloud, NotThere, Refused
 from components.gcp.budget_function.handler import BUCKET, levers
 from components.gcp.budget_function.store import BucketStore
@@ -32,7 +32,7 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
 
     def readings() -> Sequence[Reading]:
         """What Google said last: it tells topics, and cannot be asked."""
-        known = told.load(cloud, store.bucket)
+        known = notices.load(cloud, store.bucket)
         return [known[limit.budget].reading for limit in plan.limits if limit.budget in known]
 
     return CloudBudgets(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.runtime import Checkpoints, checkpoints, hooks, told, writing
+from jobs.runtime import Checkpoints, checkpoints, hooks, reporting, writing
 
 
 @pytest.fixture(autouse=True)
@@ -281,18 +281,18 @@ def test_reports_are_one_a_second_and_lose_no_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(told.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(told, "_last", float("-inf"))
-    told.report(step=1, steps=9, loss=np.float32(0.5))
-    told.report(step=2, accuracy=1)
-    told.report(step=3, loss=0.25)
+    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(reporting, "_last", float("-inf"))
+    reporting.report(step=1, steps=9, loss=np.float32(0.5))
+    reporting.report(step=2, accuracy=1)
+    reporting.report(step=3, loss=0.25)
     assert capsys.readouterr().out.count("@accel") == 1
     now[0] += 1
-    told.report(step=4)
+    reporting.report(step=4)
     line = capsys.readouterr().out
     assert '"step":4,"metrics":{"accuracy":1,"loss":0.25}' in line
     with pytest.raises(TypeError, match="loss: a metric must be a number, is list"):
-        told.report(loss=[1])  # pyright: ignore
+        reporting.report(loss=[1])  # pyright: ignore
 
 
 @pytest.mark.parametrize("writer", [True, False])

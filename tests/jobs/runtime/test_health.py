@@ -61,8 +61,8 @@ def look(library: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
 )
 def test_each_fault(look: Look, text: str, check: str, words: str) -> None:
     found = look(text)
-    assert health.Found(check, words) in found.faults
-    assert words in found.said
+    assert health.Fault(check, words) in found.faults
+    assert words in found.summary
     allowed = look(text, allowed=[check])
     assert check not in [each.check for each in allowed.faults]
     assert f"allowed: {words}" in allowed.notes
@@ -71,21 +71,21 @@ def test_each_fault(look: Look, text: str, check: str, words: str) -> None:
 @needs_compiler
 def test_a_sound_machine_and_what_is_only_noted(look: Look) -> None:
     sound = look("", log=[])
-    assert (sound.faults, sound.notes, sound.said) == ([], [], "4 GPUs, driver 580.95.05: fit")
+    assert (sound.faults, sound.notes, sound.summary) == ([], [], "4 GPUs, driver 580.95.05: fit")
     assert look("", gpus=2, log=[]).faults == [], "more than were asked for"
-    assert look("gpus=1", gpus=1, log=[]).said == "1 GPU, driver 580.95.05: fit"
+    assert look("gpus=1", gpus=1, log=[]).summary == "1 GPU, driver 580.95.05: fit"
     # https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
     noted = look("0.pending=1;1.ecc=3", log=None)
     assert noted.faults == []
     assert [note.partition(" ")[0] for note in noted.notes] == ["GPU", "GPU", "the"]
-    assert "the kernel's log cannot be read here" in noted.said
+    assert "the kernel's log cannot be read here" in noted.summary
 
 
 @needs_compiler
 def test_parts_of_a_gpu_count_as_gpus(look: Look) -> None:
     cut = "gpus=1;0.mig=1;0.parts=7"
     assert look(cut, gpus=4, log=[]).faults == []
-    assert look(cut, gpus=5, log=[]).said == "4 of 5 GPUs are there"
+    assert look(cut, gpus=5, log=[]).summary == "4 of 5 GPUs are there"
 
 
 @needs_compiler
@@ -131,7 +131,7 @@ def test_the_kernels_log(tmp_path: Path) -> None:
 
 def test_a_machine_without_a_driver() -> None:
     found = health.check(1, open_source=lambda: None)
-    assert found.said == "there is neither NVIDIA's library (NVML) nor nvidia-smi"
+    assert found.summary == "there is neither NVIDIA's library (NVML) nor nvidia-smi"
 
 
 def test_a_driver_that_hangs_is_given_up() -> None:
@@ -141,7 +141,7 @@ def test_a_driver_that_hangs_is_given_up() -> None:
         let_go.wait(60)
         raise Unreadable("too late")
 
-    assert health.check(1, timeout_s=0.05, open_source=hang).said == "NVIDIA's driver did not answer within 0.05 s"
+    assert health.check(1, timeout_s=0.05, open_source=hang).summary == "NVIDIA's driver did not answer within 0.05 s"
     let_go.set()
 
 
