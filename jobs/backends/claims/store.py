@@ -49,7 +49,7 @@ class StoreClaims:
     def take_over(self, seen: Claim, claim: Claim) -> None:
         """Replace the whole record."""
         with suppress(Changed):
-            self._store.replace(claim.key, self._last[seen.key], self._fields(claim), same=_FREE)
+            self._store.replace(claim.key, self._seen(seen), self._fields(claim), same=_FREE)
 
     def finish(self, claim: Claim, job_id: str) -> None:
         """Add the job's id."""
@@ -62,11 +62,17 @@ class StoreClaims:
     def forget(self, claim: Claim) -> None:
         """Delete the record."""
         with suppress(Changed):
-            self._store.delete(claim.key, self._last[claim.key], same=_OWNED)
+            self._store.delete(claim.key, self._seen(claim), same=_OWNED)
 
     def _update(self, claim: Claim, fields: Fields) -> None:
         with suppress(Changed):
-            self._store.update(claim.key, self._last[claim.key], fields, same=_OWNED)
+            self._store.update(claim.key, self._seen(claim), fields, same=_OWNED)
+
+    def _seen(self, claim: Claim) -> Record[Fields]:
+        """Return the record as it must be: with the claim's owner and lease, and without a job, whatever was read."""
+        last = self._last[claim.key]
+        fields = {name: value for name, value in last.value.items() if name != columns.JOB_ID}
+        return Record({**fields, columns.OWNER: claim.owner, columns.LEASE_UNTIL: claim.lease_until}, last.version)
 
     def _claim_of(self, key: str, fields: Fields) -> Claim:
         values = {name: fields.get(column) for name, column in columns.BY_FIELD.items()}
