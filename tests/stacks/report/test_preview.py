@@ -30,7 +30,7 @@ def test_a_step_becomes_a_change() -> None:
         ("priority",),
         {"arn": "a"},
     )
-    assert change.gone and not found.empty and not found.failed
+    assert change.removes and not found.empty and not found.failed
     assert (found.stack, found.project) == ("dev", "accel")
 
 
@@ -43,7 +43,7 @@ def test_the_steps_of_one_replacement_are_one_change() -> None:
 @pytest.mark.parametrize("op", ["delete", "replace"])
 def test_what_stays_in_the_cloud_is_not_gone(op: str) -> None:
     (kept,) = preview(step(op, QUEUE, "gpu", flags={"retainOnDelete": True})).changes
-    assert (kept.kept, kept.gone) == (True, False)
+    assert (kept.kept, kept.removes) == (True, False)
 
 
 def test_a_refresh_alone_changes_nothing() -> None:
