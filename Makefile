@@ -11,7 +11,8 @@ CLOUD ?=
 JOB ?= examples/jobs/digits.yaml
 BIN := .venv/bin
 # Named after the content of what it installs, so that a checkout that only moves file times installs nothing.
-STAMP := .venv/made-$(shell cat requirements.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+FUNCTIONS := components/gcp/data/budget-function.txt components/gcp/data/reconcile-function.txt
+STAMP := .venv/made-$(shell cat requirements.txt requirements-dev.txt $(FUNCTIONS) Makefile | cksum | cut -d' ' -f1)
 
 # In two steps: a failure inside eval "$$(...)" goes unseen, and Pulumi would then run on the caller's own backend.
 ON_SANDBOX = values=$$($(BIN)/sandbox env) || exit; eval "$$values"; : "$${PULUMI_BACKEND_URL:?}";
@@ -134,6 +135,7 @@ clean: ## Stop the sandbox and remove its state, the environment and build outpu
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `jobs` is a builtin of every shell, so the same command is there under its installed name, accel-jobs, too.
+# What the Cloud Run functions are built from is installed in the same versions: the sandbox calls them with what is here.
 # The commands run the code of this checkout from any folder: the .pth line is relative to site-packages, so a checkout
 # that is moved or copied still runs itself.
 $(STAMP):
@@ -142,7 +144,8 @@ $(STAMP):
 		echo "hint: name another one: make PYTHON=python3.12" >&2; exit 2; }
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	@echo "installing requirements-dev.txt into .venv" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ]*\) .*/\1/p' $(FUNCTIONS) | sort -u > .venv/functions.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c .venv/functions.txt
 	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 		echo ../../../.. > "$$site/accel-checkout.pth"
 	@for command in jobs accel-jobs stacks sandbox; do \

@@ -1,12 +1,14 @@
 """What is installed for the Cloud Run functions is named file by file."""
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import components.gcp.budget_stop
 import stacks.environment.gcp.reconcile_archive
+from sandbox.google.functions import FRAMEWORK
 from stacks.environment.function_packages import WANTED
 
 ROOT = Path(__file__).parents[2]
@@ -36,3 +38,11 @@ def test_the_file_is_of_the_versions_that_are_wanted(name: str) -> None:
     assert set(WANTED[name]) <= {line.partition(" ")[0] for line in lines(name)}
     pinned = (ROOT / "requirements.txt").read_text().splitlines()
     assert [wanted for wanted in WANTED[name] if "requests" in wanted and wanted not in pinned] == []
+
+
+def test_the_sandbox_has_the_versions_that_the_functions_name() -> None:
+    """`make` installs them so; a function would be called with others than it is built from, and is refused."""
+    pinned = (line.split()[0].split("==") for name in WANTED for line in lines(name)[1:])
+    named = {package: number for package, number in pinned if package not in FRAMEWORK}
+    assert len(named) > 5
+    assert {name: version(name) for name in named} == named
