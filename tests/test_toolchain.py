@@ -229,7 +229,7 @@ def test_commands_of_kubernetes_that_cannot_be_downloaded_are_built(
     assert {path.name for path in (folder / "manifests/crd").iterdir()} == {"kind.yaml", "x_provisioningrequests.yaml"}
     assert "cannot be had: no such host; building it" in capsys.readouterr().err
     assert {path.name for path in folder.parent.iterdir()} == {folder.name, f"{folder.name}.lock"}
-    monkeypatch.setattr(making, "made", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(making, "make_folder", lambda *_: pytest.fail("made again"))
     assert control_plane.kubernetes.__wrapped__() == folder
 
 

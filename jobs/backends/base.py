@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from accel.clouds.rate_limit import Rate
 from accel.diagnostics.errors import BadInput
 
-from ..model.job import Job
+if TYPE_CHECKING:
+    from ..model.job import Job
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Explanation:
 class Backend(Protocol):
     """The required part. Every call may raise the errors of errors.py and no others on purpose."""
 
-    def render(self, job: Job, name: str, key: str) -> Request:
+    def render(self, job: "Job", name: str, key: str) -> Request:
         """The request for this job on the backend's target. Pure: no clock, no network, no file. Raises BadInput
         (BadInputs for several) for each field that cannot be honoured, with the reason."""
         ...
@@ -286,7 +287,7 @@ class Attempts(Protocol):
 class Quotas(Protocol):
     """A backend that can tell whether the account's quotas let a job start."""
 
-    def quota(self, job: Job) -> QuotaAnswer:
+    def quota(self, job: "Job") -> QuotaAnswer:
         """Reads only, at most one call for each quota and hour. Raises nothing for what it cannot read."""
         ...
 
@@ -338,7 +339,7 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
     def _parse_scope(text: str) -> ScopeT:
         raise NotImplementedError
 
-    def render(self, job: Job, name: str, key: str) -> Request:
+    def render(self, job: "Job", name: str, key: str) -> Request:
         """See Backend."""
         raise NotImplementedError
 

@@ -13,11 +13,6 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted, JobsError
 from accel.diagnostics.redaction import own
 
-from ..backends.base import Exec, Streams
-from ..client import resolve
-from ..client.fanout import Lines, everywhere
-from .exec_check import check as checked
-
 if TYPE_CHECKING:
     from ..backends.base import JobRef, Places
 
@@ -48,6 +43,11 @@ def exec(
     In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
     --check it is 125 where a machine is not as it should be.
     """
+    # They need pydantic and the targets' models, which --help does not; so below.
+    from ..backends.base import Exec
+    from ..client import resolve
+    from .exec_check import check as checked
+
     if check == bool(command):
         raise BadInput("--check: takes no COMMAND" if check else "COMMAND is missing", "`-- nvidia-smi`, or --check")
     if check and (stdin or tty):
@@ -78,6 +78,8 @@ def exec(
 def _one(
     backend: "Exec", ref: "JobRef", command: tuple[str, ...], task: int | None, stdin: bool, tty: bool, host: bool
 ) -> int:
+    from ..backends.base import Streams
+
     size = os.get_terminal_size(sys.stdin.fileno()) if tty else None
     streams = Streams(_write, _read if stdin or tty else None, None if size is None else (size.columns, size.lines))
     with _raw(tty):
@@ -86,6 +88,9 @@ def _one(
 
 def _several(backend: "Exec", ref: "JobRef", command: tuple[str, ...], places: "Places", host: bool) -> int:
     """The exit code of the first that failed."""
+    from ..backends.base import Streams
+    from ..client.fanout import Lines, everywhere
+
     lines = Lines(_write)
 
     def work(number: int) -> int:

@@ -9,11 +9,6 @@ from accel.console.options import Duration, Settings
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
-from ..client.dispatch import wait_to_end
-from ..client.quota import no_quota
-from ..client.submission import SubmitOptions, plan_submission, read_jobs
-from ..model.document import read_all
-
 if TYPE_CHECKING:
     from ..model.document import Document
 
@@ -40,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--smoke", is_flag=True, help="A short run first: one task on one node, tried once, under its own name.")
 @click.option("--smoke-timeout", type=Duration(), help="How long a smoke run may take; 10m without it.")
 @click.option("--dry-run", is_flag=True, help="Print the request, its secrets hidden, and submit nothing.")
-@no_quota
+@click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
 @click.option("--rate", type=click.IntRange(1, 1000), metavar="N", help="At most so many jobs a second; 49 without it.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 125 if the job failed.")
 @click.option("--follow", "-f", is_flag=True, help="Show what the job prints until its end; implies --wait.")
@@ -77,6 +72,11 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
+    # They need pydantic and yaml, which --help does not.
+    from ..client.dispatch import wait_to_end
+    from ..client.submission import SubmitOptions, plan_submission, read_jobs
+    from ..model.document import read_all
+
     options = SubmitOptions(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file)]
     for document in documents:

@@ -12,7 +12,7 @@ from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
 from ..backends.registry import of_target
-from ..client.quota import check, no_quota
+from ..client.quota import check
 from ..client.resolve import targets
 from ..model.document import jobs_of, read_all
 from ..model.keys import platform_name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=Verb)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--to", metavar="TARGET", help="Check also that this target can run it.")
-@no_quota
+@click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
 @click.pass_obj
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
     """Check job files; every fault of every FILE is shown, with its line.

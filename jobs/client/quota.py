@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from accel.diagnostics.errors import OverLimit
 
 from ..backends.base import Quotas
@@ -13,8 +11,6 @@ if TYPE_CHECKING:
 
     from ..backends.base import Backend
     from ..model.job import Job
-
-no_quota = click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
 
 
 def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:

@@ -12,7 +12,7 @@ from accel.console.options import OneOf, Settings
 from accel.console.output import show
 
 from ..operations.refresh.merge import merged, write
-from ..operations.refresh.sources import CLOUDS, read_cloud, regions_by_cloud
+from ..operations.refresh.reading import CLOUDS
 from .verb import OutputVerb
 
 COLUMNS = ("cloud", "region", "on_demand", "spot", "offers")
@@ -38,6 +38,8 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
     --region: of all regions. Without --cloud: the clouds of each --region, else AWS. Types that the shipped catalogue
     lacks are added to the new one.
     """
+    from ..operations.refresh.sources import read_cloud, regions_by_cloud  # need pydantic, which --help does not
+
     os.environ.pop(CHOICE, None)  # a damaged catalogue must not keep anybody from making a new one
     now = datetime.now(UTC)
     outcome = merged(

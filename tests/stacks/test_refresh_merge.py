@@ -222,7 +222,7 @@ def test_a_cache_that_cannot_be_written(cache: Path) -> None:
 KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
-from stacks import refresh_merge
+from stacks.operations.refresh.merge import write
 step, count = sys.argv[1], int(sys.argv[2])
 calls = 0
 real = {"fsync": os.fsync, "rename": os.rename}[step]
@@ -233,7 +233,7 @@ def die(*arguments, **named):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*arguments, **named)
 setattr(os, step, die)
-refresh_merge.write({"prices.csv": "new", "regions.csv": "new", "sources.csv": "new"}, datetime.now(UTC))
+write({"prices.csv": "new", "regions.csv": "new", "sources.csv": "new"}, datetime.now(UTC))
 """
 
 

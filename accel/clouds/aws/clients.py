@@ -1,6 +1,7 @@
 """AWS clients, made when first needed, and how long they wait."""
 
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,7 +50,8 @@ class Clients:
         self.timing = timing
         self._readers: dict[str, Client] = {}
         self.submits = Rate(timing.submits_per_s)
-        self.registering = threading.Lock()
+        self.registering: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """A job definition's: of several threads one registers it, and different ones do not wait for each other."""
         self.registered: dict[str, float] = {}
         """When which definition was last known to be there, by now() of patience."""
         self.looked: dict[str, float] = {}

@@ -61,7 +61,7 @@ class _Batch:
         if self._register is None:
             return
         name, known = self._register["jobDefinitionName"], self._clients.registered
-        with self._clients.registering:
+        with self._clients.registering[name]:
             if now() - known.get(name, -REGISTERED_S) >= REGISTERED_S:
                 self._register_once(name, lease)
                 known[name] = now()

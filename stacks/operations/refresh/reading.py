@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from accel.diagnostics.errors import CloudSilent
 
+CLOUDS = ("aws", "gcp")
 Key = tuple[str, str]
 """A region and a machine."""
 

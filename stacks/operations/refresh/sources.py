@@ -11,9 +11,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 from ..stack_files import read_stacks, stack_files
 from . import aws, gcp
 from . import types as refresh_types
-from .reading import Reading
-
-CLOUDS = ("aws", "gcp")
+from .reading import CLOUDS, Reading
 
 
 def regions_by_cloud(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[str]]:
