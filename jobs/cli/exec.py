@@ -14,7 +14,7 @@ from accel.diagnostics.errors import BadInput, Interrupted, JobsError
 from accel.diagnostics.redaction import own
 
 if TYPE_CHECKING:
-    from ..backends.base import JobRef, Places
+    from ..backends.base import Exec, JobRef, Places
 
 
 @click.command(cls=Verb)
