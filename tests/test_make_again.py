@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from sandbox import processes
+from sandbox.toolchain import control_plane
 from tests.support.soak import sampled, soak_only
 from tests.support.waiting import PATIENCE_S, until
 
@@ -137,6 +138,10 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Make]:
+    # The cache is the test's own, and building the commands of Kubernetes into it would take a quarter of an hour.
+    commands = control_plane.kubernetes().parent
+    (tmp_path / "cache/accel").mkdir(parents=True)
+    (tmp_path / "cache/accel" / commands.name).symlink_to(commands)
     yield from _made(tmp_path, "")
 
 
