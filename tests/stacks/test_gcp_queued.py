@@ -10,8 +10,7 @@ from accel.catalog.tpu import tpu
 from stacks.environment.config import ConfigFaults, load_environment
 from stacks.environment.deployment import deploy
 from stacks.environment.gcp.services import needed
-from stacks.operations.cost.node_pools import not_included
-from stacks.operations.cost.vms import machines
+from stacks.operations.cost.google import machines, not_included
 from tests.support import gcp, memory
 
 ZONE = "us-central1-a"

@@ -17,9 +17,8 @@ from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
 from ...environment.config import Aws, CreatedNetwork, Environment
 from ..stack_files import read_stacks
-from . import disks, node_pools, vms
-from .kinds import unlisted
-from .lines import Line
+from . import google
+from .lines import Line, unlisted
 
 ComputeSpec = OnDemandSpec | SpotSpec
 
@@ -64,16 +63,14 @@ def estimate(stack: str, environment: Environment, utilisation: float, beside: I
     if section := environment.aws:
         lines += [*_pools(section, utilisation, unknown), *_network(section, unknown)]
         not_included += _not_included(section)
-    if google := environment.gcp:
-        lines += [*node_pools.control_plane(google), *node_pools.pools(google, utilisation, unknown)]
-        lines += vms.machines(google, utilisation, unknown)
-        lines += disks.disks(google, utilisation, unknown)
-        not_included += node_pools.not_included(google)
+    if gcp := environment.gcp:
+        lines += google.lines(gcp, utilisation, unknown)
+        not_included += google.not_included(gcp)
     strange = unlisted(beside)
     not_included += [f"{each}: it has no price here" for each in strange]
     return Estimate(
         stack,
-        ", ".join(each.region for each in (section, google) if each),
+        ", ".join(each.region for each in (section, gcp) if each),
         utilisation,
         tuple(lines),
         tuple(unknown),
