@@ -64,8 +64,7 @@ class CapacityResources:
 
 def deploy(
     section: Gcp,
-    vms: Vms,
-    place: Place,
+    place: Place | None,
     labels: Mapping[str, str],
     hooks: Sequence[pulumi.ResourceHookBinding],
     on_gcp: pulumi.ResourceOptions,
@@ -74,6 +73,10 @@ def deploy(
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
     """Makes what stays, and the ground of jobs; the targets of jobs, by name. `hooks` are of the provider's queued
     resources and of declared ones; `labels` go on what jobs make, and `wired` into every target."""
+    vms = section.vms
+    if vms is None:
+        return {}
+    assert place is not None  # the section was checked for it
     capacity = _capacity(section.project, vms, on_gcp)
     account = _account(section, vms, on_gcp) if vms.own else ""
     queued, told = _machines(section, vms, place, capacity, account, hooks[0], on_gcp)
