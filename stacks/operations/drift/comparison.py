@@ -8,6 +8,7 @@ from accel.clouds.aws.responses import part
 from accel.clouds.google.api import Google
 from accel.contract.published import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from jobs.client import published_targets
 
 from ...environment.images_lock import read
 from ..quota.judgement import judge
@@ -104,10 +105,8 @@ def _sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _compared(source: str, wanted: Mapping[str, Any]) -> Iterator[Drift]:
-    from jobs.client.published_targets import load
-
     try:
-        documents = load(source, refresh=True)
+        documents = published_targets.load(source, refresh=True)
     except NotFound:
         published: Mapping[str, Any] = {}
     else:

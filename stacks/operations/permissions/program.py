@@ -17,6 +17,8 @@ from accel.catalog.aws_permissions import arn_template
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.network import GcpNetwork, GcpSubnet
 
+from ...environment.deployment import deploy
+
 if TYPE_CHECKING:
     from ...environment.config import Environment
 
@@ -72,8 +74,6 @@ def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
 
 def registered(environment: Environment, project: str, stack: str) -> list[Registered]:
     """Every resource of the environment, in the order of the program. No cloud is asked, and no hook runs."""
-    from ...environment.deployment import deploy
-
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

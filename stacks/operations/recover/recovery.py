@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
+from .aws import Aws, accounts
 from .engine import Engine, Files
+from .google import GoogleCloud
+from .kubernetes import Kubernetes
 from .locks import Lock, end, locks, orphans
 from .lookup import Candidate, NotSought
 from .pending import Json, Pending, pending, provider_inputs, resolved, resources
@@ -248,7 +250,7 @@ def _project() -> str:
 
 
 class Clouds:
-    """Those of one state; each is reached when something of it is first looked for."""
+    """Those of one state; each signs in when something of it is first looked for."""
 
     def __init__(self, deployment: Json) -> None:
         self._deployment = deployment
@@ -279,21 +281,15 @@ class Clouds:
         self._aws.finish(operation, id)
 
     @cached_property
-    def _aws(self) -> Any:
-        from .aws import Aws, accounts
-
+    def _aws(self) -> Aws:
         return Aws(accounts(self._deployment), self._provider)
 
     @cached_property
-    def _google(self) -> Any:
-        from .google import GoogleCloud
-
+    def _google(self) -> GoogleCloud:
         return GoogleCloud(self._provider)
 
     @cached_property
-    def _kubernetes(self) -> Any:
-        from .kubernetes import Kubernetes
-
+    def _kubernetes(self) -> Kubernetes:
         return Kubernetes(self._provider)
 
     def _provider(self, operation: Pending) -> Json:
