@@ -204,5 +204,5 @@ def test_what_is_kept_is_said_to_cost_money() -> None:
     assert section is not None
     said = [line.partition(":")[0] for line in not_included(section)]
     assert said == ["gcp", "gcp.vertex.tensorboard", "gcp.images"]
-    (line,) = machines(section, 0.3, [])  # has a price
+    (line,) = machines(section, 0.3)  # has a price
     assert line.component == "gcp.vertex.persistent_resources.kept.pools.gpu" and line.envelope.floor.usd

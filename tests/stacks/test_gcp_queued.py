@@ -77,7 +77,7 @@ def test_its_slices_are_priced() -> None:
     def line(**changes: Any) -> Any:
         section = load_environment(environment(jobs={}, queued_tpus={"trainer": {**QUEUED, **changes}})).gcp
         assert section is not None
-        (found,) = machines(section, 1.0, [])
+        (found,) = machines(section, 1.0)
         return found
 
     host = slice_host("us-central1", tpu("v5litepod-16"))

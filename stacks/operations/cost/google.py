@@ -32,23 +32,22 @@ CLUSTER_USD_HOUR, CLUSTER_READ = 0.10, "2026-11-23"
 without a date, read on this day."""
 
 
-def lines(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
-    """Yield every line of the section; what has no known price is added to `unknown`."""
+def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """Yield every line of the section."""
     yield from _control_plane(section)
-    yield from _pools(section, utilisation, unknown)
-    yield from machines(section, utilisation, unknown)
-    yield from _disks(section, utilisation, unknown)
+    yield from _pools(section, utilisation)
+    yield from machines(section, utilisation)
+    yield from _disks(section, utilisation)
 
 
-def _pools(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
-    """A line a node pool, from its least nodes to its most; what has no known price is added to `unknown`."""
+def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line a node pool, from its least nodes to its most."""
     for key, spec in section.pools.items():
         path = f"gcp.pools.{key}"
         zones = len(section.node_zones(spec)) or 1
         least, most = spec.least_nodes(zones), spec.most_nodes(zones)
         found = _node_price(section.region, spec)
-        if found.on_demand is None:
-            unknown.append(f"{path}: {found.why_unknown}")
+        unknown = (f"{path}: {found.why_unknown}",) if found.on_demand is None else ()
         on_spot = spec.capacity in ("spot", "flex-start")
         vcpus = node_machine(spec.machine_type).vcpus
         option = cost.Option(spec.machine_type, vcpus, found.on_demand, found.spot, found.spot_low)
@@ -61,7 +60,7 @@ def _pools(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Lin
         )
         dates = tuple(date for date in (found.on_demand_date, found.spot_date if on_spot else None) if date)
         what = f"{spec.capacity} {spec.machine_type}, {least} to {most} nodes"
-        yield Line(path, what, envelope, tuple(dict.fromkeys(dates)), found.confidence)
+        yield Line(path, what, envelope, tuple(dict.fromkeys(dates)), found.confidence, unknown=unknown)
 
 
 def _control_plane(section: Gcp) -> Iterator[Line]:
@@ -130,18 +129,18 @@ class Standing:
     partly: bool = False
 
 
-def machines(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
-    """A line for each kind of machine that stays; what has no known price is added to `unknown`."""
+def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line for each kind of machine that stays."""
     if section.vms is not None:
         for each in [*_of_vms(section.vms), *_tpus(section.vms)]:
-            yield _line(each, utilisation, unknown)
+            yield _line(each, utilisation)
         for key, spec in section.vms.commitments.items():
-            yield _commitment(f"gcp.vms.commitments.{key}", spec, unknown)
+            yield _commitment(f"gcp.vms.commitments.{key}", spec)
     if section.vertex is not None:
         for key, spec in section.vertex.persistent_resources.items():
             for name, pool in spec.pools.items():
                 path = f"gcp.vertex.persistent_resources.{key}.pools.{name}"
-                yield _line(_kept(path, section.region, pool), utilisation, unknown)
+                yield _line(_kept(path, section.region, pool), utilisation)
 
 
 @dataclass
@@ -255,28 +254,27 @@ def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
     )
 
 
-def _line(each: Standing, utilisation: float, unknown: list[str]) -> Line:
+def _line(each: Standing, utilisation: float) -> Line:
     least, most = max(0, each.least - each.covered), max(0, each.most - each.covered)
     dates = [each.price.on_demand_date, each.price.spot_date if each.spot else None]
     notes = list(each.notes)
     if not most:
         return Line(each.path, each.what, cost.fixed(0), _dates(dates), each.price.confidence, tuple(notes))
-    if each.price.on_demand is None:
-        unknown.append(f"{each.path}: {each.price.why_unknown}")
+    unknown = (f"{each.path}: {each.price.why_unknown}",) if each.price.on_demand is None else ()
     if each.spot and each.price.spot is None:
         notes.append("no Spot price is known: on demand is counted")
     option = cost.Option(each.what, 1, each.price.on_demand, each.price.spot, each.price.spot_low)
     envelope = cost.pool([option], min_vcpus=least, max_vcpus=most, utilisation=utilisation, on_spot=each.spot)
     if each.partly:
         envelope = cost.at_least(envelope)
-    return Line(each.path, each.what, envelope, _dates(dates), each.price.confidence, tuple(notes))
+    return Line(each.path, each.what, envelope, _dates(dates), each.price.confidence, tuple(notes), unknown)
 
 
 def _dates(dates: list[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(date for date in dates if date))
 
 
-def _commitment(path: str, spec: CommitmentSpec, unknown: list[str]) -> Line:
+def _commitment(path: str, spec: CommitmentSpec) -> Line:
     """What is paid for the whole term, used or not."""
     years = {"TWELVE_MONTH": "1 year", "THIRTY_SIX_MONTH": "3 years"}[spec.plan]
     name = f"{spec.count or 1} {spec.machine_type}" if spec.machine_type else "resources"
@@ -286,8 +284,8 @@ def _commitment(path: str, spec: CommitmentSpec, unknown: list[str]) -> Line:
     except UnknownName:
         price = None
     if price is None:
-        unknown.append(f"{path}: no price of this commitment in {spec.region} was in the lists that were read")
-        return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN))
+        unknown = f"{path}: no price of this commitment in {spec.region} was in the lists that were read"
+        return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
     return Line(path, what, cost.fixed(price.committed * (spec.count or 1)), (price.date,), "medium")
 
 
@@ -307,16 +305,16 @@ class Disks:
     most: int
 
 
-def _disks(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
-    """A line for each kind of disk; what has no known price is added to `unknown`."""
+def _disks(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line for each kind of disk."""
     for each in [*_pool_disks(section), *(_vm_disks(section.vms) if section.vms else ())]:
         if not each.most:
             continue
         path, what = f"{each.path}.disk", f"disks, {each.kind} {each.gib} GiB a machine"
         found = disk_price(each.region, each.kind)
         if found is None:
-            unknown.append(f"{path}: no price of {each.kind} in {each.region} was in the lists that were read")
-            yield Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN))
+            unknown = f"{path}: no price of {each.kind} in {each.region} was in the lists that were read"
+            yield Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
             continue
         option = cost.Option(each.kind, 1, None)
         envelope = cost.counted(

@@ -17,6 +17,8 @@ class Line:
     dates: tuple[str, ...] = ()
     confidence: str = "low"
     notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What of it has no known price, and why."""
 
 
 PRICED = frozenset({
