@@ -44,9 +44,9 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "jobs.cli": CORE | JOBS | {"jobs.views"},
     "jobs": CORE | {"jobs.backends", "jobs.client", "jobs.model"},
     "jobs.__main__": {"accel", "accel.console", "accel.diagnostics", "jobs", "jobs.cli"},
-    "stacks": CORE | JOBS | {"components", "stacks.reference_cli"},
+    "stacks": CORE | JOBS | {"components"},
     # The page of both commands' options is made from their parsers.
-    "stacks.reference_cli": {"accel", "accel.console", "jobs.cli", "stacks"},
+    "stacks.reference": {"accel", "accel.console", "jobs.cli", "jobs.model", "stacks"},
     "policy": CORE | JOBS | {"components"},
     "sandbox": CORE,
     "__main__": {"stacks"},

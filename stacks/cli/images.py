@@ -13,6 +13,7 @@ from accel.console.errors import say, warn
 from accel.console.options import Settings, options
 from accel.console.output import show, table
 from accel.diagnostics.errors import BadInputs, ChangesFound
+from jobs.client.targets import load
 
 from ..environment import images_lock
 from ..operations.images.build_commands import TAG, build_commands, write_dockerfile
@@ -188,8 +189,6 @@ def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) ->
     The definitions are those of the targets, and those that jobs registered under a target's prefix. Of each the latest
     stay, and whatever a job names that has not ended in a queue of the targets. Interrupted, run it again.
     """
-    from jobs.client.targets import load
-
     targets = load(settings.targets)
     for warning in targets.warnings:
         warn(warning, settings)

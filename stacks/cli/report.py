@@ -1,7 +1,8 @@
 """`stacks report`: what a change would do, as one comment for a pull request."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,13 +10,13 @@ from accel.console.options import OneOf, Settings
 from accel.diagnostics.errors import BadInput, JobsError, OverLimit
 from accel.diagnostics.redaction import redacted
 
-from ..operations.report import tool_findings
+from ..operations.report import preview, tool_findings
+from ..operations.report.document import Wanted, document
 from ..operations.report.markdown import render
+from ..operations.report.preview import Preview
+from ..operations.report.thresholds import limits
 from .options import Share
 from .verb import StackVerb
-
-if TYPE_CHECKING:
-    from ..operations.report.preview import Preview
 
 
 @click.command(cls=StackVerb)
@@ -54,11 +55,6 @@ def report(
     only is not taken for enough. Exit code 1 where the preview itself
     failed, after the report of what it came to.
     """
-    import json
-
-    from ..operations.report.document import Wanted, document
-    from ..operations.report.thresholds import limits
-
     if kept and (refresh or config_file):
         raise BadInput("stacks report: --preview reads what was run; --refresh and --config-file are for a run")
     conditions = limits(fail_on)
@@ -82,9 +78,7 @@ def report(
         raise OverLimit("; ".join(f"{each['limit']}: {each['why']}" for each in found["fails"]))
 
 
-def _preview(stack: str, kept: str | None, config_file: str | None, refresh: bool) -> "Preview":
-    from ..operations.report import preview
-
+def _preview(stack: str, kept: str | None, config_file: str | None, refresh: bool) -> Preview:
     if kept:
         return preview.read(Path(kept), stack)
     return preview.run(stack, refresh=refresh, config_file=config_file)

@@ -7,14 +7,13 @@ import click
 from accel.schema import document as file
 from accel.schema import schema_of, text
 
+from ..environment.config import Environment
+from ..operations.stack_files import KEY
 from .verb import StackVerb
 
 
 def document() -> dict[str, Any]:
     """Of the file of a stack: of its config, what is accel's."""
-    from ..environment.config import Environment
-    from ..operations.stack_files import KEY
-
     made = schema_of(Environment)
     definitions: dict[str, Any] = made.pop("$defs")
     config = {"type": "object", "properties": {KEY: {"$ref": "#/$defs/Environment"}}}

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from accel.contract.allowances import DynamoDbLedger, FirestoreLedger, Ledger
+from components.aws.spend_ledger import SpendLedger as LedgerTable
 from components.aws.spend_ledger import SpendLedgerSpec as TableSpec
 from components.gcp.spend_ledger import GcpSpendLedgerSpec as DatabaseSpec
+from components.gcp.spend_ledger import SpendLedger as LedgerDatabase
+from components.gcp.spend_ledger import SpendLedgerArgs as LedgerDatabaseArgs
 
 from .export_model import promised
 
@@ -35,9 +38,7 @@ class Spending:
     def on_aws(self, region: str, on_aws: pulumi.ResourceOptions) -> Wired:
         """What targets are wired with; nothing without the section."""
         if isinstance(self._kept, TableSpec):
-            from components.aws.spend_ledger import SpendLedger
-
-            made = SpendLedger(NAME, self._kept, on_aws)
+            made = LedgerTable(NAME, self._kept, on_aws)
             self.table_arn = made.arn
             self._promise(made.name, lambda name: DynamoDbLedger(region=region, table=name))
         return self._everywhere()
@@ -45,10 +46,8 @@ class Spending:
     def on_gcp(self, section: Gcp, on_gcp: pulumi.ResourceOptions) -> Wired:
         """As on_aws."""
         if isinstance(self._kept, DatabaseSpec):
-            from components.gcp.spend_ledger import SpendLedger, SpendLedgerArgs
-
-            args = SpendLedgerArgs(spec=self._kept, project=section.project, region=section.region)
-            made = SpendLedger(NAME, args, on_gcp)
+            args = LedgerDatabaseArgs(spec=self._kept, project=section.project, region=section.region)
+            made = LedgerDatabase(NAME, args, on_gcp)
             self._promise(made.database, lambda name: FirestoreLedger(database=name))
         return self._everywhere()
 

@@ -12,7 +12,9 @@ from components.gcp.queue_hooks import queue_hooks
 from components.gcp.stop_hooks import StopHooks
 
 from .allowances import Spending
+from .aws import section as aws_section
 from .config import ConfigFaults, Environment, load_environment
+from .gcp import section as gcp_section
 from .gcp.queued_tpu_hooks import queued_tpu_hooks
 from .names import targets_path
 from .targets_file import written
@@ -41,15 +43,9 @@ def deploy(environment: Environment) -> None:
     pay = Spending(environment)
     targets: dict[str, pulumi.Output[dict[str, Any]]] = {}
     if section is not None:
-        # Imported here: a stack without AWS never imports pulumi_aws.
-        from .aws import section as aws
-
-        targets |= aws.deploy(environment, section, hooks, on_stop, pay)
+        targets |= aws_section.deploy(environment, section, hooks, on_stop, pay)
     if google is not None:
-        # As above, of pulumi_gcp.
-        from .gcp import section as gcp
-
-        targets |= gcp.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
+        targets |= gcp_section.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
     if targets:
         path = targets_path()
         told = {name: each.apply(lambda one: exported(one, path) if one else one) for name, each in targets.items()}

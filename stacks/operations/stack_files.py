@@ -11,14 +11,11 @@ from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs, CloudRefused, NotFound
 from accel.diagnostics.faults import Fault, dotted, parsed
 
+from ..environment import images_lock
 from .pulumi_command import ran
 
 if TYPE_CHECKING:
     from ..environment.config import Environment
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .stack_files import ReadStack
 
 KEY = "accel:environment"
 
@@ -129,10 +126,8 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
 
 
 def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
-    from ..environment.images_lock import read, unlocked
-
-    lock = read(folder)
-    return unlocked(environment.aws, lock) if environment.aws else []
+    lock = images_lock.read(folder)
+    return images_lock.unlocked(environment.aws, lock) if environment.aws else []
 
 
 def stack_output(name: str, stack: str | None) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from sandbox.environment import environment
 from sandbox.processes import start, stop
 from stacks.operations.report.preview import Preview, of_text
-from stacks.operations.report.stateful import LOSSES
+from stacks.operations.report.threats import LOSSES
 from tests.support import states
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, put

@@ -12,7 +12,7 @@ from accel.catalog.prices import Price
 from accel.cost import HOURS_A_MONTH, total
 from stacks.environment.config import Environment, load_environment
 from stacks.operations.cost.estimate import SCENARIOS, Estimate, estimate
-from stacks.operations.cost.kinds import BY_USE, FREE, PRICED, unlisted
+from stacks.operations.cost.lines import BY_USE, FREE, PRICED, unlisted
 from stacks.operations.quota.pools import pools
 from stacks.operations.report.costs import VMS
 

@@ -16,9 +16,9 @@ import stacks.cli.drift as drift_command
 from accel.diagnostics.errors import CloudSilent, NotFound
 from sandbox.environment import project
 from stacks.cli.main import stacks
+from stacks.operations.drift.comparison import drift_of_targets
 from stacks.operations.drift.differences import Drift, Weight
 from stacks.operations.drift.state import Resource, State
-from stacks.operations.drift.targets import drift_of_targets
 from tests.support.project import environment
 
 Found = dict[str, list[Drift]]

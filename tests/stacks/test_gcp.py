@@ -11,10 +11,10 @@ from accel.contract.network import GcpNetwork
 from accel.contract.targets import read_one
 from stacks.environment.config import load_environment
 from stacks.environment.deployment import deploy
+from stacks.environment.gcp.cluster import Clusters, of_stack
 from stacks.environment.gcp.config import StackCluster
 from stacks.environment.gcp.network import subnet_of
 from stacks.environment.gcp.outputs import GkeQueue, targets
-from stacks.environment.gcp.section import Clusters, of_stack
 from stacks.environment.gke.provider import kubernetes_provider
 from tests.support import gcp, memory
 

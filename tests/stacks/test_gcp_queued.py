@@ -10,8 +10,7 @@ from accel.catalog.tpu import tpu
 from stacks.environment.config import ConfigFaults, load_environment
 from stacks.environment.deployment import deploy
 from stacks.environment.gcp.services import needed
-from stacks.operations.cost.node_pools import not_included
-from stacks.operations.cost.vms import machines
+from stacks.operations.cost.google import machines, not_included
 from tests.support import gcp, memory
 
 ZONE = "us-central1-a"
@@ -78,7 +77,7 @@ def test_its_slices_are_priced() -> None:
     def line(**changes: Any) -> Any:
         section = load_environment(environment(jobs={}, queued_tpus={"trainer": {**QUEUED, **changes}})).gcp
         assert section is not None
-        (found,) = machines(section, 1.0, [])
+        (found,) = machines(section, 1.0)
         return found
 
     host = slice_host("us-central1", tpu("v5litepod-16"))

@@ -11,8 +11,7 @@ from accel.diagnostics.errors import CloudRefused
 from stacks.operations.recover import aws, google
 from stacks.operations.recover.lookup import Candidate, NotSought
 from stacks.operations.recover.pending import Pending
-from stacks.operations.recover.plan import Decisions, Step
-from stacks.operations.recover.unrecorded import UNKNOWN, Unknown, began, missing_lines, planned
+from stacks.operations.recover.plan import UNKNOWN, Decisions, Step, Unknown, began, missing_lines, planned
 
 from .test_recover_pending import BEGAN, PROVIDER, entry, made, state, urn
 

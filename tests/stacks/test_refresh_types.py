@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from accel.catalog.tables import shipped
-from stacks.operations.refresh.types import aws as types_of_aws
-from stacks.operations.refresh.types import google as types_of_google
+from stacks.operations.refresh.aws import types as types_of_aws
+from stacks.operations.refresh.gcp import types as types_of_google
 from tests.support import commands
 
 from .live_clouds import (

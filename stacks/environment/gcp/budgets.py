@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pulumi
-import pulumi_gcp as gcp
 
 from accel.contract.budgets import Budget as Promise
 from accel.contract.gke import GkeCluster
@@ -16,6 +15,7 @@ from components.gcp.budget import GcpBudget, GcpBudgetArgs
 from components.gcp.budget_function.plan import Plan, PlannedBudget, PlannedCluster, to_json
 from components.gcp.budget_plan import BudgetPlan, BudgetPlanArgs, BudgetPlanSpec
 from components.gcp.budget_stop import GcpBudgetStop, GcpBudgetStopArgs
+from components.sdk import gcp
 
 from ..export_model import promised
 from .providers import gcp_provider, labels

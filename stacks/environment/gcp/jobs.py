@@ -36,7 +36,25 @@ Targets = dict[str, pulumi.Output[dict[str, Any]]]
 Wired = Mapping[str, pulumi.Input[Any]]
 
 
-def images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
+def deploy(
+    section: Gcp,
+    place: Place | None,
+    labels: Mapping[str, str],
+    on_gcp: pulumi.ResourceOptions,
+    wired: Wired,
+) -> Targets:
+    """Makes image repositories, Google Batch and Vertex AI; the targets of their jobs, by name."""
+    _images(section, on_gcp)
+    targets: Targets = {}
+    if section.batch is not None:
+        assert place is not None  # the section was checked for it
+        targets |= _batch(section, section.batch, place, labels, on_gcp, wired)
+    if section.vertex is not None:
+        targets |= _vertex(section, section.vertex, labels, on_gcp, wired)
+    return targets
+
+
+def _images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
     """Makes repositories; exports `gcp_repositories`: the paths that images are pushed to, by key."""
     made = {
         key: ImageRepository(
@@ -48,7 +66,7 @@ def images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
         pulumi.export("gcp_repositories", made)
 
 
-def batch(
+def _batch(
     section: Gcp,
     spec: GoogleBatch,
     place: Place,
@@ -91,7 +109,7 @@ def batch(
     return _published("batch", ground.bucket, targets, on_gcp)
 
 
-def vertex(
+def _vertex(
     section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions, more: Wired
 ) -> Targets:
     """Makes the ground of Vertex AI's custom jobs; their targets, by name. Exports `vertex_targets`. `more` is of

@@ -1,11 +1,13 @@
 """The explicit provider of the Google Cloud section: which project, which labels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pulumi
-import pulumi_gcp as gcp
 
 from accel.rules.gcp.labels import translated
+from components.sdk import gcp
 
 from ..config import Environment
 from .config import Gcp

@@ -10,6 +10,7 @@ from typing import Any
 
 import pulumi
 
+from accel.clouds.google.api import Google
 from accel.diagnostics.errors import JobsError, NotFound
 
 PATIENCE_S = 20 * 60
@@ -76,7 +77,7 @@ def retire(bucket: str, key: str) -> None:
 
 
 def _queues(bucket: str) -> Any:
-    from accel.clouds.google.api import Google
+    # Imported here: only a stack that declares TPUs loads what asks for them.
     from jobs.backends.vm.queues import Queues
 
     return Queues(Google(), bucket)

@@ -12,6 +12,7 @@ from components.gcp.services import Services, ServicesArgs, ServicesSpec
 from components.gcp.spend_ledger import GcpSpendLedgerSpec
 from components.kubernetes.storage import FilestoreVolume
 
+from .providers import gcp_provider
 from .vms_config import TpuVmTarget
 
 if TYPE_CHECKING:
@@ -96,9 +97,6 @@ def _needs(environment: Environment) -> Iterator[tuple[str, str]]:
 
 def deploy(environment: Environment, section: Gcp) -> Services:
     """Enables them, by a provider of their own: that of all others waits for them."""
-    # Imported here: who only asks what is needed does not load pulumi_gcp.
-    from .providers import gcp_provider
-
     first = gcp_provider(environment, section, f"gcp-{section.region}-services")
     spec = ServicesSpec(services=list(needed(environment)))
     args = ServicesArgs(spec=spec, project=section.project)

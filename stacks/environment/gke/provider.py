@@ -1,11 +1,17 @@
 """The explicit provider of a GKE cluster, for what a stack puts into it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from accel.contract.gke import GkeCluster
 
 from ..export_model import promised
+
+if TYPE_CHECKING:
+    import pulumi_kubernetes as kubernetes
 
 
 def kubernetes_provider(
@@ -16,6 +22,9 @@ def kubernetes_provider(
     Another cluster (its name is made up anew when it is replaced) is another provider, whose resources are all made
     again there, before the old cluster goes. A new address or certificate of the same cluster is an update.
     """
+    # Imported here: a stack without workloads never imports pulumi_kubernetes.
+    import pulumi_kubernetes as kubernetes
+
     return kubernetes.Provider(
         name,
         kubeconfig=kubeconfig(cluster),

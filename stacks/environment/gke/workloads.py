@@ -6,7 +6,8 @@ from typing import Any
 
 import pulumi
 
-from accel.contract.gke import GkePool, GkeVolume
+from accel.contract.gke import GkeCluster, GkePool, GkeVolume
+from components.gcp.code_bucket import CodeBucket, CodeBucketArgs
 from components.kubernetes.bundle import ReleaseBundle
 from components.kubernetes.dcgm import DcgmExporter
 from components.kubernetes.drivers import DriverInstaller, DriverInstallerArgs, DriverInstallerSpec
@@ -34,13 +35,53 @@ from components.kubernetes.storage import (
     JobVolumeArgs,
 )
 
+from ..allowances import Wired
+from ..gcp import outputs
+from ..gcp.budgets import Stopping
+from ..gcp.cluster import ClusterContext, pools_of_stack
+from ..gcp.config import Cluster, Gcp, StackCluster
 from ..gcp.outputs import GkeQueue
 from .config import Namespace, TargetSpec, Workloads
+from .provider import kubernetes_provider
 
 OS = "cloud.google.com/gke-os-distribution"
 
 
 def deploy(
+    section: Gcp,
+    cluster: Cluster,
+    context: ClusterContext,
+    whole: pulumi.Output[GkeCluster],
+    stop: Stopping | None,
+    wired: Wired,
+    on_gcp: pulumi.ResourceOptions,
+) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Makes what is put into the cluster; the targets of jobs there, by name."""
+    workloads = section.workloads
+    if workloads is None:
+        return {}
+    in_cluster = pulumi.ResourceOptions(providers=[kubernetes_provider(cluster.key, whole)])
+    pools = {key: Pool(facts=made.facts, name=made.name) for key, made in context.pools.items()}
+    if isinstance(cluster, StackCluster):
+        pools = {key: Pool(facts=facts, name=facts.name) for key, facts in pools_of_stack(cluster).items()} | pools
+    if faults := workloads.unknown_pools(pools):
+        raise pulumi.RunError("\n".join(f"gcp.workloads.{path}: {text}" for path, text in faults))
+    if stop and workloads.queueing:
+        _admit_stop(workloads.queueing, stop.made.email, in_cluster)
+    if workloads.code is not None:
+        args = CodeBucketArgs(
+            spec=workloads.code,
+            project=section.project,
+            region=section.region,
+            readers=_code_readers(workloads, context.emails),
+        )
+        wired = {**wired, "code_bucket": CodeBucket("gke-code", args, on_gcp).bucket}
+    targets = outputs.targets(whole, _queues(workloads, pools, context.emails, in_cluster), wired)
+    _publish(workloads, targets, in_cluster)
+    return targets
+
+
+def _queues(
     section: Workloads,
     pools: Mapping[str, Pool],
     emails: Mapping[str, pulumi.Output[str]],
@@ -81,13 +122,13 @@ def deploy(
     return {key: _target(section, target, pools, namespaces) for key, target in section.targets.items()}
 
 
-def admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pulumi.ResourceOptions) -> None:
+def _admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pulumi.ResourceOptions) -> None:
     """Lets the function that stops the stack hold its queues."""
     args = StopAccessArgs(spec=StopAccessSpec(queues=sorted(queueing.queues)), email=email)
     StopAccess("budget-stop", args, in_cluster)
 
 
-def code_readers(section: Workloads, emails: Mapping[str, pulumi.Output[str]]) -> dict[str, pulumi.Input[str]]:
+def _code_readers(section: Workloads, emails: Mapping[str, pulumi.Output[str]]) -> dict[str, pulumi.Input[str]]:
     """E-mails of the accounts that jobs with code run as, by the keys of their namespaces."""
     found = {key: _account(section.namespaces[key], emails) for key in section.coded}
     return {key: email for key, email in found.items() if email is not None}
@@ -97,7 +138,7 @@ def _after(opts: pulumi.ResourceOptions, before: Sequence[pulumi.Resource]) -> p
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
 
 
-def publish(
+def _publish(
     section: Workloads, targets: Mapping[str, pulumi.Output[dict[str, Any]]], in_cluster: pulumi.ResourceOptions
 ) -> None:
     """Puts each namespace's targets, as JSON, where `jobs` reads them without Pulumi."""

@@ -1,12 +1,144 @@
-"""A job queue of AWS as one of ours."""
+"""Compute environments and job queues of AWS as ours."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from accel.rules.aws import templates
+from accel.rules.aws.roles import SERVICE_LINKED_ROLE
+
 from .documents import AwsResource, Json, block, entries
 from .notes import Part
 
-_HANDLED = {
+CAPACITY = {"EC2": "on-demand", "SPOT": "spot"}
+FIELDS = {
+    "instanceTypes": "instance_types",
+    "maxvCpus": "max_vcpus",
+    "minvCpus": "min_vcpus",
+    "allocationStrategy": "allocation_strategy",
+    "instanceRole": "instance_profile",
+    "bidPercentage": "bid_percentage",
+    "spotIamFleetRole": "spot_fleet_role",
+}
+"""What is carried as it is, from `computeResources`."""
+
+KEEPS = {"ec2KeyPair": "key_pair", "imageId": "image_id", "placementGroup": "placement_group"}
+"""What has no counterpart, and would be taken from an environment that exists: AWS would replace its instances."""
+
+DISK_GIB = 30
+"""Root volume of an ECS-optimised image without a launch template that says otherwise.
+Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-optimized_AMI.html"""
+
+_HANDLED = {*FIELDS, *KEEPS, "type", "desiredvCpus", "subnets", "securityGroupIds", "ec2Configuration", "tags",
+            "launchTemplate"}  # fmt: skip
+_OUTER = {
+    *("computeEnvironmentName", "computeEnvironmentArn", "ecsClusterArn", "type", "state", "status", "statusReason"),
+    *("computeResources", "serviceRole", "updatePolicy", "containerOrchestrationType", "uuid", "tags"),
+}
+
+
+def unfit_environment(document: Json) -> str | None:
+    """Why an environment cannot be one of ours."""
+    kind = str(resources(document).get("type", ""))
+    if document.get("type") == "UNMANAGED":
+        return "is UNMANAGED: its instances are somebody else's"
+    if document.get("eksConfiguration") or document.get("containerOrchestrationType") == "EKS":
+        return "runs on EKS"
+    if kind.startswith("FARGATE"):
+        return f"is {kind}, which has no GPUs"
+    return None if kind in CAPACITY else f"computeResources.type is {kind or 'missing'}; known: {', '.join(CAPACITY)}"
+
+
+def resources(document: Json) -> Json:
+    """Its `computeResources`, without what is empty."""
+    return block(document, "computeResources")
+
+
+def environment(found: AwsResource, key: str) -> Part:
+    """The values of one environment. One that exists keeps its name, image, launch template and instance tags."""
+    part, inner = Part(key), resources(found.document)
+    part.values["capacity"] = CAPACITY[str(inner["type"])]
+    part.values |= {ours: inner[theirs] for theirs, ours in FIELDS.items() if theirs in inner}
+    if (state := found.document.get("state")) not in (None, "ENABLED"):
+        part.values["state"] = state
+    role = str(found.document.get("serviceRole") or "")
+    if role and not role.endswith(SERVICE_LINKED_ROLE):
+        part.values["service_role"] = role
+    _image(part, inner)
+    if found.exists:
+        _kept(part, found, inner)
+    else:
+        _asked(part, found, inner)
+    part.rest(inner, _HANDLED, "computeResources.")
+    part.rest(found.document, _OUTER)
+    return part
+
+
+def _image(part: Part, inner: Json) -> None:
+    for index, image in enumerate(entries(inner, "ec2Configuration")):
+        if index:
+            part.note("lost", f"ec2Configuration[{index}]", f"is {image.get('imageType')}; one image type is carried")
+            continue
+        part.values["image_type"] = image.get("imageType")
+        if image.get("imageIdOverride"):
+            part.values["image_id_override"] = image["imageIdOverride"]
+
+
+def _kept(part: Part, found: AwsResource, inner: Json) -> None:
+    role = str(inner.get("instanceRole") or "")
+    if role and not role.startswith("arn:"):
+        # The provider compares texts, and AWS makes an infrastructure update of another one.
+        part.note("set", "instance_profile", f"to the ARN of {role} in every update: the first one replaces instances")
+    part.keeps += ["image", "instance_tags", "launch_template"]
+    template = block(inner, "launchTemplate")
+    if template:
+        part.note("kept", "launchTemplate", _named(template))
+        _moving(part, template)
+    if tags := block(inner, "tags"):
+        part.note("kept", "computeResources.tags", f"instances keep {', '.join(sorted(tags))}")
+    part.values["instance"] = {"disk_gib": DISK_GIB}
+    if template:
+        part.note("set", "instance.disk_gib", f"to {DISK_GIB}, for jobs that ask for disk; what the template gives")
+    for theirs, word in KEEPS.items():
+        if theirs in inner:
+            part.keep(word, f"computeResources.{theirs}", f"{inner[theirs]}, which has no counterpart here")
+    if "allocationStrategy" not in inner:
+        part.keeps.append("allocation_strategy")
+        part.values["allocation_strategy"] = "BEST_FIT"  # AWS's own default
+    policy = block(found.document, "updatePolicy")
+    if "terminateJobsOnUpdate" in policy:
+        part.values["terminate_jobs_on_update"] = policy["terminateJobsOnUpdate"]
+    if "jobExecutionTimeoutMinutes" in policy:
+        part.values["update_timeout_min"] = policy["jobExecutionTimeoutMinutes"]
+    part.values["adopted"] = {"name": found.name, "tags": block(found.document, "tags"), "keeps": part.keeps}
+
+
+def _asked(part: Part, found: AwsResource, inner: Json) -> None:
+    template = block(inner, "launchTemplate")
+    if template:
+        part.note("lost", "launchTemplate", f"{_named(template)}; the stack makes its own: write `instance`")
+        _moving(part, template)
+    if image := inner.get("imageId"):
+        part.values.setdefault("image_id_override", image)
+    for theirs in ("ec2KeyPair", "placementGroup"):
+        if theirs in inner:
+            part.note("lost", f"computeResources.{theirs}", f"is {inner[theirs]}, and has no counterpart here")
+    for field, tags in (("tags", block(found.document, "tags")), ("computeResources.tags", block(inner, "tags"))):
+        if tags:
+            part.note("lost", field, f"{', '.join(sorted(tags))}; the stack tags by `labels`")
+
+
+def _named(template: Json) -> str:
+    name = template.get("launchTemplateName") or template.get("launchTemplateId")
+    return f"{name}, version {template.get('version') or '$Default'}"
+
+
+def _moving(part: Part, template: Json) -> None:
+    name = str(template.get("launchTemplateName") or template.get("launchTemplateId"))
+    for finding in templates.version(name, template.get("version")):
+        part.note("warning", finding.field, f"{finding.text} [{finding.rule}]")
+
+
+_QUEUE_HANDLED = {
     *("jobQueueName", "jobQueueArn", "state", "status", "statusReason", "priority", "computeEnvironmentOrder"),
     *("tags", "jobStateTimeLimitActions", "schedulingPolicyArn"),
 }
@@ -18,7 +150,7 @@ def environment_names(found: AwsResource) -> list[str]:
     return [str(one.get("computeEnvironment")).rpartition("/")[2] for one in ordered]
 
 
-def unfit(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
+def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
     """Why a queue cannot be one of ours. `environments`: keys by name; `refused`: why an environment is left out."""
     if found.document.get("serviceEnvironmentOrder") or found.document.get("jobQueueType") == "SAGEMAKER_TRAINING":
         return "is a queue of SageMaker training jobs"
@@ -55,7 +187,7 @@ def queue(found: AwsResource, key: str, environments: Mapping[str, str]) -> Part
                 f"{policy}; jobs name their share of it",
             )
         part.values["adopted"] = {"name": found.name, "tags": tags, "keeps": part.keeps}
-    part.rest(document, {*_HANDLED, "jobQueueType"})
+    part.rest(document, {*_QUEUE_HANDLED, "jobQueueType"})
     return part
 
 

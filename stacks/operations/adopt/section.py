@@ -12,7 +12,7 @@ from components.aws.job_definition import ExitRule, JobDefinitionSpec
 from components.base import Spec
 
 from ...environment.config import Environment, load_environment, warnings
-from . import definitions, environments, queues
+from . import definitions, queues
 from .documents import AwsResource, Json, Kind, names
 from .notes import Note, Part, Word
 
@@ -86,9 +86,9 @@ def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[
     """One resource, or why it is left out. `by_name`: the keys of the environments before it."""
     match one.kind:
         case "environment":
-            return environments.unfit(one.document) or environments.environment(one, key)
+            return queues.unfit_environment(one.document) or queues.environment(one, key)
         case "queue":
-            return queues.unfit(one, by_name, refused["environment"]) or queues.queue(one, key, by_name)
+            return queues.unfit_queue(one, by_name, refused["environment"]) or queues.queue(one, key, by_name)
         case _:
             return definitions.unfit(one.document) or definitions.definition(one, key)
 
@@ -105,7 +105,7 @@ def _key(name: str, taken: list[str]) -> str:
 
 def _network(found: list[AwsResource], kept: list[AwsResource], parts: Mapping[str, Part], notes: list[Note]) -> Json:
     """The network of the first environment; another one's is kept, or named as lost."""
-    places = [(environments.resources(one.document), parts[one.name], one) for one in kept]
+    places = [(queues.resources(one.document), parts[one.name], one) for one in kept]
     first = places[0][0] if places else {}
     subnets, groups = names(first, "subnets"), names(first, "securityGroupIds")
     for inner, part, one in places[1:]:

@@ -1,7 +1,7 @@
 """What an environment costs, from its model alone: idle, as expected, and at its worst. No cloud is asked."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
 from ...environment.config import Aws, CreatedNetwork, Environment
 from ..stack_files import read_stacks
-from . import disks, node_pools, vms
-from .kinds import unlisted
-from .lines import Line
+from . import google
+from .lines import Line, unlisted
 
 ComputeSpec = OnDemandSpec | SpotSpec
 
@@ -58,25 +57,22 @@ def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> li
 def estimate(stack: str, environment: Environment, utilisation: float, beside: Iterable[str] = ()) -> Estimate:
     """The estimate of one environment; an absent section costs nothing. `beside` are types of resources that the stack
     has too: those that nothing prices are named, and the totals are "at least"."""
-    unknown: list[str] = []
     lines: list[Line] = []
     not_included: list[str] = []
     if section := environment.aws:
-        lines += [*_pools(section, utilisation, unknown), *_network(section, unknown)]
+        lines += [*_pools(section, utilisation), *_network(section)]
         not_included += _not_included(section)
-    if google := environment.gcp:
-        lines += [*node_pools.control_plane(google), *node_pools.pools(google, utilisation, unknown)]
-        lines += vms.machines(google, utilisation, unknown)
-        lines += disks.disks(google, utilisation, unknown)
-        not_included += node_pools.not_included(google)
+    if gcp := environment.gcp:
+        lines += google.lines(gcp, utilisation)
+        not_included += google.not_included(gcp)
     strange = unlisted(beside)
     not_included += [f"{each}: it has no price here" for each in strange]
     return Estimate(
         stack,
-        ", ".join(each.region for each in (section, google) if each),
+        ", ".join(each.region for each in (section, gcp) if each),
         utilisation,
         tuple(lines),
-        tuple(unknown),
+        tuple(text for line in lines for text in line.unknown),
         tuple(not_included),
         {name: _total(lines, name, partly=bool(strange)) for name in SCENARIOS},
     )
@@ -87,16 +83,17 @@ def _total(lines: list[Line], scenario: str, *, partly: bool) -> Amount:
     return Amount(found.usd, found.at_least or partly)
 
 
-def _pools(section: Aws, utilisation: float, unknown: list[str]) -> Iterator[Line]:
+def _pools(section: Aws, utilisation: float) -> Iterator[Line]:
     for name, spec in section.environments.items():
         path = f"environments.{name}"
-        machines, prices = _prices(section.region, spec, path, unknown)
-        yield _instances(path, spec, machines, prices, utilisation)
-        yield _volumes(section.region, path, spec, machines, utilisation, unknown)
+        machines, prices, unknown = _prices(section.region, spec, path)
+        yield replace(_instances(path, spec, machines, prices, utilisation), unknown=unknown)
+        yield _volumes(section.region, path, spec, machines, utilisation)
 
 
-def _prices(region: str, spec: ComputeSpec, path: str, unknown: list[str]) -> tuple[list[Machine], list[Price]]:
-    """The instance types of a compute environment and their prices; what has none is added to `unknown`."""
+def _prices(region: str, spec: ComputeSpec, path: str) -> tuple[list[Machine], list[Price], tuple[str, ...]]:
+    """The instance types of a compute environment, their prices, and a line for each that has none."""
+    unknown: list[str] = []
     machines: dict[str, Machine] = {}
     for name in spec.instance_types:
         try:
@@ -108,7 +105,7 @@ def _prices(region: str, spec: ComputeSpec, path: str, unknown: list[str]) -> tu
         prices.append(find_price("aws", region, name))
         if prices[-1].on_demand is None:
             unknown.append(f"{path}: {prices[-1].why_unknown or f'no on-demand price of {name}'}")
-    return list(machines.values()), prices
+    return list(machines.values()), prices, tuple(unknown)
 
 
 def _option(machine: Machine, each: Price) -> cost.Option:
@@ -149,33 +146,30 @@ def _scale(spec: ComputeSpec) -> dict[str, int]:
     return {"min_vcpus": spec.min_vcpus, "max_vcpus": spec.max_vcpus if spec.state == "ENABLED" else spec.min_vcpus}
 
 
-def _volumes(
-    region: str, path: str, spec: ComputeSpec, machines: list[Machine], utilisation: float, unknown: list[str]
-) -> Line:
+def _volumes(region: str, path: str, spec: ComputeSpec, machines: list[Machine], utilisation: float) -> Line:
     disk = spec.instance
     amounts = {
         "gp3-gib": disk.disk_gib,
         "gp3-iops": disk.disk_iops - FREE_IOPS,
         "gp3-mib-s": disk.disk_mib_s - FREE_MIB_S,
     }
-    found = _parts(region, [item for item, amount in amounts.items() if amount], path, unknown)
+    found, unknown = _parts(region, [item for item, amount in amounts.items() if amount], path)
     what = f"root volumes, gp3 {disk.disk_gib} GiB an instance"
-    if found is None:
-        return Line(path, what, Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN))
+    if unknown:
+        return Line(path, what, Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=unknown)
     each = sum(amounts[item] * part.usd for item, part in found.items()) / cost.HOURS_A_MONTH
     options = [cost.Option(machine.name, machine.vcpus, None) for machine in machines]
     envelope = cost.counted(options, utilisation=utilisation, each=each, **_scale(spec))
     return _sourced(path, what, envelope, found)
 
 
-def _parts(region: str, items: list[str], path: str, unknown: list[str]) -> dict[str, PartPrice] | None:
-    """The prices of all the items, or None with what lacks one added to `unknown`."""
+def _parts(region: str, items: list[str], path: str) -> tuple[dict[str, PartPrice], tuple[str, ...]]:
+    """The prices of all the items; none where one lacks its price, and a line about it."""
     found = {item: part_price(region, item) for item in items}
     lacking = [item for item, part in found.items() if part is None]
     if lacking:
-        unknown.append(f"{path}: {', '.join(lacking)} in {region}: no price was seen for this region")
-        return None
-    return {item: part for item, part in found.items() if part is not None}
+        return {}, (f"{path}: {', '.join(lacking)} in {region}: no price was seen for this region",)
+    return {item: part for item, part in found.items() if part is not None}, ()
 
 
 def _sourced(path: str, what: str, envelope: Envelope, found: dict[str, PartPrice]) -> Line:
@@ -183,7 +177,7 @@ def _sourced(path: str, what: str, envelope: Envelope, found: dict[str, PartPric
     return Line(path, what, envelope, dates, cost.least_sure(part.confidence for part in found.values()))
 
 
-def _network(section: Aws, unknown: list[str]) -> Iterator[Line]:
+def _network(section: Aws) -> Iterator[Line]:
     spec = section.network
     if not isinstance(spec, CreatedNetwork):
         return
@@ -200,9 +194,10 @@ def _network(section: Aws, unknown: list[str]) -> Iterator[Line]:
     for item, (count, what) in counts.items():
         if not count:
             continue
-        found = _parts(section.region, [item], "network", unknown)
+        found, unknown = _parts(section.region, [item], "network")
         none = Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN)
-        yield _sourced("network", what, cost.fixed(count * found[item].usd) if found else none, found or {})
+        line = _sourced("network", what, cost.fixed(count * found[item].usd) if found else none, found)
+        yield replace(line, unknown=unknown)
 
 
 def _not_included(section: Aws) -> Iterator[str]:

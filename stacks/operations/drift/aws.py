@@ -12,6 +12,7 @@ from accel.clouds.aws.responses import part, parts
 
 from ...environment.images_lock import ImageLock, LockedImage
 from ..aws_region import AwsRegion
+from ..images import recommended
 from .differences import Drift, attempt_check, ending
 from .state import Resource, State
 
@@ -185,10 +186,8 @@ def _images(
 
 def _newest(image_type: str, region: Region, into: dict[str, LockedImage]) -> tuple[Drift, ...]:
     """Reads what AWS recommends now, where it recommends anything of the type."""
-    from ..images.recommended import PARAMETERS, recommended
-
-    if image_type in PARAMETERS:
-        into[image_type] = recommended(image_type, region.name)
+    if image_type in recommended.PARAMETERS:
+        into[image_type] = recommended.recommended(image_type, region.name)
     return ()
 
 

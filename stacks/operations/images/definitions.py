@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part
 from accel.clouds.backoff import Lease, now, patiently, pause
 from accel.contract.targets import AwsBatchTarget
 
@@ -67,8 +69,6 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
 
 def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
-    from accel.clouds.aws.responses import part
-
     name, tags = definition["jobDefinitionName"], part(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
     return named and tags.get("accel:owner") == "jobs"
@@ -106,8 +106,6 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
     """How many jobs that have not ended name each revision."""
-    from accel.clouds.aws.batch_jobs import describe, pages
-
     named: dict[str, str] = {}
     for queue in sorted(queues):
         for state in LIVE:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from accel.catalog.accelerators import accelerators as accelerators_by_name
+from accel.catalog.cuda import Version, version
 from accel.diagnostics.errors import BadInput
+from accel.rules.aws.types import find_machines
 
-if TYPE_CHECKING:
-    from accel.catalog.cuda import Version
-
-    from ..stack_files import ReadStack
+from ...environment.images_lock import UNKNOWN, ImageLock, read, uses
+from ..stack_files import ReadStack
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Place:
 
     name: str
     accelerators: tuple[str, ...]
-    driver: "Version | None"
+    driver: Version | None
 
 
-def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version | None") -> list[Place]:
+def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | None) -> list[Place]:
     """Of a stack; what the command line says goes before it."""
     if accelerators:
         return [Place(stack.name, accelerators, driver)]
@@ -31,14 +31,8 @@ def places(stack: "ReadStack", accelerators: tuple[str, ...], driver: "Version |
     return found
 
 
-def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], Version | None]]":
+def _environments(stack: ReadStack) -> Iterator[tuple[str, tuple[str, ...], Version | None]]:
     """AWS Batch environments, their GPUs, and the driver of their pinned image where it is known."""
-    from accel.catalog.accelerators import accelerators
-    from accel.catalog.cuda import version
-    from accel.rules.aws.types import find_machines
-
-    from ...environment.images_lock import UNKNOWN, ImageLock, read, uses
-
     section = stack.environment.aws
     if section is None:
         return
@@ -49,4 +43,4 @@ def _environments(stack: "ReadStack") -> "Iterator[tuple[str, tuple[str, ...], V
         gpus = dict.fromkeys(each.accelerator for each in machines if each.accelerator)
         image = lock.find(types[name], section.region) if name in types else None
         driver = version(image.nvidia_driver) if image and image.nvidia_driver != UNKNOWN else None
-        yield name, tuple(each for each in gpus if each and accelerators()[each].is_nvidia_gpu), driver
+        yield name, tuple(each for each in gpus if each and accelerators_by_name()[each].is_nvidia_gpu), driver

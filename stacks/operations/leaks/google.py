@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from accel.catalog import UnknownName
+from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
@@ -86,9 +88,6 @@ def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: d
 
 def dollars_a_day(each: GoogleResource) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
-    from accel.catalog import UnknownName
-    from accel.catalog.node_prices import find_price, with_gpus
-
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
     if each.state in DEAD_REQUESTS or each.state in DEAD_NODES | {"STOPPED", "SUSPENDED"}:

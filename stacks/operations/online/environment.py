@@ -4,19 +4,17 @@ from accel.diagnostics.faults import Fault, parsed
 
 from ...environment.config import Environment
 from ..stack_files import ReadStack
+from .aws import check_aws
 from .checks import Checked, together
+from .google import check_google
 
 
 def check(environment: Environment) -> Checked:
     """What exists before the stack, with the paths of the environment. Raises NoCredentials, CloudSilent, BadInput."""
     parts: list[Checked] = []
     if environment.aws is not None:
-        from .aws import check_aws
-
         parts.append(check_aws(environment.aws).within("aws"))
     if environment.gcp is not None:
-        from .google import check_google
-
         parts.append(check_google(environment.gcp).within("gcp"))
     return together(parts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,12 +14,18 @@ from pulumi.runtime.stack import run_in_stack
 
 from accel.catalog.aws_partitions import partition_of
 from accel.catalog.aws_permissions import arn_template
+from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
+from accel.contract.network import GcpNetwork, GcpSubnet
 
-from . import google_stub
+from ...environment.deployment import deploy
 
 if TYPE_CHECKING:
     from ...environment.config import Environment
 
+
+NUMBER = "1"
+ADDRESS = "192.0.2.1"
+CERTIFICATE = "LQ=="
 NAMES = ("name", "bucket", "dashboardName", "policyName")
 """Inputs that name a resource of AWS."""
 LOWER = ("aws:s3/bucket:Bucket", "aws:ecr/repository:Repository")
@@ -68,8 +74,6 @@ def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
 
 def registered(environment: Environment, project: str, stack: str) -> list[Registered]:
     """Every resource of the environment, in the order of the program. No cloud is asked, and no hook runs."""
-    from ...environment.deployment import deploy
-
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -93,11 +97,11 @@ class _Answers(Mocks):
     def __init__(self, environment: Environment) -> None:
         self._at = place(environment)
         self._project = environment.gcp.project if environment.gcp else ""
-        self._outputs = {"network": NETWORK, **google_stub.outputs(environment)}
+        self._outputs = {"network": NETWORK, **_google_outputs(environment)}
         self._answers = {
             "aws:index/getCallerIdentity:getCallerIdentity": {"accountId": self._at.account},
             "aws:index/getPartition:getPartition": {"partition": partition_of(self._at.region).name},
-            **google_stub.answers(environment),
+            **_google_answers(environment),
         }
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
@@ -110,7 +114,7 @@ class _Answers(Mocks):
             **{"arn": arn, "arnPrefix": arn, "name": name, "allocationId": "eipalloc-0"},
             **{"latestVersion": 1, "ecsClusterArn": "*", "repositoryUrl": name},
         }
-        google = google_stub.computed(args.typ, args.name, self._project)
+        google = _google_computed(args.typ, args.name, self._project)
         return name, {**computed, **google, **inputs}
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
@@ -135,3 +139,71 @@ class _Monitor(MockMonitor):
         name = physical_name(request.type, request.name, inputs)
         self.registered.append(Registered(request.type, name, request.parent, inputs))
         return super().RegisterResource(request)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _google_computed(kind: str, name: str, project: str) -> dict[str, Any]:
+    """What Google makes up, of a type whose attributes others read."""
+    email = f"{name}@{project}.iam.gserviceaccount.com"
+    match kind:
+        case "gcp:serviceaccount/account:Account":
+            return {"email": email, "member": f"serviceAccount:{email}", "name": f"projects/{project}/{email}"}
+        case "gcp:container/cluster:Cluster":
+            return {"endpoint": ADDRESS, "masterAuth": {"clusterCaCertificate": CERTIFICATE}}
+        case "gcp:storage/bucket:Bucket":
+            return {"projectNumber": int(NUMBER)}
+        case _ if kind.startswith("gcp:"):
+            return {"selfLink": f"https://www.googleapis.com/{name}"}
+        case _:
+            return {}
+
+
+def _google_answers(environment: Environment) -> dict[str, dict[str, Any]]:
+    """Of the functions that the program calls, by token."""
+    section = environment.gcp
+    budgets = section.budgets.values() if section else ()
+    currency = next((one.currency for one in budgets if one.currency), "USD")
+    return {
+        "gcp:organizations/getProject:getProject": {"number": NUMBER, "projectId": section.project if section else ""},
+        "gcp:organizations/getBillingAccount:getBillingAccount": {"currencyCode": currency, "open": True},
+        "pulumi:pulumi:readStackOutputs": {"outputs": _google_outputs(environment)},
+    }
+
+
+def _google_outputs(environment: Environment) -> dict[str, Any]:
+    """What another stack would export: no permission depends on it, so pools are named and no more."""
+    section = environment.gcp
+    if section is None:
+        return {}
+    subnet = GcpSubnet(subnetwork="subnet", pods_range="pods", services_range="services", max_pods_per_node=110)
+    network = GcpNetwork(project=section.project, network="network", subnets={section.region: subnet})
+    key = getattr(section.cluster, "key", "cluster")
+    named = {name: _pool(name, section.region) for name in _pools(section.workloads and section.workloads.model_dump())}
+    cluster = GkeCluster(
+        project=section.project, location=section.region, name="cluster", endpoint=ADDRESS, pools=named,
+        ca_certificate=CERTIFICATE, workload_pool=f"{section.project}.svc.id.goog",
+    )  # fmt: skip
+    return {"gcp_network": _shown(network), "clusters": {key: _shown(cluster)}}
+
+
+def _shown(promise: GcpNetwork | GkeCluster) -> dict[str, Any]:
+    return promise.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _pool(key: str, region: str) -> GkePool:
+    return GkePool(
+        name=key, key=key, machine_type="e2-standard-4", zones=[f"{region}-a"], capacity="on-demand", max_nodes=1,
+        labels={POOL_LABEL: key}, cpu_m=3_000, memory_mib=8_000,
+    )  # fmt: skip
+
+
+def _pools(document: Any) -> Iterator[str]:
+    """The pools that a section's workloads name, wherever they do."""
+    if isinstance(document, dict):
+        members = cast("dict[str, Any]", document)
+        named = [members.get("pool"), *(members.get("pools") or ())]
+        yield from (each for each in named if isinstance(each, str))
+        for value in members.values():
+            yield from _pools(value)
+    elif isinstance(document, list | tuple):
+        for value in cast("list[Any]", document):
+            yield from _pools(value)

@@ -19,6 +19,7 @@ from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.console.errors import say
 from accel.diagnostics.errors import BadInput
 from accel.quota import GooglePool, Pool, Verdict
+from jobs.client.market import listed
 
 from .aws import judge_aws
 from .google import judge_google
@@ -86,8 +87,6 @@ def _slice(text: str, name: str, region: str) -> Slice | None:
 
 def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> Machine | None:
     """The cheapest machine with them, by the price that is asked about; without a known price, any that is offered."""
-    from jobs.client.market import listed
-
     kind, _, count = name.partition(":")
     try:
         gpu = accelerator(kind)

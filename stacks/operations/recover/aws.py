@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import NoCredentials
@@ -133,8 +134,6 @@ class Aws:
                 raise
 
     def _client(self, service: str, region: str) -> Any:
-        from accel.clouds.aws.client import client
-
         if (service, region) not in self._clients:
             with asking(f"{service} in {region}"):
                 self._clients[service, region] = client(service, region, connect_s=5, read_s=30, attempts=6)

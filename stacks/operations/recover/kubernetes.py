@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.clouds.google.rest import entries, mapping
+from accel.clouds.google.rest import entries, mapping, signed
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
 
@@ -74,8 +74,6 @@ def _api(kubeconfig: str) -> Api:
 
 def token() -> str:
     """That of the credentials that Google's APIs are called with."""
-    from accel.clouds.google.rest import signed
-
     # google-auth writes the name small.
     headers = {name.title(): value for name, value in signed().items()}
     return headers["Authorization"].removeprefix("Bearer ")

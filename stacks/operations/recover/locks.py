@@ -1,10 +1,14 @@
-"""Whose a stack's lock is, and whether its holder can still be at work."""
+"""Whose a stack's lock is, whether its holder can still be at work, and language hosts that outlive their engine: of a
+killed one they end by themselves only after minutes. Source: https://github.com/pulumi/pulumi/pull/9735"""
 
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +17,10 @@ from typing import Literal
 from .engine import ATTRIBUTES
 
 Holder = Literal["at work", "gone", "elsewhere"]
+
+_HOST = re.compile(r"\s*(\d+) \S*/pulumi-language-\S+ .*\b127\.0\.0\.1:(\d+)")
+"""The process, and where its engine listens."""
+_ANSWER_S = 1
 
 
 @dataclass(frozen=True)
@@ -87,3 +95,26 @@ def _runs(pid: int) -> bool:
     )
     state, _, command = asked.stdout.strip().partition(" ")
     return "pulumi" in command and not state.startswith("Z")
+
+
+def orphans() -> list[int]:
+    """Language hosts of this user whose engine does not listen any more."""
+    listed = subprocess.run(["ps", "-xwwo", "pid=,args="], capture_output=True, text=True, check=False).stdout
+    found = [each for each in map(_HOST.match, listed.splitlines()) if each]
+    return [int(each[1]) for each in found if not _listens(int(each[2]))]
+
+
+def end(pid: int) -> None:
+    """Asks one to end."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True  # that nothing was heard proves nothing
+    return True

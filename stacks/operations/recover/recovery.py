@@ -10,13 +10,14 @@ from pathlib import Path
 
 from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
-from . import hosts
-from .clouds import Clouds
+from .aws import Aws, accounts
 from .engine import Engine, Files
-from .locks import Lock, locks
-from .pending import Json, pending, resolved, resources
-from .plan import Decisions, Plan, Step
-from .unrecorded import Unknown, began, missing_lines, planned
+from .google import GoogleCloud
+from .kubernetes import Kubernetes
+from .locks import Lock, end, locks, orphans
+from .lookup import Candidate, NotSought
+from .pending import Json, Pending, pending, provider_inputs, resolved, resources
+from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned
 
 POLL_S = (1.0, 15.0)
 """Shortest and longest pause between two looks."""
@@ -144,8 +145,8 @@ class Recovery:
         for lock in held:
             lock.remove()
             yield f"unlocked: {lock.text(datetime.now(UTC))}"
-        for pid in hosts.orphans():
-            hosts.end(pid)
+        for pid in orphans():
+            end(pid)
             yield f"ended: process {pid}, a language host whose engine is gone"
         for path in self._files.unfinished() if self._files else []:
             path.unlink(missing_ok=True)
@@ -246,3 +247,50 @@ def _project() -> str:
             if (folder / name).is_file():
                 return str(yaml.safe_load((folder / name).read_text())["name"])
     raise NotFound("no Pulumi.yaml here or above", "run this in the folder of the Pulumi program")
+
+
+class Clouds:
+    """Those of one state; each signs in when something of it is first looked for."""
+
+    def __init__(self, deployment: Json) -> None:
+        self._deployment = deployment
+
+    def find(self, operation: Pending) -> Sequence[Candidate]:
+        cloud = operation.type.partition(":")[0]
+        match cloud:
+            case "aws":
+                return self._aws.find(operation)
+            case "gcp":
+                return self._google.find(operation)
+            case "kubernetes":
+                return self._kubernetes.find(operation)
+            case _:
+                raise NotSought(f"there is no way here to look for {operation.type}")
+
+    def names(self, operation: Pending) -> Sequence[str]:
+        match operation.type.partition(":")[0]:
+            case "aws":
+                return self._aws.names(operation)
+            case "gcp":
+                return self._google.names(operation)
+            case _:
+                raise NotSought(f"there is no way here to list {operation.type}")
+
+    def finish(self, operation: Pending, id: str) -> None:
+        """Makes the calls that the creation of what was found had still to make. Only on AWS are there any."""
+        self._aws.finish(operation, id)
+
+    @cached_property
+    def _aws(self) -> Aws:
+        return Aws(accounts(self._deployment), self._provider)
+
+    @cached_property
+    def _google(self) -> GoogleCloud:
+        return GoogleCloud(self._provider)
+
+    @cached_property
+    def _kubernetes(self) -> Kubernetes:
+        return Kubernetes(self._provider)
+
+    def _provider(self, operation: Pending) -> Json:
+        return provider_inputs(self._deployment, operation.resource)

@@ -1,18 +1,21 @@
-"""What AWS says now: prices on demand and of Spot, and the zones that offer an instance type."""
+"""What AWS says now: prices on demand and of Spot, the zones that offer an instance type, and GPU types that the
+shipped catalogue lacks. Their fields:
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html"""
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from accel.catalog.accelerators import Accelerator, accelerators
 from accel.catalog.check import ZONE
 from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
-from accel.diagnostics.errors import CloudRefused, NoCredentials
+from accel.diagnostics.errors import CloudRefused, JobsError, NoCredentials
 
-from .reading import Reading, Source, Spot, understood
+from .reading import Reading, Source, Spot, Types, machine_line, understood
 
 PRICE_LIST_REGION = "us-east-1"
 """One of the three that serve the Price List (botocore's endpoints: ap-south-1, eu-central-1, us-east-1); each has the
@@ -32,6 +35,11 @@ SPOT = Source(
 OFFERS = Source(
     "live-aws-offerings", "EC2 DescribeInstanceTypeOfferings with the user's credentials", "zones of AWS instance types"
 )
+
+TYPES = Source("live-aws-types", "EC2 DescribeInstanceTypes with the user's credentials", "AWS types that do not ship")
+
+_SAME_MEMORY = 0.05
+"""AWS calls V100 and A100 of two memory sizes by one name; within this share of each other they are one kind."""
 
 NOT_ENABLED = "the account may not have the region enabled"
 
@@ -154,3 +162,65 @@ def _items(service: str, endpoint: str, operation: str, items: str, region: str,
         pages = list(asked.get_paginator(operation).paginate(**parameters))
     with understood(f"{doing} of {region}", "AWS"):
         return [item for page in pages for item in page[items]]
+
+
+def types(regions: Sequence[str], known: Collection[str]) -> Types:
+    """Instance types with NVIDIA GPUs. What cannot be read of a region is in `kept`."""
+    found = Types(TYPES)
+    for region in regions:
+        try:
+            with asking(f"DescribeInstanceTypes of {region}"):
+                asked = client("ec2", region, connect_s=5, read_s=60, attempts=6)
+                pages = list(asked.get_paginator("describe_instance_types").paginate())
+            with understood(f"DescribeInstanceTypes of {region}", "AWS"):
+                for each in (each for page in pages for each in page["InstanceTypes"]):
+                    if each["InstanceType"] not in known:
+                        _instance_type(each, found)
+        except JobsError as refused:
+            found.kept.append(refused.message)
+    return found
+
+
+def _instance_type(told: Mapping[str, Any], found: Types) -> None:
+    gpus = told.get("GpuInfo", {}).get("Gpus", [])
+    if len(gpus) != 1 or gpus[0].get("Manufacturer") != "NVIDIA":
+        return
+    gpu, name = gpus[0], told["InstanceType"]
+    count, memory_mib = gpu.get("LogicalGpuCount") or gpu["Count"], gpu["MemoryInfo"]["SizeInMiB"]
+    kind = _kind(gpu["Name"], memory_mib / 1024, whole=count >= 1)
+    key = kind.name if kind else f"nvidia-{re.sub('[^a-z0-9]+', '-', gpu['Name'].lower())}"
+    if kind is None:
+        gib = f"{memory_mib / 1024:g}"
+        found.accelerators[key] = {
+            **{"accelerator": key, "vendor": "NVIDIA", "family": "gpu", "aws_api_name": gpu["Name"]},
+            **{"memory_gib": gib, "nominal_memory_gb": gib, "source": TYPES.id},
+        }
+    network, disk = told["NetworkInfo"], told.get("InstanceStorageInfo")
+    cards = [card.get("BaselineBandwidthInGbps") or 0 for card in network.get("NetworkCards", [])]
+    found.machines[name] = {
+        **machine_line("aws", name, name.partition(".")[0], key, count, TYPES),
+        "accelerator_memory_gib_total": f"{told['GpuInfo']['TotalGpuMemoryInMiB'] / 1024:g}",
+        "vcpus": f"{told['VCpuInfo']['DefaultVCpus']}",
+        "memory_gib": f"{told['MemoryInfo']['SizeInMiB'] / 1024:g}",
+        "cpu_arch": "arm64" if "arm64" in told["ProcessorInfo"]["SupportedArchitectures"] else "x86_64",
+        "local_ssd_gb": f"{disk['TotalSizeInGB']}" if disk else "",
+        "local_ssd_mode": "bundled" if disk else "none",
+        "network_gbps": f"{sum(cards):g}" if any(cards) else "",
+        "network_desc": network.get("NetworkPerformance", "").replace(",", ";"),
+        "efa": "yes" if network.get("EfaSupported") else "no",
+        "efa_max_interfaces": f"{network.get('EfaInfo', {}).get('MaximumEfaInterfaces', 0)}",
+        "capacity_block": "yes" if "capacity-block" in told.get("SupportedUsageClasses", []) else "no",
+    }
+
+
+def _kind(aws_name: str, memory_gib: float, *, whole: bool) -> Accelerator | None:
+    """The accelerator that AWS calls so; a share of one has less memory."""
+    return next(
+        (
+            each
+            for each in accelerators().values()
+            if each.aws_name == aws_name
+            and (not whole or abs(each.memory_gib - memory_gib) <= _SAME_MEMORY * each.memory_gib)
+        ),
+        None,
+    )

@@ -1,4 +1,5 @@
-"""What Google Cloud says now: machine prices put together from the SKUs of its public price list.
+"""What Google Cloud says now: machine prices put together from the SKUs of its public price list, and GPU types that
+the shipped catalogue lacks.
 
 A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are told by what stands before
 " running in " of their description, which names a group of regions in words; `serviceRegions` has the regions. Only
@@ -6,17 +7,26 @@ families whose SKUs have one name are put together; for A2, G2 and N1 a test hol
 others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several names or whole, and TPUs.
 Sources: https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, and for the descriptions
 https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv
+Fields of types: https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from accel.catalog.accelerators import accelerators
 from accel.catalog.tables import Row
-from accel.clouds.google.rest import SIGN_IN, get, session
-from accel.diagnostics.errors import CloudSilent, NoCredentials
+from accel.clouds.google.rest import SIGN_IN, get, part, session
+from accel.diagnostics.errors import CloudSilent, JobsError, NoCredentials
 
-from .reading import Key, Reading, Source, Spot, understood
+from ..quota.planned_machines import PROJECT
+from .reading import Key, Reading, Source, Spot, Types, machine_line, understood
+
+TYPES = Source(
+    "live-gcp-types", "Compute Engine machineTypes with the user's credentials", "Google Cloud types that do not ship"
+)
+LOCAL_SSD_GB = 375
+"""Of one partition. Source: https://docs.cloud.google.com/compute/docs/disks/local-ssd"""
 
 SKUS = "services/6F81-5844-456A/skus"
 """The price list of Compute Engine."""
@@ -186,3 +196,54 @@ def skus(http: Any) -> Iterator[Mapping[str, Any]]:
         if token in seen:
             raise CloudSilent(f"{SKUS}: the same page again")
         seen.add(token)
+
+
+def types(regions: Sequence[str], known: Collection[str]) -> Types:
+    """Machine types with GPUs of the catalogue built in; nothing says how much memory another GPU has. Without a
+    project that $GOOGLE_CLOUD_PROJECT names, nothing is read, and `kept` says so."""
+    project = os.environ.get(PROJECT, "").strip()
+    if not project:
+        return Types(kept=[f"machine types of Google Cloud: {PROJECT} names no project to ask with"])
+    found, doubted = Types(TYPES), dict[str, None]()
+    try:
+        http, path, token = session(), f"projects/{part(project)}/aggregated/machineTypes", ""
+        while True:
+            page = get(http, "compute", path, {"maxResults": "500", **({"pageToken": token} if token else {})})
+            with understood(path, "Google"):
+                for place, inside in page["items"].items():
+                    for each in inside.get("machineTypes", []):
+                        zone = place.rpartition("/")[2]
+                        if each["name"] not in known and zone.rpartition("-")[0] in regions:
+                            _machine_type(each, zone, found, doubted)
+            if page.get("nextPageToken", "") in ("", token):
+                break
+            token = page["nextPageToken"]
+    except JobsError as refused:
+        return Types(kept=[refused.message])
+    found.kept.extend(f"{name}: the memory of its GPU is not known, so it stays unknown" for name in doubted)
+    return found
+
+
+def _machine_type(told: Mapping[str, Any], zone: str, found: Types, doubted: dict[str, None]) -> None:
+    gpus = told.get("accelerators", [])
+    if len(gpus) != 1 or told.get("deprecated"):
+        return
+    name, kind = told["name"], gpus[0]["guestAcceleratorType"]
+    of = next((each for each in accelerators().values() if each.gcp_type == kind), None)
+    if of is None:
+        doubted[name] = None
+        return
+    count, disks = gpus[0]["guestAcceleratorCount"], told.get("bundledLocalSsds", {}).get("partitionCount", 0)
+    found.machines[name] = {
+        **machine_line("gcp", name, name.partition("-")[0], of.name, count, TYPES),
+        "accelerator_memory_gib_total": f"{of.memory_gib * count:g}",
+        "vcpus": f"{told['guestCpus']}",
+        "memory_gib": f"{told['memoryMb'] / 1024:g}",
+        "cpu_arch": "arm64" if told.get("architecture") == "ARM64" else "x86_64",
+        "local_ssd_gb": f"{disks * LOCAL_SSD_GB}" if disks else "",
+        "local_ssd_mode": "bundled" if disks else "none",
+        "efa_max_interfaces": "0",
+        "capacity_block": "no",
+        "gke_accelerator_label": of.gke_label,
+    }
+    found.places.setdefault((zone.rpartition("-")[0], name), set()).add(zone)

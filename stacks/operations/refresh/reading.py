@@ -79,3 +79,14 @@ def understood(doing: str, cloud: str) -> Generator[None]:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         said = f"{type(error).__name__}: {error}"[:200]
         raise CloudSilent(f"{doing}: the answer is not what {cloud} documents: {said}") from error
+
+
+def machine_line(cloud: str, name: str, series: str, kind: str, count: float, source: Source) -> dict[str, str]:
+    """Return what every line of machines.csv has of an accelerator machine that a cloud lists."""
+    line = {"cloud": cloud, "machine": name, "kind": "accelerator", "series": series, "status": "listed"}
+    return line | {
+        "accelerator": kind,
+        "accelerator_count": f"{count:g}",
+        "source": source.id,
+        "attach_mode": "bundled",
+    }

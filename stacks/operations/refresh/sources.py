@@ -10,7 +10,6 @@ from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
 from ..stack_files import read_stacks, stack_files
 from . import aws, gcp
-from . import types as refresh_types
 from .reading import CLOUDS, Reading
 
 
@@ -53,10 +52,10 @@ def read_cloud(cloud: str, regions: list[str]) -> Reading:
     """Return what a cloud says. Raises CloudRefused where it says nothing at all."""
     rows = {name: row for (of, name), row in machine_rows().items() if of == cloud}
     if cloud == "aws":
-        types = refresh_types.aws(regions, list(rows))
+        types = aws.types(regions, list(rows))
         reading = aws.read(regions, [*rows, *types.machines])
     else:
-        types = refresh_types.google(regions, list(rows))
+        types = gcp.types(regions, list(rows))
         reading = gcp.read(regions, list(rows.values()))
     reading = replace(reading, types=types)
     if reading.empty:

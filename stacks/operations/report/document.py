@@ -11,12 +11,10 @@ from accel.cost import Amount
 from ...environment.config import ConfigFaults, Environment, load_environment
 from ..cost.estimate import SCENARIOS, usd
 from .costs import Costs, costs
-from .images import moved
 from .live import Hit, Hits, hits
 from .plain import hidden, message_line
-from .preview import Preview
-from .stateful import loss
-from .threats import threats
+from .preview import Preview, moved
+from .threats import loss, threats
 from .thresholds import Limit, Quotas, exceeded, quotas, read_stack
 
 SCHEMA = 1

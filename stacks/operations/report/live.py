@@ -130,11 +130,11 @@ def _others(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: 
 
 
 def _asked(name: str, target: AnyTarget, now: datetime) -> Asked | None:
-    from . import live_gke, live_google
+    from . import live_google
 
     match target:
         case GkeTarget():
-            return lambda: live_gke.jobs_of(name, target, now)
+            return lambda: live_google.on_gke(name, target, now)
         case TpuVmTarget() | GceTarget():
             return lambda: live_google.on_vms(name, target, now)
         case GoogleBatchTarget():

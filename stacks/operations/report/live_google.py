@@ -1,4 +1,4 @@
-"""Jobs on machines of their own, of Google Batch and of Vertex AI that have not ended."""
+"""Jobs on GKE clusters, on machines of their own, of Google Batch and of Vertex AI that have not ended."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +11,15 @@ from typing import Any, TypeVar
 from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
+from accel.clouds.kubernetes.responses import part, parts
+from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
 from jobs.backends.base import Listing, Phase, Status
+from jobs.backends.gke import GkeBackend, lookup, machines
+from jobs.backends.gke import labels as marks
+from jobs.backends.gke.clusters import Clusters
 from jobs.backends.google_batch import labels as batch_marks
 from jobs.backends.google_batch import lookup as batch_found
 from jobs.backends.registry import of_target
@@ -23,6 +28,59 @@ from jobs.backends.vertex import lookup as vertex_found
 from jobs.backends.vm.records import Records
 
 from .live import LIMIT, Live, ground, hours
+from .threats import JOBSETS
+
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
+    """Raises what the cluster answers to who may not list pods or nodes."""
+    scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
+    api = Clusters(scope, target).api
+    pods: dict[str, list[dict[str, Any]]] = {}
+    for pod in api.items(scope.core("pods"), labelSelector=f"{marks.OWNER}={marks.JOBS}", fieldSelector=NOT_ENDED):
+        pods.setdefault(str(part(pod, "metadata", "labels").get(marks.OBJECT)), []).append(pod)
+    pools = _pools(api) if pods else {}
+    jobsets = _jobsets(api, scope) if target.jobset else set[str]()
+    cluster = f"{target.project}/{target.location}/{target.cluster}"
+    for status in GkeBackend(name, target).list(limit=LIMIT, ended=False):
+        own = [pod for pod in pods.get(status.ref.id, []) if part(pod, "spec").get("nodeName")]
+        places = {f"gke:{cluster}", f"namespace:{target.namespace}"}
+        places |= {f"localqueue:{target.namespace}/{target.queue}"} if target.queue else set[str]()
+        places |= {f"pool:{cluster}/{pools.get(str(part(pod, 'spec')['nodeName']), '')}" for pod in own}
+        places |= {f"definition:{JOBSETS}"} if status.ref.id in jobsets else set[str]()
+        counted = [(_count(pod), lookup.at(part(pod, "status").get("startTime"))) for pod in own]
+        spans = [hours(sum(counts), since, now) for counts, since in counted]
+        yield Live(
+            ref=str(status.ref),
+            name=status.name,
+            phase=str(status.phase),
+            target=name,
+            accelerators=sum(sum(counts) for counts, _ in counted),
+            hours=sum(span for span in spans if span is not None),
+            places=frozenset(places),
+            unit="TPU chip" if any(chips for (_, chips), _ in counted) else "GPU",
+        )
+
+
+def _pools(api: Any) -> dict[str, str]:
+    """Node pools by the names of nodes."""
+    labels = {part(node, "metadata")["name"]: part(node, "metadata", "labels") for node in api.items("/api/v1/nodes")}
+    return {name: str(each.get(machines.NODEPOOL, "")) for name, each in labels.items()}
+
+
+def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
+    try:
+        return {part(each, "metadata")["name"] for each in api.items(scope.jobsets)}
+    except NotFound:  # no such kind
+        return set()
+
+
+def _count(pod: dict[str, Any]) -> tuple[int, int]:
+    """GPUs and TPU chips that the pod's own container asked for."""
+    asked = part(lookup.main(parts(part(pod, "spec"), "containers")), "resources", "limits")
+    return int(asked.get(machines.GPUS) or 0), int(asked.get(machines.CHIPS) or 0)
+
 
 T = TypeVar("T")
 AT_ONCE = 8

@@ -11,10 +11,9 @@ import yaml
 from accel.diagnostics.errors import BadInput, NotFound
 from sandbox.environment import project
 from stacks.operations.report.document import Wanted, document
-from stacks.operations.report.images import UNKNOWN
 from stacks.operations.report.markdown import LIMIT, render
 from stacks.operations.report.plain import hidden, markdown, message_line
-from stacks.operations.report.preview import Preview
+from stacks.operations.report.preview import UNKNOWN, Preview
 from stacks.operations.report.thresholds import Limit, exceeded, limits
 from stacks.operations.report.tool_findings import drift, policy
 

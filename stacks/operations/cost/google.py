@@ -1,24 +1,112 @@
-"""What machines of Google Cloud cost that stay, whatever runs on them: VMs, TPUs, reservations, commitments, and
-those that Vertex AI keeps."""
+"""What a Google Cloud section costs, from its model alone: its cluster and node pools, machines that stay whatever runs
+on them (VMs, TPUs, reservations, commitments, and those that Vertex AI keeps), and their disks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from accel import cost
 from accel.catalog import UnknownName, accelerator
+from accel.catalog.disk_prices import disk_price
 from accel.catalog.gcp_commitments import committed
-from accel.catalog.node_prices import find_price, with_gpus
+from accel.catalog.gke_machines import node_machine
+from accel.catalog.node_prices import find_price, slice_host, with_gpus
 from accel.catalog.prices import Price
-from components.gcp.capacity_spec import ReservedSpec
+from accel.rules.gcp.tpu_vms import disk_types
+from accel.rules.gke.nodes import disk_type
+from components.gcp.capacity_spec import LOCAL_SSD_GIB, ReservedSpec
 from components.gcp.commitment import CommitmentSpec
 from components.gcp.gpu_machine import GpuMachineSpec
+from components.gcp.gpu_pool import GpuPoolSpec
 from components.gcp.gpu_vm_group import GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from components.gcp.persistent_resource import PersistentPoolSpec
+from components.gcp.reconcile_function import SCHEDULE_USD, SCHEDULES_FREE, VCPU, VCPU_S_FREE, ReconcileSpec
+from components.gcp.tpu_pool import TpuPoolSpec
 
-from ...environment.gcp.config import Gcp
+from ...environment.gcp.config import AnyPool, Gcp
 from ...environment.gcp.vms_config import Vms
 from .lines import Line
+
+CLUSTER_USD_HOUR, CLUSTER_READ = 0.10, "2026-11-23"
+"""Whatever its size; an extended release costs more. Source: https://cloud.google.com/kubernetes-engine/pricing, a copy
+without a date, read on this day."""
+
+
+def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """Yield every line of the section."""
+    yield from _control_plane(section)
+    yield from _pools(section, utilisation)
+    yield from machines(section, utilisation)
+    yield from _disks(section, utilisation)
+
+
+def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line a node pool, from its least nodes to its most."""
+    for key, spec in section.pools.items():
+        path = f"gcp.pools.{key}"
+        zones = len(section.node_zones(spec)) or 1
+        least, most = spec.least_nodes(zones), spec.most_nodes(zones)
+        found = _node_price(section.region, spec)
+        unknown = (f"{path}: {found.why_unknown}",) if found.on_demand is None else ()
+        on_spot = spec.capacity in ("spot", "flex-start")
+        vcpus = node_machine(spec.machine_type).vcpus
+        option = cost.Option(spec.machine_type, vcpus, found.on_demand, found.spot, found.spot_low)
+        envelope = cost.pool(
+            [option],
+            utilisation=utilisation,
+            on_spot=on_spot,
+            min_vcpus=round(least * vcpus),
+            max_vcpus=round(most * vcpus),
+        )
+        dates = tuple(date for date in (found.on_demand_date, found.spot_date if on_spot else None) if date)
+        what = f"{spec.capacity} {spec.machine_type}, {least} to {most} nodes"
+        yield Line(path, what, envelope, tuple(dict.fromkeys(dates)), found.confidence, unknown=unknown)
+
+
+def _control_plane(section: Gcp) -> Iterator[Line]:
+    """The fee of a cluster that is made here."""
+    if section.cluster is not None and section.cluster.kind == "create":
+        what = "control plane; one zonal cluster of a billing account is free"
+        yield Line("gcp.cluster", what, cost.fixed(CLUSTER_USD_HOUR), (CLUSTER_READ,), "medium")
+
+
+def _node_price(region: str, spec: AnyPool) -> Price:
+    """Of a node: TPUs are priced by the slice, GPUs on N1 beside their host."""
+    if isinstance(spec, TpuPoolSpec):
+        return slice_host(region, spec.slice)
+    if isinstance(spec, GpuPoolSpec) and spec.attached:
+        return with_gpus(region, spec.machine_type, accelerator(spec.accelerator_type).name, spec.whole_gpus)
+    return find_price("gcp", region, spec.machine_type)
+
+
+def _reconciled(spec: ReconcileSpec) -> str:
+    schedule = f"USD {SCHEDULE_USD:.2f} a month for its schedule, {SCHEDULES_FREE} of a billing account being free"
+    free = VCPU_S_FREE / VCPU / spec.looks
+    return (
+        f"gcp.vms.reconcile: {schedule}; {spec.looks:,} looks a month, free in Cloud Run up to {free:.0f} s each where "
+        "nothing else of the billing account runs there"
+    )
+
+
+def not_included(section: Gcp) -> Iterator[str]:
+    """What costs money besides."""
+    if section.vms is not None and section.vms.reconcile is not None:
+        yield _reconciled(section.vms.reconcile)
+    if section.network is not None and section.network.kind == "create":
+        yield "gcp.network: Cloud NAT (by the hour and the GB), flow logs and traffic between zones (by the GB)"
+    if any(isinstance(spec, TpuPoolSpec) for spec in section.pools.values()):
+        yield "gcp.pools: boot disks of TPU hosts (by the GB-month)"
+    if section.vms is not None and (section.vms.own or section.vms.tpu_queues):
+        yield "gcp.vms: boot disks of TPU hosts, and addresses on the internet (by the hour)"
+    if any(part is not None for part in (section.vms and section.vms.jobs, section.batch, section.vertex)):
+        yield "gcp: buckets of jobs (by the GB-month), and what jobs themselves run on: accel-jobs cost"
+    if section.vertex is not None and section.vertex.tensorboard is not None:
+        yield "gcp.vertex.tensorboard: what is stored (by the GB-month)"
+    if section.images:
+        yield "gcp.images: what is stored, and scanned where the project scans (by the GB-month and the image)"
+    if section.workloads is not None and section.workloads.volumes:
+        yield "gcp.workloads.volumes: what is stored (by the GB-month)"
+
 
 VERTEX_FEE = "Compute Engine's price; Vertex AI's own charge on top of it is not counted"
 QUEUED = "nothing while it waits in Google's queue"
@@ -41,18 +129,18 @@ class Standing:
     partly: bool = False
 
 
-def machines(section: Gcp, utilisation: float, unknown: list[str]) -> Iterator[Line]:
-    """A line for each kind of machine that stays; what has no known price is added to `unknown`."""
+def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line for each kind of machine that stays."""
     if section.vms is not None:
         for each in [*_of_vms(section.vms), *_tpus(section.vms)]:
-            yield _line(each, utilisation, unknown)
+            yield _line(each, utilisation)
         for key, spec in section.vms.commitments.items():
-            yield _commitment(f"gcp.vms.commitments.{key}", spec, unknown)
+            yield _commitment(f"gcp.vms.commitments.{key}", spec)
     if section.vertex is not None:
         for key, spec in section.vertex.persistent_resources.items():
             for name, pool in spec.pools.items():
                 path = f"gcp.vertex.persistent_resources.{key}.pools.{name}"
-                yield _line(_kept(path, section.region, pool), utilisation, unknown)
+                yield _line(_kept(path, section.region, pool), utilisation)
 
 
 @dataclass
@@ -166,28 +254,27 @@ def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
     )
 
 
-def _line(each: Standing, utilisation: float, unknown: list[str]) -> Line:
+def _line(each: Standing, utilisation: float) -> Line:
     least, most = max(0, each.least - each.covered), max(0, each.most - each.covered)
     dates = [each.price.on_demand_date, each.price.spot_date if each.spot else None]
     notes = list(each.notes)
     if not most:
         return Line(each.path, each.what, cost.fixed(0), _dates(dates), each.price.confidence, tuple(notes))
-    if each.price.on_demand is None:
-        unknown.append(f"{each.path}: {each.price.why_unknown}")
+    unknown = (f"{each.path}: {each.price.why_unknown}",) if each.price.on_demand is None else ()
     if each.spot and each.price.spot is None:
         notes.append("no Spot price is known: on demand is counted")
     option = cost.Option(each.what, 1, each.price.on_demand, each.price.spot, each.price.spot_low)
     envelope = cost.pool([option], min_vcpus=least, max_vcpus=most, utilisation=utilisation, on_spot=each.spot)
     if each.partly:
         envelope = cost.at_least(envelope)
-    return Line(each.path, each.what, envelope, _dates(dates), each.price.confidence, tuple(notes))
+    return Line(each.path, each.what, envelope, _dates(dates), each.price.confidence, tuple(notes), unknown)
 
 
 def _dates(dates: list[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(date for date in dates if date))
 
 
-def _commitment(path: str, spec: CommitmentSpec, unknown: list[str]) -> Line:
+def _commitment(path: str, spec: CommitmentSpec) -> Line:
     """What is paid for the whole term, used or not."""
     years = {"TWELVE_MONTH": "1 year", "THIRTY_SIX_MONTH": "3 years"}[spec.plan]
     name = f"{spec.count or 1} {spec.machine_type}" if spec.machine_type else "resources"
@@ -197,6 +284,73 @@ def _commitment(path: str, spec: CommitmentSpec, unknown: list[str]) -> Line:
     except UnknownName:
         price = None
     if price is None:
-        unknown.append(f"{path}: no price of this commitment in {spec.region} was in the lists that were read")
-        return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN))
+        unknown = f"{path}: no price of this commitment in {spec.region} was in the lists that were read"
+        return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
     return Line(path, what, cost.fixed(price.committed * (spec.count or 1)), (price.date,), "medium")
+
+
+NODE_DISK = "pd-balanced"
+"""GKE's own choice. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
+
+
+@dataclass(frozen=True)
+class Disks:
+    """From `least` to `most` disks of `gib` each."""
+
+    path: str
+    region: str
+    kind: str
+    gib: int
+    least: int
+    most: int
+
+
+def _disks(section: Gcp, utilisation: float) -> Iterator[Line]:
+    """A line for each kind of disk."""
+    for each in [*_pool_disks(section), *(_vm_disks(section.vms) if section.vms else ())]:
+        if not each.most:
+            continue
+        path, what = f"{each.path}.disk", f"disks, {each.kind} {each.gib} GiB a machine"
+        found = disk_price(each.region, each.kind)
+        if found is None:
+            unknown = f"{path}: no price of {each.kind} in {each.region} was in the lists that were read"
+            yield Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
+            continue
+        option = cost.Option(each.kind, 1, None)
+        envelope = cost.counted(
+            [option],
+            min_vcpus=each.least,
+            max_vcpus=each.most,
+            utilisation=utilisation,
+            each=each.gib * found.usd / cost.HOURS_A_MONTH,
+        )
+        yield Line(path, what, envelope, (found.date,), found.confidence)
+
+
+def _pool_disks(section: Gcp) -> Iterator[Disks]:
+    for key, spec in section.pools.items():
+        zones = len(section.node_zones(spec)) or 1
+        named = spec.disk.type or disk_type(spec.machine_type)
+        # Newer TPU hosts take Hyperdisks, and no page says which have which.
+        if named is None and isinstance(spec, TpuPoolSpec):
+            continue
+        nodes = spec.least_nodes(zones), spec.most_nodes(zones)
+        yield Disks(f"gcp.pools.{key}", section.region, named or NODE_DISK, spec.disk.size_gib, *nodes)
+
+
+def _vm_disks(vms: Vms) -> Iterator[Disks]:
+    for key, spec in vms.gpus.items():
+        yield Disks(f"gcp.vms.gpus.{key}", spec.region, spec.disk_type, spec.disk.size_gib, 1, 1)
+    for key, spec in vms.gpu_groups.items():
+        count = spec.size
+        yield Disks(f"gcp.vms.gpu_groups.{key}", spec.region, spec.disk_type, spec.disk.size_gib, count, count)
+    for key, spec in vms.tpus.items():
+        for name, disk in spec.data_disks.items():
+            if disk.size_gib is not None:
+                kind, path = disk.type or disk_types(spec.slice.name)[0], f"gcp.vms.tpus.{key}.{name}"
+                hosts = spec.slice.hosts
+                yield Disks(path, spec.region, kind, disk.size_gib, hosts, hosts)
+    for key, spec in vms.reservations.items():
+        if spec.local_ssds:
+            gib = spec.local_ssds * LOCAL_SSD_GIB
+            yield Disks(f"gcp.vms.reservations.{key}", spec.region, "local-ssd", gib, spec.count, spec.count)
