@@ -10,8 +10,6 @@ import click
 
 from accel.console.options import OneOf, Settings
 
-from ..operations.permissions import google
-from ..operations.permissions.aws import policies
 from ..operations.stack_files import project_of, read_stacks, stack_files
 from .verb import StackVerb
 
@@ -37,6 +35,10 @@ def permissions(settings: Settings, names: tuple[str, ...], purpose: str, output
     They are read off the resources that the environment registers, without credentials. Names that Pulumi makes up end
     with `*`; roles may be passed to the services that they are for, and to no other.
     """
+    # They need the engine's SDK, which --help does not.
+    from ..operations.permissions import google
+    from ..operations.permissions.aws import policies
+
     found: list[dict[str, Any]] = [
         {
             "stack": each.name,

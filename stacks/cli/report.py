@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,13 +10,13 @@ from accel.console.options import OneOf, Settings
 from accel.diagnostics.errors import BadInput, JobsError, OverLimit
 from accel.diagnostics.redaction import redacted
 
-from ..operations.report import preview, tool_findings
-from ..operations.report.document import Wanted, document
+from ..operations.report import tool_findings
 from ..operations.report.markdown import render
-from ..operations.report.preview import Preview
-from ..operations.report.thresholds import limits
 from .options import Share
 from .verb import StackVerb
+
+if TYPE_CHECKING:
+    from ..operations.report.preview import Preview
 
 
 @click.command(cls=StackVerb)
@@ -55,6 +55,10 @@ def report(
     only is not taken for enough. Exit code 1 where the preview itself
     failed, after the report of what it came to.
     """
+    # They need the engine's SDK, which --help does not.
+    from ..operations.report.document import Wanted, document
+    from ..operations.report.thresholds import limits
+
     if kept and (refresh or config_file):
         raise BadInput("stacks report: --preview reads what was run; --refresh and --config-file are for a run")
     conditions = limits(fail_on)
@@ -78,7 +82,9 @@ def report(
         raise OverLimit("; ".join(f"{each['limit']}: {each['why']}" for each in found["fails"]))
 
 
-def _preview(stack: str, kept: str | None, config_file: str | None, refresh: bool) -> Preview:
+def _preview(stack: str, kept: str | None, config_file: str | None, refresh: bool) -> "Preview":
+    from ..operations.report import preview
+
     if kept:
         return preview.read(Path(kept), stack)
     return preview.run(stack, refresh=refresh, config_file=config_file)

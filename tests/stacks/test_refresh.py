@@ -249,9 +249,13 @@ def test_google_for_all_its_regions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (one.exit_code, one.stdout) == (0, "us-central1\n")
 
 
-def test_help_imports_no_sdk() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "stacks", "refresh", "--help"]
+@pytest.mark.parametrize(
+    "verb, allowed",
+    [("refresh", set[str]()), ("report", set[str]()), ("adopt", set[str]()), ("permissions", {"pydantic", "yaml"})],
+)
+def test_help_imports_no_sdk(verb: str, allowed: set[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "stacks", verb, "--help"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stderr
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in answer.stderr.splitlines()}
-    assert loaded & {"boto3", "botocore", "pydantic", "pulumi", "pulumi_aws", "yaml", "google", "urllib3"} == set()
+    assert loaded & {"boto3", "botocore", "pydantic", "pulumi", "pulumi_aws", "yaml", "google", "urllib3"} <= allowed
