@@ -4,16 +4,16 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from accel.diagnostics.errors import BadInput, BadInputs
+from accel.diagnostics.errors import BadInput, BadInputs, JobsError
 from accel.diagnostics.redaction import hidden
 from accel.rules.jobs.containers import LOCAL
 
+from ..backends.base import Request
 from ..backends.registry import of_target
 from ..model import keys
 from ..model.sweep_tasks import apart, cap_warnings
-from . import feasibility
 from . import smoke as runs
 from .allowances.submitter import Submitter, reserve
 from .code.option import packed, send_code
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .bulk import Item
     from .code.shipping import Shipping
     from .targets import Target, Targets
+
 
 CHEAPEST = "cheapest"
 DRY_RUN_KEY = "dry-run"
@@ -82,7 +83,7 @@ class SubmissionPlan:
         from .image_check import check
 
         check(self.pairs, self.voice)
-        feasibility.check(self.pairs)
+        check(self.pairs)
         unknown = check_quotas(self.pairs, self.voice) if quota else []
         send_code(self.shipping, self.voice)
         if self.prefers_spot:
@@ -264,3 +265,30 @@ def _request(request: "Request") -> dict[str, Any]:
         "warnings": list(request.warnings),
         "body": request.body,
     }
+
+
+@runtime_checkable
+class Feasible(Protocol):
+    """A backend that can tell without making anything that it cannot run a request."""
+
+    def check(self, request: Request) -> None:
+        """Reads only. Raises what submit raises for a job that does not exist yet."""
+        ...
+
+
+def check(pairs: "Sequence[tuple[Job, Item]]") -> None:
+    """Raise BadInputs with every fault, or another error of the first job that has one; of several, with its name."""
+    faults: list[str] = []
+    for job, (backend, request) in pairs:
+        if not isinstance(backend, Feasible):
+            continue
+        prefix = f"{job.name}: " if len(pairs) > 1 else ""
+        try:
+            backend.check(request)
+        except BadInput as error:
+            messages = error.messages if isinstance(error, BadInputs) else [error.message]
+            faults += [prefix + message for message in messages]
+        except JobsError as error:
+            raise type(error)(prefix + error.message, error.hint) from None
+    if faults:
+        raise BadInputs(faults)
