@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.clouds.kubernetes.endpoint_trust import add
 from accel.console.errors import interactive, say
 from accel.console.options import PROGRAM, Settings
 from accel.console.output import show, span
@@ -14,6 +15,7 @@ from accel.diagnostics.errors import BadInput, Declined, JobsError
 from ..backends.free_gpus import FreeGpus
 from ..backends.registry import of_target
 from ..client import resolve
+from ..client.stale_targets import current_targets
 
 if TYPE_CHECKING:
     from ..client.targets import Entry, Targets
@@ -32,8 +34,6 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     """
     found = resolve.targets(settings, refresh=refresh)
     if refresh:
-        from ..client.stale_targets import current_targets
-
         found = current_targets(found, found.entries, settings)
     if confirm is not None:
         _confirm_endpoint(found, confirm, fingerprint)
@@ -106,8 +106,6 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) -> None:
     """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
-    from accel.clouds.kubernetes.endpoint_trust import add
-
     from ..backends.gke.clusters import named_by, path_of
     from ..backends.gke.labels import Scope
 

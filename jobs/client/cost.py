@@ -19,7 +19,7 @@ from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 from accel.diagnostics.collector import Diagnostics
 
-from ..backends.registry import of_target
+from ..backends.registry import of_target, platform_module
 from ..model.job import Job
 from ..model.keys import platform_name
 from .cost_parts import Environment, JobCost, Rate, rate_of, unpriced
@@ -44,9 +44,7 @@ def of(job: Job, name: str, target: AnyTarget) -> JobCost:
 
 
 def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
-    from ..backends.aws_batch.price_rates import demand
-
-    found = demand(job, target)
+    found = platform_module(target.kind, "price_rates").demand(job, target)
     environments = tuple(
         Environment(
             place.environment,
@@ -90,10 +88,8 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
 def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     """A pool is an environment with one machine type. GKE chooses the pool, so that their order is that of the target;
     the charge for the cluster itself is the stack's, not the job's."""
-    from ..backends.gke.machines import choose
-
     diagnostics = Diagnostics()
-    choice = choose(job, target, diagnostics)
+    choice = platform_module(target.kind, "machines").choose(job, target, diagnostics)
     if choice is None:
         raise diagnostics.refusal()
     region = region_of(target.location)

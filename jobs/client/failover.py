@@ -12,8 +12,11 @@ from accel.diagnostics.errors import BadInput, Interrupted, WaitedTooLong
 
 from ..backends.registry import of_target
 from ..model import keys
+from .accrued_cost import size_of
 from .allowances.submitter import reserve
+from .deadline.follow import tries
 from .dispatch import submit_and_print, wait_to_end
+from .waiting import described, wait_for
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
@@ -47,9 +50,7 @@ def run(
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
-    from .accrued_cost import size_of
-    from .deadline.follow import tries
-    from .waiting import described, end, wait_for
+    from .waiting import end
 
     try:
         if follow_log:

@@ -10,7 +10,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.google.api import Conflict, Google, object_path
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
@@ -100,8 +102,6 @@ class S3:
     def put(self, archive: Archive) -> bool:
         from botocore.exceptions import ClientError
 
-        from accel.clouds.aws.client import client
-
         where: dict[str, Any] = {"Bucket": self.bucket, "Key": archive.name}
         doing = self.address(archive)
         with asking(doing):
@@ -140,8 +140,6 @@ class CloudStorage:
     address = source
 
     def put(self, archive: Archive) -> bool:
-        from accel.clouds.google.api import Conflict, Google, object_path
-
         google = Google()
         generation: int | None = None
         try:
