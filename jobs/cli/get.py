@@ -16,7 +16,6 @@ from ..client.allowances.submitter import settle_ended
 from ..client.listing import gather
 from ..client.resolve import job, targets
 from ..client.selection import Choice, choosing
-from ..client.waiting import current_statuses
 from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
@@ -32,6 +31,8 @@ LONG = timedelta(minutes=10)
 @click.pass_obj
 def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     """Show jobs."""
+    from ..client.waiting import current_statuses
+
     statuses = current_statuses([job(text, settings) for text in jobs])
     settle_ended(statuses)
     rows = [status_row(status) for status in statuses]
