@@ -16,9 +16,6 @@ from accel.diagnostics.errors import BadInput
 
 from ..client.cost_parts import usd
 from ..client.market import kinds, listed, not_sold, slices, wanted
-from ..client.offers import decide, none_can
-from ..client.resolve import targets
-from ..model.document import read
 
 if TYPE_CHECKING:
     from ..client.market import Listed
@@ -101,6 +98,10 @@ def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> Non
 
 
 def _decision(settings: Settings, file: str, gpu: str | None) -> None:
+    from ..client.offers import decide, none_can
+    from ..client.resolve import targets
+    from ..model.document import read
+
     document = read(file)
     if gpu is not None:
         kind, count = wanted(gpu)

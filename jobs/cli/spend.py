@@ -16,7 +16,6 @@ from accel.diagnostics.messages import did_you_mean, name_shown
 
 from ..client.allowances.ledgers import address, ledger_at
 from ..client.allowances.reservation import MICRO
-from ..client.allowances.settlement import settle_team
 from ..client.resolve import targets
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ def _jobs(book: "Ledger", name: str) -> list[dict[str, Any]]:
 
 
 def _settled(book: "Ledger", name: str, known: "Targets", settings: Settings) -> list[dict[str, Any]]:
+    from ..client.allowances.settlement import settle_team
+
     targets = {key: entry.target for key, entry in known.entries.items() if entry.target}
     done = settle_team(book, name, targets)
     for line in done.unseen:

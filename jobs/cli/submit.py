@@ -123,7 +123,7 @@ def submit(
 
         run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings)
     elif wait or follow or timeout is not None:
-        from ..client.dispatch import wait_to_end
+        from ..client.waiting import wait_to_end
 
         wait_to_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow_log, timeout)
 

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -20,9 +20,7 @@ from .accrued_cost import size_of
 from .allowances.submitter import Submitter, reserve
 from .bulk import submit_all
 from .code.option import send_code
-from .deadline.record import begin
 from .quota import check
-from .waiting import interrupted, wait_for
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
     from ..model.job import Job
     from .bulk import BulkResult, Item
     from .submission import SubmissionPlan
-
-    FollowLog = Callable[[Backend, JobRef], None]
-    """What prints a job's log until the job has ended."""
 
 
 @contextmanager
@@ -44,6 +39,8 @@ def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitt
     unknown = check_quotas(plan.pairs, plan.voice) if quota else []
     send_code(plan.shipping, plan.voice)
     if plan.prefers_spot:
+        from .deadline.record import begin
+
         begin(plan.pairs, plan.targets)
     with reserve(plan.pairs, plan.targets, plan.voice) as submitter:
         submitter.sizes = {request.key: size_of(job) for job, (_, request) in plan.pairs}
@@ -188,21 +185,6 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
         size = job.model_dump_json(include=_SIZE)
         seen.setdefault(f"{item[1].target} {size}", (job, item))
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
-
-
-def wait_to_end(jobs: "list[tuple[JobRef, Backend]]", follow_log: "FollowLog | None", timeout: int | None) -> None:
-    """Wait for jobs, after the log of a single one with `follow_log`.
-
-    Raises JobFailed, and Interrupted, which says that the jobs go on.
-    """
-    try:
-        from .waiting import end
-
-        if follow_log:
-            follow_log(jobs[0][1], jobs[0][0])
-        end(wait_for(jobs, timeout))
-    except KeyboardInterrupt:  # on the way to the wait
-        raise interrupted(jobs) from None
 
 
 def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:

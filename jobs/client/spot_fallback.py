@@ -12,13 +12,13 @@ from accel.contract.variables import PLAN
 from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
 
 from ..model.deadline import look_s
-from . import history
+from . import history, waiting
 from .accrued_cost import size_of
 from .allowances.submitter import reserve, settle_ended
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
-from .dispatch import record_history, submit_and_print, wait_to_end
-from .waiting import described, so_far
+from .dispatch import record_history, submit_and_print
+from .waiting import described, so_far, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request, Status
@@ -62,8 +62,6 @@ def run(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
-    from .waiting import end
-
     plan = plan_of(backend, ref)
     if plan is None:
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
@@ -103,7 +101,7 @@ def run(
         if second:
             wait_to_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
         else:
-            end(ended)
+            waiting.end(ended)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on, and nobody moves it to on demand", _how(ref)) from None
 

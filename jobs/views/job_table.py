@@ -12,7 +12,6 @@ from accel.console.columns import line, widths
 from accel.console.output import show, table
 from accel.console.screen import Screen, live, style_of
 
-from ..client import accrued_cost
 from ..client.names import job_name, shorts
 from ..client.observation import Watched
 from .status_rows import status_row
@@ -61,6 +60,7 @@ def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
     if settings.output == "id":
         show([status_row(status) for status in statuses], "id", (), (), "ref")
         return
+    from ..client import accrued_cost
 
     known = accrued_cost.job_prices([status.ref for status in statuses], settings) if statuses else {}
     short, now = shorts(status.ref for status in statuses), time.time()
