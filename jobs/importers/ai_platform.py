@@ -12,8 +12,8 @@ from accel.catalog.places import zones
 from accel.diagnostics.errors import BadInput
 from accel.rules.gcp import zones as gcp_zones
 from accel.rules.jobs import imports, placeholders
-from accel.rules.vertex import ai_platform_programs, legacy
 from accel.rules.vertex import ai_platform_programs as rules
+from accel.rules.vertex import legacy
 
 from . import gcloud, shell
 from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_ONLY, ROLES, SETTINGS, TOP
@@ -324,7 +324,7 @@ def _package(given: RequestFields, command: gcloud.CommandLine) -> None:
     if bucket and "$" not in f"{bucket}{folder}":
         whole = bucket if str(bucket).startswith("gs://") else f"gs://{bucket}"
         upload = f"{whole.rstrip('/')}/{given.values.get('jobId') or 'job'}/{package}-0.0.0.tar.gz"
-    given.report.findings("--package-path", ai_platform_programs.local_package(folder, upload))
+    given.report.findings("--package-path", rules.local_package(folder, upload))
     if upload:
         path = "trainingInput.packageUris"
         given.put(path, given.names.get(path, "--package-path"), [upload, *given.texts(path)])
