@@ -1,5 +1,7 @@
 """Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
 
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from accel.contract.targets import KINDS, AnyTarget
@@ -22,6 +24,12 @@ def of_ref(ref: JobRef) -> Backend:
     if ref.kind not in KINDS:
         raise BadInput(f"job reference {name_shown(str(ref))}: unknown kind{did_you_mean(ref.kind, KINDS)}")
     return backend_class(ref.kind).of_scope(ref.scope)
+
+
+def platform_module(kind: str, name: str) -> ModuleType:
+    """Return a module of the folder of a kind of targets, such as `labels` of `gke`, so that others load no backend."""
+    folder = "vm" if kind in ("tpu-vm", "gce") else kind.replace("-", "_")
+    return import_module(f".{folder}.{name}", __package__)
 
 
 def backend_class(kind: str) -> type[PlatformBackend[Any, Any, Any]]:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from accel.clouds.aws.client import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.responses import part
 from accel.clouds.timeouts import Timing
@@ -24,6 +26,7 @@ from accel.diagnostics.errors import BadInputs, JobsError
 from accel.folders import cache, state
 
 from ..client import history
+from ..client.stale_targets import compared
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
@@ -114,7 +117,6 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _targets(settings: Settings) -> Iterator[Finding]:
     from accel.contract.targets import GkeTarget
 
-    from ..client.stale_targets import compared
     from ..client.targets import load
 
     try:
@@ -184,8 +186,6 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
     """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
     permission to make one."""
-    from accel.clouds.google.api import Google
-
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
     try:
@@ -212,8 +212,6 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
 
 def _aws(region: str) -> Iterator[Finding]:
     """One call that needs no permission tells of the credentials, the way to AWS and the clock."""
-    from accel.clouds.aws.client import client
-
     check = f"aws {region}"
     try:
         with asking("GetCallerIdentity"):

@@ -14,6 +14,13 @@ from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.redaction import own
+from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
+from accel.diagnostics.yaml_positions import Tree
+
+from ..client.resolve import targets
+from ..importers.options import Form, Options, k80_replacement
+from ..importers.reading import read_as_spaces
+from ..model.document import Document
 
 if TYPE_CHECKING:
     from accel.contract.targets import Target
@@ -137,8 +144,6 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 def _for_vertex(
     kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, chosen: dict[str, Any]
 ) -> "ImportResult":
-    from ..importers.options import Form, Options, k80_replacement
-
     form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
     k80 = k80_replacement(chosen["--k80-replacement"])
     options = Options(form, k80, chosen["--image"], chosen["--capacity"], chosen["--var"])
@@ -179,9 +184,6 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
     if output in FORMS:
         click.echo(json.dumps(found.body, indent=2), own(sys.stdout))
         return
-    from accel.diagnostics.yaml_positions import Tree
-
-    from ..model.document import Document
 
     try:
         job = Document(name, Tree(found.values)).job()
@@ -211,10 +213,7 @@ def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
 def _aws_batch(settings: Settings, file: str, output: str) -> None:
     import yaml
 
-    from accel.diagnostics.yaml_positions import Tree
-
     from ..importers.aws_batch import fitted, imported
-    from ..model.document import Document
 
     name = "stdin" if file == "-" else file
     try:
@@ -240,10 +239,6 @@ def _aws_batch(settings: Settings, file: str, output: str) -> None:
 
 
 def _data(file: str) -> bytes:
-    from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
-
-    from ..importers.reading import read_as_spaces
-
     try:
         if file == "-":
             return read_as_spaces("stdin", sys.stdin.buffer.read(LARGEST + 1), say)
@@ -274,6 +269,4 @@ def _request(file: str) -> dict[str, Any]:
 
 
 def _targets(settings: Settings) -> "dict[str, Target]":
-    from ..client.resolve import targets
-
     return {name: entry.target for name, entry in targets(settings).entries.items() if entry.target is not None}

@@ -1,8 +1,13 @@
-"""`jobs` itself: its verbs, and what its help says."""
+"""`jobs` itself: its verbs, what its help says, and what a shell completes after a verb: targets, and jobs that were
+submitted from here."""
 
+from collections.abc import Iterator
+
+import click
+
+from accel.console.completion import complete
 from accel.console.group import Verbs, common
-
-from . import complete
+from accel.console.options import Settings
 
 VERBS = {
     "targets": ("targets", "Where jobs can run."),
@@ -31,6 +36,8 @@ VERBS = {
 }
 """Verb: its module, and its line in the help, which so needs no import."""
 
+COMPLETED_JOBS = 100
+
 EPILOG = """\b
 Exit codes: 0 done, 1 unexpected, 2 bad input, 3 credentials, 4 the cloud
 refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
@@ -39,7 +46,27 @@ refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
 """
 
 
-complete.register()
+def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
+    """Those of the source that the command would read, with their kinds."""
+    from ..client.targets import load
+
+    settings = context.find_object(Settings)
+    for entry in load(settings.targets if settings else None).entries.values():
+        yield entry.name, entry.kind
+
+
+def _jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
+    """Ids, newest first. A whole reference has a colon, at which bash begins another word: only where one is begun."""
+    from ..client import history
+
+    for entry in history.recent()[:COMPLETED_JOBS]:
+        ref = str(entry["ref"])
+        yield ref if ":" in begun else ref.rpartition("/")[2], f"{entry['name']} on {entry['target']}"
+
+
+complete("TARGET", _targets)
+complete("JOB", _jobs)
+
 jobs = Verbs(
     "jobs",
     VERBS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accel.catalog.places import nearest_places
 from accel.console.errors import say
 from accel.console.options import OneOf, Settings, program
 from accel.console.output import show
@@ -14,6 +15,7 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
 from ..client.cost_parts import usd
+from ..client.market import kinds, listed, not_sold, slices, wanted
 
 if TYPE_CHECKING:
     from ..client.market import Listed
@@ -72,8 +74,6 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
 
 
 def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> None:
-    from ..client.market import kinds
-
     cloud = asked.pop("cloud")
     if beside is not None or any(value is not None for value in asked.values()):
         raise BadInput("--best-for: is alone, or with --cloud")
@@ -98,7 +98,6 @@ def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> Non
 
 
 def _decision(settings: Settings, file: str, gpu: str | None) -> None:
-    from ..client.market import wanted
     from ..client.offers import decide, none_can
     from ..client.resolve import targets
     from ..model.document import read
@@ -150,8 +149,6 @@ def _prices(offer: "Offer") -> dict[str, str]:
 
 
 def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> None:
-    from ..client.market import listed, not_sold, slices, wanted
-
     sized = asked.get("cloud") == "aws" or {"cpus", "memory_gib"} & asked.keys()
     if not sized and (found := slices(gpu, asked.get("region"), asked.get("capacity"))):
         _listing(settings, found, limit)
@@ -177,8 +174,6 @@ def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
 
 def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
     """The region is one of a cloud's, and has none of the machines that others have."""
-    from accel.catalog.places import nearest_places
-
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
     return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
 

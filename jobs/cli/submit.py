@@ -73,7 +73,6 @@ def submit(
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
     # They need pydantic and yaml, which --help does not.
-    from ..client.dispatch import wait_to_end
     from ..client.submission import SubmitOptions, plan_submission, read_jobs
     from ..model.document import read_all
 
@@ -124,6 +123,8 @@ def submit(
 
         run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings)
     elif wait or follow or timeout is not None:
+        from ..client.waiting import wait_to_end
+
         wait_to_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow_log, timeout)
 
 

@@ -1,22 +1,24 @@
-"""`jobs targets`."""
+"""`jobs targets`, and with --confirm that credentials may be sent to the API server that a target names."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from accel.console.errors import say
-from accel.console.options import Settings
+from accel.clouds.kubernetes.endpoint_trust import add
+from accel.console.errors import interactive, say
+from accel.console.options import PROGRAM, Settings
 from accel.console.output import show, span
 from accel.console.verb import Verb
 from accel.contract.targets import AwsBatchTarget, GceTarget, GkeTarget, GoogleBatchTarget, TpuVmTarget, VertexTarget
-from accel.diagnostics.errors import JobsError
+from accel.diagnostics.errors import BadInput, Declined, JobsError
 
 from ..backends.free_gpus import FreeGpus
 from ..backends.registry import of_target
 from ..client import resolve
+from ..client.stale_targets import current_targets
 
 if TYPE_CHECKING:
-    from ..client.targets import Entry
+    from ..client.targets import Entry, Targets
 
 
 @click.command(cls=Verb)
@@ -32,13 +34,9 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     """
     found = resolve.targets(settings, refresh=refresh)
     if refresh:
-        from ..client.stale_targets import current_targets
-
         found = current_targets(found, found.entries, settings)
     if confirm is not None:
-        from . import confirm_endpoint
-
-        confirm_endpoint.confirm(found, confirm, fingerprint)
+        _confirm_endpoint(found, confirm, fingerprint)
         return
     rows = [_row(entry) for entry in found.entries.values()]
     if settings.output == "wide":
@@ -104,3 +102,26 @@ def _row(entry: "Entry") -> dict[str, Any]:
         where = f"{target.project} {target.region}"
         return row | {"where": where, "capacity": capacity, "note": note if unclaimed else ""}
     return row | {"where": target.root, "capacity": "this machine"}
+
+
+def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) -> None:
+    """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
+    from ..backends.gke.clusters import named_by, path_of
+    from ..backends.gke.labels import Scope
+
+    _, target = targets.choose(name)
+    if not isinstance(target, GkeTarget):
+        raise BadInput(f"--confirm: target {name} is of kind {target.kind}, which names no endpoint")
+    place = named_by(target)
+    say(f"cluster {target.cluster} in {target.location} of {target.project}: {place.endpoint}, {place.fingerprint}")
+    if fingerprint is None and not interactive():
+        raise BadInput(
+            "--fingerprint: is missing, and nobody can be asked here",
+            f"see that it is right, and say so: {PROGRAM} targets --confirm {name} --fingerprint {place.fingerprint}",
+        )
+    if fingerprint not in (None, place.fingerprint):
+        raise BadInput(f"--fingerprint: {fingerprint[:80]!r} is not {place.fingerprint}")
+    if fingerprint is None and not click.confirm("Is it there that your credentials go?", err=True):
+        raise Declined("nothing was confirmed")
+    add(path_of(Scope(target.project, target.location, target.cluster, target.namespace)), place)
+    say(f"confirmed; where Google does not say where cluster {target.cluster} is, it is there")

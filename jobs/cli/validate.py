@@ -10,6 +10,7 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
+from accel.rules.gcp import gpus
 
 from ..backends.registry import of_target
 from ..client.quota import check
@@ -81,7 +82,6 @@ def _sold_somewhere(job: "Job") -> None:
     """Raises BadInputs for GPUs that no cloud has, or no machine in that number."""
     if job.accelerator is None or job.accelerator.type is None:
         return
-    from accel.rules.gcp import gpus
 
     kind, count = job.accelerator.type, job.accelerator.count
     found = gpus.accelerator_name(kind, "accelerator.type", cloud="aws")

@@ -12,6 +12,7 @@ from accel.diagnostics.errors import JobsError
 from ..model.job import Job
 from . import history
 from .observation import Rate
+from .resolve import targets
 
 if TYPE_CHECKING:
     from accel.console.options import Settings
@@ -54,8 +55,6 @@ def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | 
 
 def job_prices(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, JobPrice]":
     """Return the price of each job. Raises nothing for what is not known."""
-    from .resolve import targets
-
     entries = {str(entry["ref"]): entry for entry in history.recent()}
     found: Targets | str | None = None
     answers: dict[JobRef, JobPrice] = {}

@@ -1,19 +1,27 @@
 """What a job costs on a target, from catalogue prices: no cloud is asked.
 
-A task is taken to have its instance to itself; start-up and idle time of instances, volumes and data are left out.
+A task is taken to have its instance to itself; start-up and idle time of instances, volumes and data are left out. On
+machines of its own, on Google Batch and on Vertex AI it is read from the request that would be sent.
 """
 
+import math
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from accel import cost
-from accel.catalog.node_prices import find_price, with_gpus
+from accel.catalog.accelerators import accelerator
+from accel.catalog.node_prices import find_price, together, with_gpus
+from accel.catalog.prices import Price
 from accel.contract.gke import GkePool, GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 from accel.diagnostics.collector import Diagnostics
 
+from ..backends.registry import of_target, platform_module
 from ..model.job import Job
+from ..model.keys import platform_name
 from .cost_parts import Environment, JobCost, Rate, rate_of, unpriced
 
 FREE = "this machine, which nobody bills"
@@ -30,19 +38,13 @@ def of(job: Job, name: str, target: AnyTarget) -> JobCost:
         case GkeTarget():
             return _gke(job, name, target)
         case TpuVmTarget() | GceTarget():
-            from .cost_vm import of as of_vms
-
-            return of_vms(job, name, target)
+            return _vms(job, name, target)
         case GoogleBatchTarget() | VertexTarget():
-            from .cost_google import of as of_google
-
-            return of_google(job, name, target)
+            return _google(job, name, target)
 
 
 def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
-    from ..backends.aws_batch.price_rates import demand
-
-    found = demand(job, target)
+    found = platform_module(target.kind, "price_rates").demand(job, target)
     environments = tuple(
         Environment(
             place.environment,
@@ -86,10 +88,8 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
 def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     """A pool is an environment with one machine type. GKE chooses the pool, so that their order is that of the target;
     the charge for the cluster itself is the stack's, not the job's."""
-    from ..backends.gke.machines import choose
-
     diagnostics = Diagnostics()
-    choice = choose(job, target, diagnostics)
+    choice = platform_module(target.kind, "machines").choose(job, target, diagnostics)
     if choice is None:
         raise diagnostics.refusal()
     region = region_of(target.location)
@@ -140,3 +140,118 @@ def _attached(pool: GkePool) -> int:
 @lru_cache(maxsize=4096)
 def _rate(cloud: str, region: str, machine: str) -> Rate:
     return rate_of(machine, find_price(cloud, region, machine))
+
+
+def _vms(job: Job, name: str, target: TpuVmTarget | GceTarget) -> JobCost:
+    """A zone is an environment with one type of machine; the boot disk and the bucket are not counted. Raises BadInputs
+    for a job that the target cannot run."""
+    key = "0" * 64
+    body = of_target(name, target).render(job, platform_name(job.name, key), key).body
+    capacity = "spot" if body["spot"] else "on-demand"
+    environments = tuple(Environment(zone, capacity, (_vm_rate(body, zone),)) for zone in body["zones"])
+    notes = unpriced(environments)
+    missing = bool(notes)
+    machines = int(body["machine"].get("slices", body["hosts"]))
+    if machines > 1:
+        notes.append(f"{machines} {'slices' if 'slices' in body['machine'] else 'machines'}: each is counted as a task")
+    if target.reservation and not body["spot"]:
+        notes.append("counted at the on-demand price, though a reservation is paid otherwise")
+    timeout_s = body["timeout_s"]
+    if timeout_s is None:
+        notes.append("unbounded: the job has no timeout_s")
+    attempts = 1 + int(body["retries"]) + int(body["lost_retries"])
+    most = max((usd for each in environments if (usd := each.most) is not None), default=None)
+    bounded = timeout_s is not None and most is not None
+    worst = cost.attempts_usd(most or 0.0, timeout_s or 0, attempts, machines) if bounded else None
+    region = str(body["zones"][0]).rpartition("-")[0]
+    return JobCost(name, region, environments, timeout_s, attempts, machines, worst, missing, tuple(notes))
+
+
+def _vm_rate(body: Mapping[str, Any], zone: str) -> Rate:
+    region, machine = zone.rpartition("-")[0], str(body["type"])
+    attached = body["machine"].get("properties", {}).get("guestAccelerators", [])
+    if attached:
+        kind, count = str(attached[0]["acceleratorType"]), int(attached[0]["acceleratorCount"])
+        return rate_of(f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count))
+    return rate_of(machine, find_price("gcp", region, machine))
+
+
+FEE = "Compute Engine's prices; Vertex AI's own charge on top of them is not counted"
+KEPT = "runs on machines of a persistent resource, which are paid whether the job runs or not"
+
+
+def _google(job: Job, name: str, target: GoogleBatchTarget | VertexTarget) -> JobCost:
+    """The machines of a job, all of them for as long as it runs; disks and the bucket are not counted. Raises BadInputs
+    for a job that the target cannot run."""
+    key = "0" * 64
+    body = of_target(name, target).render(job, platform_name(job.name, key), key).body
+    if isinstance(target, GoogleBatchTarget):
+        return _batch(job, name, target, body["job"])
+    return _vertex(job, name, target, body["customJob"]["jobSpec"])
+
+
+def _batch(job: Job, name: str, target: GoogleBatchTarget, made: Mapping[str, Any]) -> JobCost:
+    (group,) = made["taskGroups"]
+    (instances,) = made["allocationPolicy"]["instances"]
+    policy: Mapping[str, Any] = instances.get("policy", {})
+    attempts = 1 + int(group["taskSpec"].get("maxRetryCount", 0))
+    machines = math.ceil(int(group["taskCount"]) / int(group.get("taskCountPerNode", 1)))
+    notes: list[str] = []
+    if "machineType" not in policy:
+        notes.append("the target's instance template says which machine, and it is not read here")
+    parts = [(str(policy["machineType"]), policy.get("accelerators", []), 1)] if "machineType" in policy else []
+    spot = policy.get("provisioningModel") == "SPOT"
+    return _cost(job, name, target, parts, spot=spot, attempts=attempts, machines=machines, notes=notes)
+
+
+def _vertex(job: Job, name: str, target: VertexTarget, spec: Mapping[str, Any]) -> JobCost:
+    parts: list[tuple[str, Sequence[Mapping[str, Any]], int]] = []
+    for pool in spec["workerPoolSpecs"]:
+        if machine := pool.get("machineSpec"):
+            kind, count = machine.get("acceleratorType"), machine.get("acceleratorCount")
+            gpus = [{"type": kind, "count": count}] if kind else []
+            parts.append((str(machine["machineType"]), gpus, int(pool["replicaCount"])))
+    kept = "persistentResourceId" in spec
+    spot = spec.get("scheduling", {}).get("strategy") == "SPOT"
+    attempts = 1 + (job.retries or 0) + (job.lost_retries or 0)
+    return _cost(job, name, target, parts, spot=spot, attempts=attempts, machines=1, notes=[KEPT if kept else FEE])
+
+
+def _cost(
+    job: Job,
+    name: str,
+    target: GoogleBatchTarget | VertexTarget,
+    parts: Sequence[tuple[str, Sequence[Mapping[str, Any]], int]],
+    *,
+    spot: bool,
+    attempts: int,
+    machines: int,
+    notes: list[str],
+) -> JobCost:
+    """`parts`: machine type, accelerators and number of each kind of machine that a task has."""
+    known_as = [_priced(target.region, machine, gpus) for machine, gpus, _ in parts]
+    counts = [count for _, _, count in parts]
+    words = [f"{n} x {machine}" if n > 1 else machine for (machine, _), n in zip(known_as, counts, strict=True)]
+    every = [price for (_, price), n in zip(known_as, counts, strict=True) for _ in range(n)]
+    rates = (rate_of(" + ".join(words), together(*every)),) if every else ()
+    environments = (Environment(target.region, "spot" if spot else "on-demand", rates),)
+    notes = unpriced(environments) + notes
+    if target.reservation and not spot:
+        notes.append("counted at the on-demand price, though a reservation is paid otherwise")
+    if job.timeout_s is None:
+        notes.append("unbounded: the job has no timeout_s")
+    most = environments[0].most
+    bounded = job.timeout_s is not None and most is not None
+    worst = cost.attempts_usd(most or 0.0, job.timeout_s or 0, attempts, machines) if bounded else None
+    return JobCost(
+        name, target.region, environments, job.timeout_s, attempts, machines, worst, most is None, tuple(notes)
+    )
+
+
+def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, Price]:
+    """A machine in words, and its price. GPUs have prices of their own on N1 machines alone; others have theirs
+    inside."""
+    if gpus and machine.startswith("n1-"):
+        kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
+        return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)
+    return machine, find_price("gcp", region, machine)

@@ -1,9 +1,10 @@
-"""Sends rendered requests, and tells what came of them."""
+"""Sends rendered requests once they are known to run and their cost is reserved, and tells what came of them."""
 
 import json
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import click
 
@@ -11,22 +12,39 @@ from accel.console.errors import say
 from accel.console.options import Settings, program
 from accel.console.output import age
 from accel.console.progress import Progress
-from accel.diagnostics.errors import CloudSilent, Interrupted, JobsError
+from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Interrupted, JobsError
 
-from . import history
-from .allowances.submitter import Submitter
+from ..backends.base import Request
+from . import history, image_check
+from .accrued_cost import size_of
+from .allowances.submitter import Submitter, reserve
 from .bulk import submit_all
+from .code.option import send_code
 from .quota import check
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
 
-    from ..backends.base import Backend, JobRef, Request
+    from ..backends.base import Backend, JobRef
     from ..model.job import Job
     from .bulk import BulkResult, Item
+    from .submission import SubmissionPlan
 
-    FollowLog = Callable[[Backend, JobRef], None]
-    """What prints a job's log until the job has ended."""
+
+@contextmanager
+def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitter, list[str]]]:
+    """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
+    image_check.check(plan.pairs, plan.voice)
+    check_feasible(plan.pairs)
+    unknown = check_quotas(plan.pairs, plan.voice) if quota else []
+    send_code(plan.shipping, plan.voice)
+    if plan.prefers_spot:
+        from .deadline.record import begin
+
+        begin(plan.pairs, plan.targets)
+    with reserve(plan.pairs, plan.targets, plan.voice) as submitter:
+        submitter.sizes = {request.key: size_of(job) for job, (_, request) in plan.pairs}
+        yield submitter, unknown
 
 
 def submit_and_print(
@@ -169,23 +187,6 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
 
 
-def wait_to_end(jobs: "list[tuple[JobRef, Backend]]", follow_log: "FollowLog | None", timeout: int | None) -> None:
-    """Wait for jobs, after the log of a single one with `follow_log`.
-
-    Raises JobFailed, and Interrupted, which says that the jobs go on.
-    """
-    try:
-        from .waiting import end, wait_for
-
-        if follow_log:
-            follow_log(jobs[0][1], jobs[0][0])
-        end(wait_for(jobs, timeout))
-    except KeyboardInterrupt:  # on the way to the wait
-        from .waiting import interrupted
-
-        raise interrupted(jobs) from None
-
-
 def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
     return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
 
@@ -197,3 +198,30 @@ def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Su
         history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
     except OSError as error:
         voice.say(f"the job is not in the history of this machine: {error}")
+
+
+@runtime_checkable
+class Feasible(Protocol):
+    """A backend that can tell without making anything that it cannot run a request."""
+
+    def check(self, request: Request) -> None:
+        """Reads only. Raises what submit raises for a job that does not exist yet."""
+        ...
+
+
+def check_feasible(pairs: "Sequence[tuple[Job, Item]]") -> None:
+    """Raise BadInputs with every fault, or another error of the first job that has one; of several, with its name."""
+    faults: list[str] = []
+    for job, (backend, request) in pairs:
+        if not isinstance(backend, Feasible):
+            continue
+        prefix = f"{job.name}: " if len(pairs) > 1 else ""
+        try:
+            backend.check(request)
+        except BadInput as error:
+            messages = error.messages if isinstance(error, BadInputs) else [error.message]
+            faults += [prefix + message for message in messages]
+        except JobsError as error:
+            raise type(error)(prefix + error.message, error.hint) from None
+    if faults:
+        raise BadInputs(faults)

@@ -12,14 +12,18 @@ from accel.diagnostics.errors import BadInput, Interrupted, WaitedTooLong
 
 from ..backends.registry import of_target
 from ..model import keys
+from . import waiting
+from .accrued_cost import size_of
 from .allowances.submitter import reserve
-from .dispatch import submit_and_print, wait_to_end
+from .deadline.follow import tries
+from .dispatch import submit_and_print
+from .waiting import described, wait_for, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
-    from .dispatch import FollowLog
     from .targets import Targets
+    from .waiting import FollowLog
 
 WORD = "then"
 """What the key is derived with, beside the reference of the job that was lost."""
@@ -47,10 +51,6 @@ def run(
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
-    from .accrued_cost import size_of
-    from .deadline.follow import tries
-    from .waiting import described, end, wait_for
-
     try:
         if follow_log:
             follow_log(backend, ref)
@@ -59,7 +59,7 @@ def run(
         stopped.hint = f"the same command with --key {caller} goes on waiting, and then goes to {then_to} if need be"
         raise
     if status.taken is None:
-        end([status])
+        waiting.end([status])
         return
     say(f"{ref}: {described(status)}: {status.taken}{tries(status)}")
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))

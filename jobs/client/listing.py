@@ -12,6 +12,7 @@ from ..backends.base import Listing, Status
 from ..backends.listing import listed, once
 from ..backends.registry import of_target
 from .allowances.submitter import settle_ended
+from .resolve import targets
 from .selection import SCANNED, Choice
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ def gather(known: "Targets", choice: Choice, ended: bool, limit: int, voice: "Vo
 
 def list_jobs(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> list[Status]:
     """Return the jobs of a target, or of all, newest first. Raises what none of the targets could be asked for."""
-    from .resolve import targets  # which looks for a job among those listed here
-
     found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from accel.clouds.google.api import Google
 from accel.console.errors import say, warn
 from accel.console.options import Settings
 from accel.contract.google_vms import VmGround
@@ -54,8 +55,6 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
     if isinstance(found, VmGround):
-        from accel.clouds.google.api import Google
-
         from ..backends.vm.queues import Queues  # what others need not load
 
         for failure in Queues(Google(), found.bucket).reconcile(say)[1]:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from accel.console.errors import say
 from accel.console.heartbeat import Beat
 from accel.console.options import Settings, program
-from accel.contract.google_jobs import GoogleBatchTarget
 from accel.contract.variables import PLAN
 from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedTooLong
 
 from ..model.deadline import look_s
-from . import history
+from . import history, waiting
+from .accrued_cost import size_of
 from .allowances.submitter import reserve, settle_ended
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
-from .dispatch import record_history, submit_and_print, wait_to_end
+from .dispatch import record_history, submit_and_print
+from .waiting import described, so_far, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request, Status
@@ -38,16 +39,6 @@ def check(jobs: "Sequence[Job]", wait: bool, follow: bool) -> None:
         raise BadInput("--follow: does not move a job with spot: prefer", "--wait does; `logs -f` shows what it prints")
     if wait and len(jobs) > 1:
         raise BadInput(f"--wait: moves one job with spot: prefer, and there are {len(jobs)}", "`tend` moves many")
-
-
-def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
-    """Before jobs are sent: makes sure that it can be kept that they were moved. Raises CloudRefused."""
-    from .deadline.record import Record
-
-    for job, (_, request) in pairs:
-        _, target = known.choose(request.target)
-        if PLAN in job.env and isinstance(target, GoogleBatchTarget):
-            Record(target.bucket, request.name).begin()
 
 
 def alone(pairs: "Sequence[tuple[Job, Item]]", made: "Sequence[JobRef]") -> None:
@@ -71,8 +62,6 @@ def run(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
-    from .waiting import described, end, so_far
-
     plan = plan_of(backend, ref)
     if plan is None:
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
@@ -112,7 +101,7 @@ def run(
         if second:
             wait_to_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
         else:
-            end(ended)
+            waiting.end(ended)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {ref} goes on, and nobody moves it to on demand", _how(ref)) from None
 
@@ -165,8 +154,6 @@ def _sent(
     request: "Request",
 ) -> "JobRef":
     """Sends the job on demand, under a hold of its own where its target has allowances."""
-    from .accrued_cost import size_of
-
     for warning in request.warnings:
         say(f"warning: {warning}")  # not refused under --strict: the deadline is near
     with reserve([(plan.on_demand, (backend, request))], known, settings) as submitter:

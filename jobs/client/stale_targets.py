@@ -33,7 +33,7 @@ def current_targets(targets: "Targets", names: Iterable[str], voice: "Voice") ->
 def compared(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
     """The targets with the guards of today, and a line for each of those named that the stack has changed since.
 
-    What was read within NOW_S of published.py is not read again, and where nothing can be read, the file stands.
+    What was read within published_targets.NOW_S is not read again, and where nothing can be read, the file stands.
     """
     entries, lines = dict(targets.entries), list[str]()
     for name in names:

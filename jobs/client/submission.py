@@ -1,8 +1,7 @@
 """What is done to jobs before they are submitted, by `jobs submit` and by the functions for Python alike."""
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,13 +9,16 @@ from accel.diagnostics.errors import BadInput, BadInputs
 from accel.diagnostics.redaction import hidden
 from accel.rules.jobs.containers import LOCAL
 
+from ..backends.base import Request
 from ..backends.registry import of_target
 from ..model import keys
+from ..model.document import jobs_of
 from ..model.sweep_tasks import apart, cap_warnings
-from . import feasibility
 from . import smoke as runs
-from .allowances.submitter import Submitter, reserve
-from .code.option import packed, send_code
+from .code.option import packed
+from .deadline.plan import plan_job
+from .resolve import targets
+from .stale_targets import current_targets
 
 if TYPE_CHECKING:
     from accel.console.options import Settings
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from .bulk import Item
     from .code.shipping import Shipping
     from .targets import Target, Targets
+
 
 CHEAPEST = "cheapest"
 DRY_RUN_KEY = "dry-run"
@@ -74,25 +77,6 @@ class SubmissionPlan:
         """Return the requests as `--dry-run` prints them, without the values of variables named like secrets."""
         return [hidden(_request(request)) for _, request in self.items]
 
-    @contextmanager
-    def reserve(self, quota: bool) -> Generator[tuple[Submitter, list[str]]]:
-        """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
-        from .accrued_cost import size_of
-        from .dispatch import check_quotas
-        from .image_check import check
-
-        check(self.pairs, self.voice)
-        feasibility.check(self.pairs)
-        unknown = check_quotas(self.pairs, self.voice) if quota else []
-        send_code(self.shipping, self.voice)
-        if self.prefers_spot:
-            from .spot_fallback import begin
-
-            begin(self.pairs, self.targets)
-        with reserve(self.pairs, self.targets, self.voice) as submitter:
-            submitter.sizes = {request.key: size_of(job) for job, (_, request) in self.pairs}
-            yield submitter, unknown
-
     def submit(
         self,
         quota: bool = True,
@@ -106,15 +90,17 @@ class SubmissionPlan:
         `rate`: at most so many in a second. With `output` each reference is printed as it comes, and SIGINT stops many
         submits; without it nothing is printed, and `stop` does. Raises the first error, with how to go on.
         """
-        from .dispatch import submit_all_and_print, submit_and_print, submit_quietly
+        from . import dispatch
 
-        with self.reserve(quota) as (submitter, unknown):
+        with dispatch.reserve_plan(self, quota) as (submitter, unknown):
             if output is None:
-                refs = submit_quietly(self.items, self.caller, rate, self.voice, submitter, stop or threading.Event())
+                refs = dispatch.submit_quietly(
+                    self.items, self.caller, rate, self.voice, submitter, stop or threading.Event()
+                )
             elif len(self.items) > 1:
-                return submit_all_and_print(self.items, self.caller, rate, output, unknown, submitter)
+                return dispatch.submit_all_and_print(self.items, self.caller, rate, output, unknown, submitter)
             else:
-                return [submit_and_print(*self.items[0], self.caller, output, unknown, submitter)]
+                return [dispatch.submit_and_print(*self.items[0], self.caller, output, unknown, submitter)]
         for line in unknown:
             self.voice.say(line)
         return refs
@@ -122,8 +108,6 @@ class SubmissionPlan:
 
 def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, voice: "Voice") -> "list[Job]":
     """Return the job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
-    from ..model.document import jobs_of
-
     for document in documents:
         for note in document.notes:
             voice.say(note)
@@ -137,9 +121,6 @@ def plan_submission(
     documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, voice: "Voice"
 ) -> SubmissionPlan:
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
-    from .resolve import targets
-    from .stale_targets import current_targets
-
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.drawn()
     known = targets(voice)
     shipping = packed(options.code, options.code_all, voice)
@@ -192,8 +173,6 @@ def _rendered(
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
     """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
     so has one with other code, and a smoke run."""
-    from .deadline.plan import plan_job
-
     then_to = options.then_to
     caller = keys.of_smoke(caller) if options.smoke else caller
     backends: dict[str, Backend] = {}

@@ -1,15 +1,20 @@
 """Where jobs can run: the targets that a stack exports, and this machine.
 
 A source is the path of a JSON file, as `stacks export` writes it, or a place where the stack publishes them (see
-published.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source: the
-.accel/targets.json of usual_targets.py, else nothing but `local`, which is always there. A relative root of a local
-target begins at the folder of the file (for .accel/targets.json: the folder that holds .accel), or else at the working
-folder.
+published_targets.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source:
+the .accel/targets.json of the working folder or of one above it, as far as the root of the repository, or outside of
+one as far as the home folder; else nothing but `local`, which is always there. Whoever writes that file decides where
+jobs go, and with them code and credentials, so one that somebody else may have written is passed over.
+
+A relative root of a local target begins at the folder of the file (for .accel/targets.json: the folder that holds
+.accel), or else at the working folder.
 """
 
 import json
 import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +26,6 @@ from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 
 from . import published_targets
-from .default_targets import USUAL, find
 from .published_targets import Documents
 
 VARIABLE = "ACCEL_TARGETS"
@@ -83,14 +87,14 @@ def load(source: str | None = None, *, refresh: bool = False) -> Targets:
     """
     source = source or os.environ.get(VARIABLE) or None
     if source is None:
-        usual, passed = find(Path.cwd())
+        usual, passed = _default_file(Path.cwd())
         documents = _file(usual) if usual else Documents("no source: this machine only", {})
         return _of(replace(documents, warnings=passed), usual.parents[1] if usual else Path.cwd())
     if source.startswith(published_targets.PREFIXES):
         return _of(published_targets.load(source, refresh=refresh), Path.cwd())
     path = Path(source)
     folder = path.absolute().parent
-    return _of(_file(path), folder.parent if folder.name == USUAL.parts[0] else folder)
+    return _of(_file(path), folder.parent if folder.name == _DEFAULT.parts[0] else folder)
 
 
 def _file(path: Path) -> Documents:
@@ -150,3 +154,72 @@ def _first_fault(name: str, error: ValidationError) -> str:
     said = messages.explained(fault["type"], fault.get("ctx", {}), path, fault["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{'.'.join([*([name] if name else []), *path])}: {said}{more}"
+
+
+_DEFAULT = Path(".accel", "targets.json")
+_REPOSITORY = ".git"
+"""A folder, or a file in a worktree."""
+
+
+def _default_file(here: Path) -> tuple[Path | None, tuple[str, ...]]:
+    """The file that counts, and a line for each that is passed over."""
+    passed: list[str] = []
+    for folder in _searched(here):
+        path = folder / _DEFAULT
+        if not _there(path):
+            continue
+        fault = _fault(path)
+        if fault is None:
+            return path, tuple(passed)
+        passed.append(f"targets: {path} is ignored: {fault}; who trusts it names it: --targets {path}")
+    return None, tuple(passed)
+
+
+def _searched(here: Path) -> list[Path]:
+    above = [here, *here.parents]
+    ends = [folder for folder in above if _there(folder / _REPOSITORY)]
+    ends += [folder for folder in above if folder == Path.home()]
+    return above[: above.index(ends[0] if ends else here) + 1]
+
+
+def _there(path: Path) -> bool:
+    """What may not be seen is not there."""
+    with suppress(PermissionError):
+        return path.exists()
+    return False
+
+
+def _fault(path: Path) -> str | None:
+    """Who else may have written the file: by itself, by its folder, or by the folder that holds that."""
+    for each in (path, path.parent, path.parents[1]):
+        for found in (each.lstat(), each.stat()):
+            if found.st_uid not in (os.geteuid(), 0):
+                return f"{each} belongs to {_user(found.st_uid)}"
+            if not stat.S_ISLNK(found.st_mode) and _others_may_write(found):
+                return f"others may write {each} (mode {stat.S_IMODE(found.st_mode):o})"
+    return None
+
+
+def _others_may_write(found: os.stat_result) -> bool:
+    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+        return False  # they may add to it, and take nothing away
+    return bool(found.st_mode & stat.S_IWOTH) or bool(found.st_mode & stat.S_IWGRP and not _own_group(found.st_gid))
+
+
+def _own_group(number: int) -> bool:
+    """Whether the group is the user's private one. Source: https://wiki.debian.org/UserPrivateGroups"""
+    import grp
+    import pwd
+
+    with suppress(KeyError):
+        name, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(number)
+        return group.gr_name == name and set(group.gr_mem) <= {name}
+    return False
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    with suppress(KeyError):
+        return pwd.getpwuid(number).pw_name
+    return f"user {number}"

@@ -14,6 +14,9 @@ from .allowances.submitter import settle_ended
 from .observation import Watched
 from .wait_reasons import Pending
 
+FollowLog = Callable[[Backend, JobRef], None]
+"""What prints a job's log until the job has ended."""
+
 FIRST_S = 0.1
 GROWTH = 1.5
 LONGEST_S = {"local": 1.0}
@@ -237,3 +240,16 @@ def _names(waiting: list[tuple[JobRef, Backend]]) -> str:
 
 def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
     return f"`{program()} wait {waiting[0][0]}` goes on waiting, `{program()} get {waiting[0][0]}` shows it"
+
+
+def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None, timeout: int | None) -> None:
+    """Wait for jobs, after the log of a single one with `follow_log`.
+
+    Raises JobFailed, and Interrupted, which says that the jobs go on.
+    """
+    try:
+        if follow_log:
+            follow_log(jobs[0][1], jobs[0][0])
+        end(wait_for(jobs, timeout))
+    except KeyboardInterrupt:  # on the way to the wait
+        raise interrupted(jobs) from None

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Callable
 
+from .nodes import first_process, task
+from .reporting import event
+from .stores import store
 from .writing import MANIFEST, PIECE, File, Writing, checked, read, threads
 
 NAME = re.compile(r"step-(\d{8,})-[0-9a-f]{8}")
@@ -73,9 +76,6 @@ class Checkpoints:
         writer: bool | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        from .nodes import first_process, task
-        from .stores import store
-
         if keep < 1 or interval_s < 0:
             raise ValueError(f"keep must be at least 1 and interval_s at least 0, are {keep} and {interval_s}")
         own = task()
@@ -223,8 +223,6 @@ class Checkpoints:
             self._say(f"older checkpoints in {self.place} cannot be deleted: {error}")
 
     def _tell(self, kind: str, said: str, step: int) -> None:
-        from .reporting import event
-
         event(kind, said, step)
 
 

@@ -87,19 +87,6 @@ class Source(Protocol):
         ...
 
 
-def opened() -> Source | None:
-    """The way to ask the driver here; None on a machine with neither NVML nor nvidia-smi. Raises Unreadable."""
-    from .gpus_nvml import Nvml
-    from .gpus_smi import Smi
-
-    try:
-        return Nvml()
-    except OSError:
-        pass
-    smi = Smi()
-    return smi if smi.there() else None
-
-
 def throttled(mask: int) -> list[str]:
     """The reasons in a mask."""
     return [name for bit, name in THROTTLE.items() if mask & bit]

@@ -1,4 +1,6 @@
-"""GPUs by NVML, the library that comes with NVIDIA's driver; called through ctypes, so that nothing is installed.
+"""GPUs by NVML, or where it cannot be loaded by nvidia-smi.
+
+NVML is the library that comes with NVIDIA's driver; it is called through ctypes, so that nothing is installed.
 
 Source of every function, structure and number here: https://docs.nvidia.com/deploy/nvml-api/ and nvml.h of
 https://github.com/NVIDIA/go-nvml/blob/314e96d0e80c8d21d5e52fd1a697ec2e46e11605/gen/nvml/nvml.h
@@ -10,7 +12,8 @@ import ctypes
 from ctypes import byref, c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
 from typing import Any, NamedTuple
 
-from .gpus import MIB, State, Unreadable, pci, throttled
+from .gpus import MIB, Source, State, Unreadable, pci, throttled
+from .gpus_smi import Smi
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -229,6 +232,16 @@ class Nvml:
         if self._nvml.nvmlDeviceGetFieldValues(handle, 1, byref(field)) != _OK or field.code != _OK:
             return None
         return field.value
+
+
+def opened() -> Source | None:
+    """The way to ask the driver here; None on a machine with neither NVML nor nvidia-smi. Raises Unreadable."""
+    try:
+        return Nvml()
+    except OSError:
+        pass
+    smi = Smi()
+    return smi if smi.there() else None
 
 
 def _text(buffer: Any) -> str:

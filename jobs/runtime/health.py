@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from . import lines, platforms
-from .gpus import ACTIONS, Source, State, Unreadable, opened
+from .gpus import ACTIONS, Source, State, Unreadable
+from .gpus_nvml import opened
 from .gpus_xids import BAD, Xid, logged
 from .stop import STOPPED
 

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
+from .gcs import Gcs
+from .s3 import S3
 from .writing import MANIFEST, flush, write
 
 WRITING, GOING = ".writing-", ".deleting-"
@@ -170,9 +172,6 @@ def store(where: str, scratch: str | None) -> Folder | Bucket:
     if scheme not in ("s3", "gs") or not bucket:
         raise ValueError(f"{where!r}: must be a folder, s3://<bucket>/<prefix> or gs://<bucket>/<prefix>")
     if scheme == "s3":
-        from .s3 import S3
-
         return Bucket(S3(bucket), where, prefix, scratch)
-    from .gcs import Gcs
 
     return Bucket(Gcs(bucket), where, prefix, scratch)

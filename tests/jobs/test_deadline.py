@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.client.deadline.progress import left
+from jobs.client.deadline.follow import left
 from jobs.model.deadline import decide, look_s, needed_s
 from jobs.model.job import Job
 from tests.jobs.deadline_lines import printed

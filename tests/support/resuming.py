@@ -16,10 +16,10 @@ if __name__ == "__main__":
     sys.path[0] = str(HERE.parents[2])  # in place of this folder, whose modules have names of packages
 
 from jobs import runtime  # noqa: E402
-from jobs.runtime import meeting  # noqa: E402
 from jobs.runtime import reporting as told  # noqa: E402
 from jobs.runtime.gpus import State  # noqa: E402
 from jobs.runtime.gpus_stats import Stats  # noqa: E402
+from jobs.runtime.nodes import addresses  # noqa: E402
 
 
 def command(folder: Path, *, steps: int = 24, hold: int = 12, step_s: float = 0.05) -> list[str]:
@@ -60,7 +60,7 @@ def main(folder: str, steps: int, hold: int, step_s: float) -> None:
     told.EVERY_S = 0.0  # every step is looked at
     nodes = runtime.rendezvous()
     if nodes.nodes > 1:
-        meeting.addresses(nodes.rank, nodes.nodes, nodes.address, nodes.port + 1, 60)
+        addresses(nodes.rank, nodes.nodes, nodes.address, nodes.port + 1, 60)
         runtime.event("health", f"node {nodes.rank} met {nodes.nodes - 1} other")
     checkpoints = runtime.Checkpoints(folder, keep=2)
     found = checkpoints.resume()

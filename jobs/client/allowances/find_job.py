@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.google.api import Google
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
@@ -9,7 +11,8 @@ from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import NotFound
 
 from ...backends.base import JobRef
-from ...backends.registry import of_target
+from ...backends.claims.dynamodb import TableClaims
+from ...backends.registry import of_target, platform_module
 from ...model.blocks import Gke
 from ...model.job import Job
 from .reservation import Hold
@@ -41,13 +44,11 @@ def find_job(hold: Hold, target: AnyTarget) -> JobRef | None:
         case VertexTarget():
             return _vertex(hold, target)
         case GoogleBatchTarget():
-            from ...backends.google_batch.labels import Scope as BatchScope
-
-            return _there(hold, target, BatchScope(target.project, target.region).ref(hold.name))
+            scope = platform_module(target.kind, "labels").Scope(target.project, target.region)
+            return _there(hold, target, scope.ref(hold.name))
         case GkeTarget():
-            from ...backends.gke.labels import Scope as ClusterScope
-
-            scope = ClusterScope(target.project, target.location, target.cluster, target.namespace)
+            place = (target.project, target.location, target.cluster, target.namespace)
+            scope = platform_module(target.kind, "labels").Scope(*place)
             return _there(hold, target, scope.ref(hold.name))
         case TpuVmTarget() | GceTarget():
             return _there(hold, target, JobRef(target.kind, target.bucket, hold.name))
@@ -65,27 +66,17 @@ def _there(hold: Hold, target: AnyTarget, ref: JobRef) -> JobRef | None:
 
 def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     """The claim remembers for longer than Batch does."""
-    from accel.clouds.aws.clients import Clients, Timing
-
-    from ...backends.aws_batch.lookup import find_jobs
-    from ...backends.aws_batch.request import KIND
-    from ...backends.claims.dynamodb import TableClaims
-
     clients = Clients(target.region, Timing())
     claim = TableClaims(clients, target.claim_table).read(hold.key) if target.claim_table else None
     if claim and claim.job_id:
-        return JobRef(KIND, target.region, claim.job_id)
-    found = find_jobs(clients.batch, target.queue_arn, hold.name, hold.key)
-    return JobRef(KIND, target.region, min(found).id) if found else None
+        return JobRef(target.kind, target.region, claim.job_id)
+    found = platform_module(target.kind, "lookup").find_jobs(clients.batch, target.queue_arn, hold.name, hold.key)
+    return JobRef(target.kind, target.region, min(found).id) if found else None
 
 
 def _vertex(hold: Hold, target: VertexTarget) -> JobRef | None:
-    from accel.clouds.google.api import Google
-
-    from ...backends.vertex import labels
-    from ...backends.vertex.lookup import listed
-
+    labels = platform_module(target.kind, "labels")
     scope, label = labels.Scope(target.project, target.region), hold.key[: labels.LABEL_MAX]
-    jobs = listed(Google(), scope, f'labels.{labels.KEY}="{label}"')
+    jobs = platform_module(target.kind, "lookup").listed(Google(), scope, f'labels.{labels.KEY}="{label}"')
     found = [(job.created_ms, job.number) for job in jobs if job.labels.get(labels.KEY) == label]
     return scope.ref(min(found)[1]) if found else None

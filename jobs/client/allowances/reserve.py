@@ -17,12 +17,13 @@ for longer than its lease before it sends makes a job whose hold may be gone; it
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from accel.clouds.backoff import back_off
 from accel.contract.allowances import Allowances
@@ -30,8 +31,21 @@ from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound,
 
 from ...backends.base import Backend, JobRef, Request
 from ...backends.claims.submit import NOT_MADE
-from .price import Price, fitting, usd
+from ..cost import of
+from .find_job import known_s
+from .ledgers import address, ledger_at
+from .price import Price, fitting, price, team_of, usd
 from .reservation import AT_ONCE, MICRO, Balance, Change, Hold, Ledger, together
+from .settlement import settle_team
+from .submitter import Submitter
+
+if TYPE_CHECKING:
+    from accel.console.reporter import Voice
+
+    from ...model.job import Job
+    from ..bulk import Item
+    from ..cost_parts import JobCost
+    from ..targets import Targets
 
 LEASE_S = 3600.0
 """A hold without a job is its client's for so long, and for what its pace needs besides."""
@@ -292,3 +306,66 @@ def _must_be_known(backend: Backend, hold: Hold) -> None:
             backend.status(JobRef.parse(hold.ref))
             return
     raise BadInput(f"key: it was used for {hold.name}, which has ended and is not known any more", "use another --key")
+
+
+def needs(
+    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", voice: "Voice"
+) -> "dict[str, tuple[Allowances, list[Wanted]]]":
+    """By ledger, what is to be held there."""
+    groups: dict[str, tuple[Allowances, list[Wanted]]] = {}
+    costs: dict[str, JobCost] = {}
+    for job, (_, request) in jobs:
+        if (allowances := named[request.target]) is None:
+            continue
+        team = team_of(job, allowances)
+        size = f"{request.target} {job.model_dump_json(exclude={'name', 'env', 'command', 'labels'})}"
+        if size not in costs:
+            costs[size] = of(job, *known.choose(request.target))
+        found = price(job, costs[size], team, allowances.teams[team])
+        for warning in found.warnings:
+            voice.warn(warning)
+        groups.setdefault(address(allowances), (allowances, []))[1].append(
+            Wanted(request, team, found, known_s(job, request.kind))
+        )
+    return groups
+
+
+def need_of_retry(
+    ref: JobRef, request: Request, allowances: Allowances, tasks: int | None
+) -> "dict[str, tuple[Allowances, list[Wanted]]]":
+    """What is to be held for a job that is run once more, by the first one's first. Raises OverLimit without one."""
+    where = address(allowances)
+    first = _hold_of(ledger_at(where), sorted(allowances.teams), str(ref))
+    if first is None:
+        raise OverLimit(
+            f"{ref}: its target has allowances, and what it may cost is not in their ledger", "submit its job file"
+        )
+    count = first.tasks if tasks is None else tasks
+    usd, machines = (-(-whole * count // first.tasks) for whole in (first.usd, first.machines))
+    again = Price(usd, first.usd_hour, machines, count, first.attempts, first.timeout_s)
+    return {where: (allowances, [Wanted(request, first.team, again, first.known_s)])}
+
+
+@contextmanager
+def hold_needs(
+    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", voice: "Voice"
+) -> Generator[Submitter]:
+    """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room."""
+    submitter = Submitter()
+    with ExitStack() as stack:
+        for where, (allowances, wanted) in groups.items():
+            ledger = ledger_at(where)
+            sweep = partial(_sweep, ledger, known, voice.say)
+            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=voice.say))
+            submitter.add(holding, where, wanted)
+        yield submitter
+
+
+def _sweep(ledger: "Ledger", known: "Targets", say: Callable[[str], None], team: str) -> None:
+    done = settle_team(ledger, team, {name: each.target for name, each in known.entries.items() if each.target})
+    for line in done.unseen:
+        say(line)
+
+
+def _hold_of(ledger: "Ledger", teams: Sequence[str], ref: str) -> "Hold | None":
+    return next((hold for team in teams for hold in ledger.holds(team) if hold.ref == ref), None)

@@ -11,6 +11,7 @@ from accel.diagnostics.errors import JobsError, NotFound
 from ...backends.base import Backend, JobRef, Many, Status
 from ...backends.registry import of_ref
 from .find_job import Finding, find_job
+from .ledgers import ledger_at
 from .price import WHOLE, bill
 from .reservation import Change, Hold, Ledger
 
@@ -162,3 +163,18 @@ def _become(ledger: Ledger, hold: Hold, change: Callable[[Hold], Hold]) -> Hold 
         if seen is None or not seen.open or (seen.ref is not None and change(seen).open):
             return seen
     return seen
+
+
+def settle_noted(
+    where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
+) -> None:
+    """Settles the holds that the history of this machine knows; says what went wrong, and raises nothing for it."""
+    try:
+        ledger = ledger_at(where)
+        for team in sorted({note["team"] for note in notes.values()}):
+            refs = {note["key"]: ref for ref, note in notes.items() if note["team"] == team}
+            for key, hold in ledger.read(team, list(refs)).items():
+                if hold.open:
+                    settle(ledger, hold, ended[refs[key]])
+    except JobsError as error:
+        say(f"{len(notes)} holds could not be settled ({error.message}); `accel-jobs spend settle` will")

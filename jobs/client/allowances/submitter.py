@@ -3,16 +3,15 @@
 Without allowances nothing of jobs.client.allowances is imported.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from accel.console.errors import say
-from accel.diagnostics.errors import JobsError, OverLimit
+from accel.diagnostics.errors import JobsError
 
 from .. import history
-from .ledgers import address, ledger_at
+from ..resolve import targets
 
 if TYPE_CHECKING:
     from accel.console.reporter import Voice
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from ...backends.base import Backend, JobRef, Request, Status
     from ...model.job import Job
     from ..bulk import Item
-    from ..cost_parts import JobCost
     from ..targets import Targets
-    from .reservation import Hold, Ledger
     from .reserve import Holding, Wanted
 
 
@@ -56,36 +53,13 @@ class Submitter:
 def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice") -> Generator[Submitter]:
     """Holds what the jobs may cost, and takes back what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
-    groups = _groups(jobs, named, known, voice) if any(named.values()) else {}
-    with _entered(groups, known, voice) as submitter:
+    if not any(named.values()):
+        yield Submitter()
+        return
+    from .reserve import hold_needs, needs
+
+    with hold_needs(needs(jobs, named, known, voice), known, voice) as submitter:
         yield submitter
-
-
-def _groups(
-    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", voice: "Voice"
-) -> "dict[str, tuple[Allowances, list[Wanted]]]":
-    """By ledger, what is to be held there."""
-    from ..cost import of
-    from .find_job import known_s
-    from .price import price, team_of
-    from .reserve import Wanted
-
-    groups: dict[str, tuple[Allowances, list[Wanted]]] = {}
-    costs: dict[str, JobCost] = {}
-    for job, (_, request) in jobs:
-        if (allowances := named[request.target]) is None:
-            continue
-        team = team_of(job, allowances)
-        size = f"{request.target} {job.model_dump_json(exclude={'name', 'env', 'command', 'labels'})}"
-        if size not in costs:
-            costs[size] = of(job, *known.choose(request.target))
-        found = price(job, costs[size], team, allowances.teams[team])
-        for warning in found.warnings:
-            voice.warn(warning)
-        groups.setdefault(address(allowances), (allowances, []))[1].append(
-            Wanted(request, team, found, known_s(job, request.kind))
-        )
-    return groups
 
 
 @contextmanager
@@ -95,8 +69,6 @@ def reserve_retry(ref: "JobRef", request: "Request", voice: "Voice", tasks: int 
 
     Raises OverLimit where the ledger does not know the first one.
     """
-    from ..resolve import targets
-
     try:
         known = targets(voice)
     except JobsError as error:
@@ -110,35 +82,9 @@ def reserve_retry(ref: "JobRef", request: "Request", voice: "Voice", tasks: int 
         yield Submitter()
         return
 
-    from .price import Price
-    from .reserve import Wanted
+    from .reserve import hold_needs, need_of_retry
 
-    where = address(allowances)
-    hold = _hold_of(ledger_at(where), sorted(allowances.teams), str(ref))
-    if hold is None:
-        raise OverLimit(
-            f"{ref}: its target has allowances, and what it may cost is not in their ledger", "submit its job file"
-        )
-    count = hold.tasks if tasks is None else tasks
-    usd, machines = (-(-whole * count // hold.tasks) for whole in (hold.usd, hold.machines))
-    again = Price(usd, hold.usd_hour, machines, count, hold.attempts, hold.timeout_s)
-    with _entered({where: (allowances, [Wanted(request, hold.team, again, hold.known_s)])}, known, voice) as submitter:
-        yield submitter
-
-
-@contextmanager
-def _entered(
-    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", voice: "Voice"
-) -> Generator[Submitter]:
-    submitter = Submitter()
-    with ExitStack() as stack:
-        for where, (allowances, wanted) in groups.items():
-            from .reserve import Holding
-
-            ledger = ledger_at(where)
-            sweep = partial(_sweep, ledger, known, voice.say)
-            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=voice.say))
-            submitter.add(holding, where, wanted)
+    with hold_needs(need_of_retry(ref, request, allowances, tasks), known, voice) as submitter:
         yield submitter
 
 
@@ -151,37 +97,11 @@ def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say)
     notes = {str(entry["ref"]): entry["spend"] for entry in history.recent() if entry.get("spend")}
     for where in {notes[ref]["ledger"]: None for ref in ended if ref in notes}:
         here = {ref: notes[ref] for ref in ended if ref in notes and notes[ref]["ledger"] == where}
-        _settle(where, here, ended, say)
+        from .settlement import settle_noted
 
-
-def _settle(
-    where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
-) -> None:
-    from .settlement import settle
-
-    try:
-        ledger = ledger_at(where)
-        for team in sorted({note["team"] for note in notes.values()}):
-            refs = {note["key"]: ref for ref, note in notes.items() if note["team"] == team}
-            for key, hold in ledger.read(team, list(refs)).items():
-                if hold.open:
-                    settle(ledger, hold, ended[refs[key]])
-    except JobsError as error:
-        say(f"{len(notes)} holds could not be settled ({error.message}); `accel-jobs spend settle` will")
-
-
-def _sweep(ledger: "Ledger", known: "Targets", say: Callable[[str], None], team: str) -> None:
-    from .settlement import settle_team
-
-    done = settle_team(ledger, team, {name: each.target for name, each in known.entries.items() if each.target})
-    for line in done.unseen:
-        say(line)
+        settle_noted(where, here, ended, say)
 
 
 def _of_target(known: "Targets", name: str) -> "Allowances | None":
     entry = known.entries.get(name)
     return getattr(entry.target, "allowances", None) if entry else None
-
-
-def _hold_of(ledger: "Ledger", teams: Sequence[str], ref: str) -> "Hold | None":
-    return next((hold for team in teams for hold in ledger.holds(team) if hold.ref == ref), None)

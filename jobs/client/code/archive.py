@@ -1,12 +1,18 @@
-"""A tree as one compressed tar archive, the same bytes of content for the same files, whoever packs them and when."""
+"""A tree as one compressed tar archive, the same bytes of content for the same files, whoever packs them and when.
+
+Credentials are left out, by their names and by what they hold; names that another machine cannot have and links that
+lead outside are refused.
+"""
 
 import gzip
 import hashlib
 import io
 import os
+import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO
@@ -15,7 +21,6 @@ from accel.contract.buckets import CODE
 from accel.diagnostics.errors import BadInput, BadInputs
 
 from ... import runtime
-from . import refusals, secrets
 from .tree import Entry, Tree, printable
 
 MIB = 2**20
@@ -59,11 +64,11 @@ class Archive:
 
 def pack(tree: Tree) -> Archive:
     """Raises BadInputs for what is refused, and BadInput for too much, or nothing, to send."""
-    found = [(entry, *secrets.judged(tree, entry)) for entry in tree.entries]
+    found = [(entry, *_judged(tree, entry)) for entry in tree.entries]
     notes = [f"--code: {line}" for line in tree.left_out] + [note for _, _, note in found if note]
     going = [entry for entry, goes, _ in found if goes]
-    if faults := refusals.faults(tree.folder, going):
-        raise BadInputs(faults)
+    if refused := faults(tree.folder, going):
+        raise BadInputs(refused)
     total = sum(each.size for each in going)
     if total > MOST_MIB * MIB:
         most = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in _largest(going))
@@ -79,7 +84,7 @@ def pack(tree: Tree) -> Archive:
         with tarfile.open(fileobj=content, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for entry in going:
                 body = None if entry.link is not None else _body(tree.folder, entry)
-                goes, note = (True, None) if body is None else secrets.judged(tree, entry, body)
+                goes, note = (True, None) if body is None else _judged(tree, entry, body)
                 notes += [note] if note else []
                 if goes:
                     sent.append(entry)
@@ -141,7 +146,7 @@ def _added() -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
     folder = Path(next(iter(runtime.__path__)))
     for path in sorted(folder.rglob("*.py")):
         body = path.read_bytes()
-        name = f"{refusals.OURS}/accel_runtime/{path.relative_to(folder).as_posix()}"
+        name = f"{OURS}/accel_runtime/{path.relative_to(folder).as_posix()}"
         yield _member(name, len(body)), io.BytesIO(body)
 
 
@@ -156,3 +161,120 @@ def _size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
     return f"{count / MIB:,.1f} MiB" if count >= MIB else f"{count / 1024:,.1f} KiB"
+
+
+_SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", "pgpass", ".pypirc", ".npmrc", ".dockercfg"),
+    *(".git-credentials", ".htpasswd", "htpasswd", ".s3cfg", ".boto", ".boto.bak", ".vault-token", ".my.cnf"),
+    *(".tugboat", "sftp-config.json", "filezilla.xml", "recentservers.xml", "secret_token.rb", "rclone.conf"),
+    *("*.pem", "*.key", "*.keypair", "*.p12", "*.pkcs12", "*.pfx", "*.jks", "*.keystore", "*.keytab", "*.kdb"),
+    *("*.kdbx", "*.kwallet", "*.keychain", "*.agilekeychain", "*.psafe3", "*.ppk", "*.ovpn", "*.bek", "secring.gpg"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519", "*_ecdsa_sk"),
+    *("*_ed25519_sk", "kubeconfig", "*.kubeconfig", "kaggle.json", "access_tokens.db"),
+    *("credentials", "credentials.*", "*credentials.json", "client_secret*.json", "service-account*.json"),
+    *("service_account*.json", "secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml"),
+    *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc"),
+    *(".bash_history", ".zsh_history", ".sh_history", ".mysql_history", ".psql_history"),
+)
+"""Of a file's name in small letters. Names of gitrob that are code or data more often than not, such as `settings.py`,
+`database.yml`, `*.sql` and `*.log`, are left out.
+Sources: https://github.com/michenriksen/gitrob/blob/master/core/signatures.go,
+https://github.com/eth0izzle/shhgit/blob/master/config.yaml,
+https://github.com/github/gitignore/blob/main/Terraform.gitignore (*.tfvars, .terraformrc),
+https://www.vaultproject.io/docs/commands/token-helper (.vault-token),
+https://cloud.google.com/storage/docs/gsutil/commands/config (.boto),
+https://www.openssh.com/txt/release-8.2 (keys of security keys, *_sk)"""
+_SECRET_PLACES = (
+    *(".docker/config.json", ".kube/config", "containers/auth.json", "doctl/config.yaml", "gh/hosts.yml"),
+    *("config/hub", "huggingface/token", ".huggingface/token"),
+)
+"""Of a file's folder and name likewise: the name alone says nothing.
+Sources: those of _SECRET_NAMES, https://man.cx/containers-auth.json(5)"""
+_NO_SECRETS = ("*.example", "*.sample", "*.template", "*.dist", "credentials.py", "*.pub")
+
+_HEAD = rb"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
+_BREAK = rb"(?:\s|\\[nr])"
+"""Of a line, in the text itself or as JSON and programs write it."""
+_PRIVATE_KEY = re.compile(
+    _HEAD
+    + rb"(?:\\[nr]|\s){1,20}(?:[A-Za-z-]{1,40}: [^\r\n\\]{0,200}"
+    + _BREAK
+    + rb"{1,20}){0,5}(?:[A-Za-z0-9+/=]{40}|(?:[A-Za-z0-9+/=]|"
+    + _BREAK
+    + rb"){1,400}-----END)"
+)
+"""A whole header and base64 after it: a program that looks for such a header has none.
+Sources: https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml (private-key),
+https://www.rfc-editor.org/rfc/rfc7468, headers of older ones https://www.rfc-editor.org/rfc/rfc1421"""
+_MARK = b"PRIVATE KEY"
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file of this name is likely to hold a secret."""
+    *folders, base = name.lower().split("/")
+    place = "/".join([*folders[-1:], base])
+    found = place in _SECRET_PLACES or any(fnmatchcase(base, each) for each in _SECRET_NAMES)
+    return found and not any(fnmatchcase(base, each) for each in _NO_SECRETS)
+
+
+def _holds_key(body: bytes) -> bool:
+    """Whether a private key is in a file's content."""
+    return _MARK in body and _PRIVATE_KEY.search(body) is not None
+
+
+def _judged(tree: Tree, entry: Entry, body: bytes | None = None) -> tuple[bool, str | None]:
+    """Whether a file goes, and what is warned of it: by its name, or with a `body` by its content."""
+    if body is None:
+        why = "looks like a secret" if is_secret_name(entry.name) else None
+    else:
+        why = "holds a private key" if _holds_key(body) else None
+    if why is None:
+        return True, None
+    why = f"--code: {printable(entry.name)}: {why}, and is"
+    if entry.tracked:
+        return True, f"{why} sent since Git has it"
+    if tree.everything:
+        return True, f"{why} sent since --code-all sends every file"
+    return False, f"{why} left out; give the job a reference in secrets"
+
+
+OURS = ".accel"
+"""Folder of an archive that holds what accel adds."""
+
+
+def faults(folder: Path, entries: Iterable[Entry]) -> list[str]:
+    """Why files of the folder are not sent, a line each."""
+    return [f"--code: {printable(entry.name)}: {fault}" for entry in entries for fault in _entry_faults(folder, entry)]
+
+
+def _entry_faults(folder: Path, entry: Entry) -> Iterator[str]:
+    parts = entry.name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        yield "is not a name below the folder"
+    if not _utf8(entry.name):
+        yield "its name is not UTF-8; rename it"
+    if parts[0] == OURS:
+        yield f"{OURS} is for what accel adds; rename it"
+    if entry.link is not None:
+        yield from _link(folder, entry.name, entry.link)
+
+
+def _link(folder: Path, name: str, target: str) -> Iterator[str]:
+    if not _utf8(target):
+        yield "it leads to a name that is not UTF-8"
+    elif target.startswith("/"):
+        yield f"leads to {printable(target)}, which another machine does not have; make it a relative link or a file"
+    else:
+        root = os.path.realpath(folder)
+        # As it is read, and as it is on this machine, through other links.
+        read, led = os.path.normpath(f"{root}/{name}/../{target}"), os.path.realpath(f"{root}/{name}")
+        if not all(os.path.commonpath([root, path]) == root for path in (read, led)):
+            yield f"leads to {printable(target)}, outside of the folder; put a file there"
+
+
+def _utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -8,13 +8,22 @@ no method changes a job: https://docs.cloud.google.com/batch/docs/reference/rest
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from accel.clouds.conditional_store import Changed
 from accel.clouds.conditional_store.objects import Objects
 from accel.clouds.google.api import Google
 from accel.contract import buckets
+from accel.contract.google_jobs import GoogleBatchTarget
+from accel.contract.variables import PLAN
 from accel.diagnostics.errors import CloudRefused
+
+if TYPE_CHECKING:
+    from ...model.job import Job
+    from ..bulk import Item
+    from ..targets import Targets
 
 BEGUN, MOVED = buckets.DEADLINE, buckets.ON_DEMAND
 
@@ -46,3 +55,11 @@ class Record:
     def _write(self, name: str, why: str) -> None:
         with suppress(Changed):  # somebody was here before
             self._objects.create(f"{self._folder}/{name}", json.dumps({"why": why}).encode())
+
+
+def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
+    """Before jobs are sent: makes sure that it can be kept that they were moved. Raises CloudRefused."""
+    for job, (_, request) in pairs:
+        _, target = known.choose(request.target)
+        if PLAN in job.env and isinstance(target, GoogleBatchTarget):
+            Record(target.bucket, request.name).begin()

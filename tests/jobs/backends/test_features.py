@@ -13,7 +13,7 @@ from accel.diagnostics.errors import BadInputs
 from jobs.backends import base, free_gpus, tasks
 from jobs.backends.features import FEATURES
 from jobs.backends.registry import backend_class, of_target
-from jobs.client.feasibility import Feasible
+from jobs.client.dispatch import Feasible
 from jobs.model.job import Job
 from tests.jobs.backends import (
     aws_batch_target,

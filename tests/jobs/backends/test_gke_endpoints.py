@@ -147,7 +147,7 @@ def test_an_endpoint_is_confirmed_once(
     cluster = Cluster()
     google.answers = [REFUSED]
     known(endpoint=cluster.api().url)
-    monkeypatch.setattr("jobs.cli.confirm_endpoint.interactive", lambda: True)
+    monkeypatch.setattr("jobs.cli.targets.interactive", lambda: True)
     assert invoke("targets", "--confirm", "gpu", text="n\n").exit_code == 8
     assert invoke("submit", "job.yaml", "--to", "gpu").exit_code == 4
     told = invoke("targets", "--confirm", "gpu", text="y\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.client.code.archive import Archive
 from jobs.client.code.inside import program
-from jobs.client.code.store import Folder
+from jobs.client.code.shipping import Folder
 
 
 def git(folder: Path, *arguments: str) -> None:

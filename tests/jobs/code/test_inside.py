@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.client.code import tree
-from jobs.client.code.archive import Archive, pack
+from jobs.client.code.archive import Archive, is_secret_name, pack
 from jobs.client.code.inside import program
-from jobs.client.code.secrets import is_secret_name
 from tests.jobs.code.projects import here, project, ran
 
 SCHEMES = ("file", "gs", "s3")

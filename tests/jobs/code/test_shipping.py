@@ -14,8 +14,7 @@ from accel.contract.targets import AwsBatchTarget, read_one
 from accel.diagnostics.errors import BadInput, BadInputs
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.client.code.inside import program
-from jobs.client.code.shipping import Shipping
-from jobs.client.code.store import S3, CloudStorage, of_target
+from jobs.client.code.shipping import S3, CloudStorage, Shipping, of_target
 from jobs.model.job import Job
 from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import git, project

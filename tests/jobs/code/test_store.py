@@ -24,7 +24,7 @@ from botocore.credentials import Credentials
 from accel.clouds.google import rest
 from accel.contract.targets import read_one
 from accel.diagnostics.errors import BadInput, CloudRefused
-from jobs.client.code import store, tree
+from jobs.client.code import shipping, tree
 from jobs.client.code.archive import Archive, pack
 from jobs.client.code.inside import s3 as fetching
 from tests.jobs.batch_target import BATCH
@@ -54,7 +54,7 @@ def test_s3_has_it_once(endpoint: str, archive: Archive, monkeypatch: pytest.Mon
     s3 = boto3.client("s3", region_name="us-east-1")
     bucket = f"code-{archive.digest[:12]}"
     s3.create_bucket(Bucket=bucket)
-    kept = store.S3("us-east-1", bucket)
+    kept = shipping.S3("us-east-1", bucket)
     assert kept.put(archive) is True
     first = s3.head_object(Bucket=bucket, Key=archive.name)
     assert kept.put(archive) is False
@@ -62,7 +62,7 @@ def test_s3_has_it_once(endpoint: str, archive: Archive, monkeypatch: pytest.Mon
     done = ran(kept.source(archive), archive, "python3", "hello.py", scheme="s3", AWS_ENDPOINT_URL=endpoint, **KEYS)
     assert done.stdout == "hello\n", done.stderr
     later = datetime.now(UTC) + timedelta(days=2)
-    monkeypatch.setattr(store, "_moment", lambda answer: later)
+    monkeypatch.setattr(shipping, "_moment", lambda answer: later)
     assert kept.put(archive) is True, "what a bucket may soon forget is sent again"
 
 
@@ -70,11 +70,11 @@ def test_s3_of_two_clients_at_once(endpoint: str, archive: Archive) -> None:
     bucket = f"both-{archive.digest[:12]}"
     s3 = boto3.client("s3", region_name="us-east-1")
     s3.create_bucket(Bucket=bucket)
-    other = tuple(store.S3("us-east-1", bucket) for _ in range(4))
+    other = tuple(shipping.S3("us-east-1", bucket) for _ in range(4))
     made: list[bool] = []
-    data = store._whole(archive)
+    data = shipping._whole(archive)
 
-    def put(one: store.S3) -> None:
+    def put(one: shipping.S3) -> None:
         made.append(one.put(replace(archive, data=io.BytesIO(data))))
 
     threads = [threading.Thread(target=put, args=(one,)) for one in other]
@@ -88,7 +88,7 @@ def test_s3_of_two_clients_at_once(endpoint: str, archive: Archive) -> None:
 
 def test_s3_without_a_bucket(endpoint: str, archive: Archive) -> None:
     with pytest.raises(CloudRefused, match="NoSuchBucket"):
-        store.S3("us-east-1", "never-made").put(archive)
+        shipping.S3("us-east-1", "never-made").put(archive)
 
 
 @pytest.mark.parametrize("token", ["", "session/token+="])
@@ -147,7 +147,7 @@ def test_cloud_storage_has_it_once(fake: Fake, archive: Archive, monkeypatch: py
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", f"{root}storage/v1/")
     fake.call("POST", "storage.googleapis.com/storage/v1/b", {"name": "code"}, project="accel-sandbox")
-    kept = store.CloudStorage("code")
+    kept = shipping.CloudStorage("code")
     assert kept.put(archive) is True
     about = f"storage.googleapis.com/storage/v1/b/code/o/{rest.part(archive.name)}"
     first = fake.call("GET", about)
@@ -156,7 +156,7 @@ def test_cloud_storage_has_it_once(fake: Fake, archive: Archive, monkeypatch: py
     env = {"ACCEL_STORAGE_ROOT": root, "GOOGLE_OAUTH_ACCESS_TOKEN": fake.token}
     done = ran(kept.source(archive), archive, "python3", "hello.py", scheme="gs", **env)
     assert done.stdout == "hello\n", done.stderr
-    monkeypatch.setattr(store, "FRESH_S", -1)
+    monkeypatch.setattr(shipping, "FRESH_S", -1)
     assert kept.put(archive) is True, "what a bucket may soon forget is sent again"
     assert fake.call("GET", about)["generation"] != first["generation"]
 
@@ -179,24 +179,24 @@ def test_the_metadata_server_speaks_for_the_account(fake: Fake, archive: Archive
     fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "other"}, project="accel-sandbox")
     url = f"{root}upload/storage/v1/b/other/o?uploadType=media&name={archive.name}"
     head = {"Authorization": f"Bearer {fake.token}"}
-    assert requests.post(url, data=store._whole(archive), headers=head, timeout=120).ok
+    assert requests.post(url, data=shipping._whole(archive), headers=head, timeout=120).ok
     host = f"127.0.0.1:{server.server_address[1]}"
     env = {"ACCEL_STORAGE_ROOT": root, "GCE_METADATA_HOST": host, "http_proxy": "http://127.0.0.1:9"}
     env["no_proxy"] = "127.0.0.1"
-    source = store.CloudStorage("other").source(archive)
+    source = shipping.CloudStorage("other").source(archive)
     assert ran(source, archive, "python3", "hello.py", scheme="gs", **env).stdout == "hello\n"
     server.shutdown()
     server.server_close()
 
 
 def test_this_machine(tmp_path: Path, archive: Archive) -> None:
-    kept = store.Folder(tmp_path / "kept")
+    kept = shipping.Folder(tmp_path / "kept")
     assert [kept.put(archive), kept.put(archive)] == [True, False]
     assert ran(kept.source(archive), archive, "python3", "hello.py").stdout == "hello\n"
 
 
 def test_targets_without_a_bucket() -> None:
     with pytest.raises(BadInput, match="--code: target gpu has no bucket for code") as fault:
-        store.of_target("gpu", read_one(BATCH))
+        shipping.of_target("gpu", read_one(BATCH))
     assert "aws" in str(fault.value.hint)
-    assert store.of_target("gpu", read_one({**BATCH, "code_bucket": "b"})) == store.S3("us-east-1", "b")
+    assert shipping.of_target("gpu", read_one({**BATCH, "code_bucket": "b"})) == shipping.S3("us-east-1", "b")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accel.diagnostics.errors import BadInput
-from jobs.client.code import refusals, secrets, tree
+from jobs.client.code import archive, tree
 from jobs.client.code.archive import MOST_MIB, pack
 from jobs.client.code.shipping import Shipping
 from tests.jobs.code.projects import git, project
@@ -25,7 +25,7 @@ def shipped(folder: Path, **options: bool) -> tuple[list[str], list[str]]:
 
 
 def faults(folder: Path) -> list[str]:
-    return refusals.faults(folder, tree.read(folder).entries)
+    return archive.faults(folder, tree.read(folder).entries)
 
 
 def names(folder: Path, **options: bool) -> list[str]:
@@ -196,7 +196,7 @@ def test_a_large_file_is_judged_as_fast_as_it_is_packed(tmp_path: Path) -> None:
      "docker/config.json", "prod.tfvars.example", ".envrc.sample", "token", "tokenizer.json", "id_ed25519_sk.pub"],
 )  # fmt: skip
 def test_no_secrets(name: str) -> None:
-    assert not secrets.is_secret_name(name)
+    assert not archive.is_secret_name(name)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_names_that_others_cannot_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "a//x", "./x", ""])
 def test_names_that_are_not_below_the_folder(name: str, tmp_path: Path) -> None:
     found = tree.Tree(tmp_path, (tree.Entry(name, 0),))
-    assert refusals.faults(found.folder, found.entries) == [f"--code: {name}: is not a name below the folder"]
+    assert archive.faults(found.folder, found.entries) == [f"--code: {name}: is not a name below the folder"]
 
 
 def test_too_much(tmp_path: Path) -> None:

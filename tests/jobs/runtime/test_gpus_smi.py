@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.runtime import gpus
+from jobs.runtime.gpus_nvml import opened
 from jobs.runtime.gpus_smi import Smi
 
 SCRIPT = """#!{python}
@@ -180,9 +181,9 @@ def test_without_the_library_nvidia_smi_is_asked(smi: Make, monkeypatch: pytest.
 
     smi(gpus=[H100])
     monkeypatch.setattr("ctypes.CDLL", no_library)
-    source = gpus.opened()
+    source = opened()
     assert isinstance(source, Smi)
     assert source.read()[0]["use"] == 88
     assert source.least_s >= 5
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert gpus.opened() is None
+    assert opened() is None

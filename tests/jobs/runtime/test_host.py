@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.runtime.host import Host
+from jobs.runtime.gpus_stats import Host
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError
 from jobs.backends.base import JobRef, Request
 from jobs.client.allowances import reserve, settlement
-from jobs.client.allowances.files import FileLedger
+from jobs.client.allowances.ledgers import FileLedger
 from jobs.client.allowances.reservation import MICRO, Ledger
 from jobs.client.allowances.reserve import Holding
 from jobs.client.allowances.settlement import settle_team
