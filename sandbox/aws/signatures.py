@@ -22,7 +22,7 @@ from botocore.auth import SIGV4_TIMESTAMP, S3SigV4Auth, S3SigV4QueryAuth, SigV4A
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from . import keys
+from .. import keys
 from .answers import QUERY, Answer, error
 
 _SKEW_M = {"s3": 15, "ec2": 15}

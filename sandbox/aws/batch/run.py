@@ -17,9 +17,9 @@ from moto.secretsmanager.exceptions import SecretsManagerClientError
 from moto.secretsmanager.models import secretsmanager_backends
 from moto.ssm.models import ssm_backends
 
+from ...keys import aws, key
+from ...trees import kill_tree
 from .. import permissions
-from ..keys import aws, key
-from ..trees import kill_tree
 from .instances import Instance
 from .state import Batch, Document, Environment, Job, Outcome
 

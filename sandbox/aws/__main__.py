@@ -1,4 +1,4 @@
-"""The sandbox's AWS: a moto server whose Batch is sandbox.batch. Run as `python -m sandbox.cloud --home DIR`.
+"""The sandbox's AWS: a moto server whose Batch is sandbox.aws.batch. Run as `python -m sandbox.aws --home DIR`.
 
 Requests are signed with an access key of keys.py. Control, besides the AWS APIs, by whoever has the key of DIR/key:
     POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward.
@@ -30,11 +30,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from ..keys import key
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .callers import Callers
 from .guard import CONTROL, Guard
-from .keys import key
 
 # Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.
 ACCOUNT_ID = "210020003000"
@@ -273,8 +273,8 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
 
 def main() -> None:
     """Command line of the server."""
-    parser = argparse.ArgumentParser(prog="python -m sandbox.cloud", description="The sandbox's AWS.")
-    root = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(prog="python -m sandbox.aws", description="The sandbox's AWS.")
+    root = Path(__file__).resolve().parents[2]
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port and keeps job folders")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="what local/<folder> images are relative to")

@@ -16,7 +16,7 @@ import zipfile
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .keys import aws, key
+from ..keys import aws, key
 
 _BOOT = """\
 import importlib, json, sys

@@ -5,7 +5,8 @@ import io
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import keys, loopback, signatures
+from .. import keys, loopback
+from . import signatures
 from .answers import Answer, document, send
 
 CONTROL = "/sandbox-api/"
