@@ -34,7 +34,7 @@ from ..keys import key
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .callers import Callers
-from .guard import CONTROL, Guard
+from .signatures import CONTROL, Guard
 
 # Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.
 ACCOUNT_ID = "210020003000"
@@ -136,11 +136,10 @@ class Cloud:
         if service == "budgets" and (own := budgets.answer(operation, ACCOUNT_ID, body)):
             return own
         if service == "ec2":
-            from . import capacity_reservations, placement_groups
+            from . import ec2
 
-            for part in (placement_groups, capacity_reservations):
-                if own := part.answer(operation, ACCOUNT_ID, region, body):
-                    return own[0], [("Content-Type", "text/xml")], own[1]
+            if own := ec2.answer(operation, ACCOUNT_ID, region, body):
+                return own
         started: list[Any] = []
         parts = self._moto(environ, lambda status, headers, *_: started.extend((status, headers)))
         return int(started[0].split()[0]), started[1], b"".join(parts)
@@ -223,7 +222,7 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server
 
-    from . import events, nat_gateways
+    from . import ec2, events
     from .batch.scheduler import Scheduler
     from .batch.state import Batch, World
 
@@ -252,7 +251,7 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     for service in SERVICES:
         backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
     events.install()
-    nat_gateways.install()
+    ec2.install()
     scheduler = Scheduler(world)
     server = make_server("127.0.0.1", port, Guard(key(home), Cloud(world)), threaded=True, request_handler=Handler)
     world.endpoint = f"http://127.0.0.1:{server.port}"

@@ -1,4 +1,6 @@
-"""Whether a request to the sandbox's AWS is signed with its key: Signature Version 4 in a header or, for S3, in a URL.
+"""The guard before the sandbox's AWS, which refuses who has not signed with its key, and who comes from a web page.
+
+A signature is of Version 4, in a header or, for S3, in a URL.
 
 What is calculated is botocore's own; words and codes are AWS's:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html (signature, date),
@@ -12,8 +14,9 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html (S3).
 
 import hashlib
 import hmac
+import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -22,8 +25,8 @@ from botocore.auth import SIGV4_TIMESTAMP, S3SigV4Auth, S3SigV4QueryAuth, SigV4A
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from .. import keys
-from .answers import QUERY, Answer, error
+from .. import keys, loopback
+from .answers import QUERY, Answer, document, error, send
 
 _SKEW_M = {"s3": 15, "ec2": 15}
 """How many minutes a date may be away, where it is not 5. Sources:
@@ -185,3 +188,30 @@ def _said(why: str, service: str, environ: Mapping[str, Any], date: str = "") ->
     if form == "json" and environ.get("HTTP_X_AMZ_TARGET"):
         status = 400
     return error(service, status, code, text.format(date=date))
+
+
+CONTROL = "/sandbox-api/"
+
+
+class Guard:
+    """A WSGI application before another one, which finds a request's body in memory."""
+
+    def __init__(self, key: str, application: Callable[..., Iterable[bytes]]) -> None:
+        self._key, self._application = key, application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+        body = environ["wsgi.input"].read(-1 if chunked else int(environ.get("CONTENT_LENGTH") or 0))
+        if refused := self._refusal(environ, body):
+            return send(start_response, *refused)
+        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        return self._application(environ, start_response)
+
+    def _refusal(self, environ: dict[str, Any], body: bytes) -> Answer | None:
+        host, origin = environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN")
+        if foreign := loopback.foreign(int(environ["SERVER_PORT"]), host, origin):
+            return document(403, {"message": foreign})
+        if not environ["PATH_INFO"].startswith(CONTROL):
+            return refusal(self._key, environ, body)
+        told = environ.get("HTTP_AUTHORIZATION", "").encode()
+        return None if hmac.compare_digest(told, f"Bearer {self._key}".encode()) else document(401, keys.WANTED)
