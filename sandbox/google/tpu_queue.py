@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 from accel.catalog.tpu import tpu
 
-from .errors import Refused
+from .errors import ApiError
 from .faults import Plan
 from .tpu_checks import count, out_of_stock, spot
 from .tpu_nodes import GRACE_S, boot, complete
@@ -186,18 +186,18 @@ _ENTERED: dict[str, Callable[[Request], None]] = {
 
 
 def preempt(world: World, name: str) -> None:
-    """Take a Spot node away: one of a queued resource with all of that, which names either. Raises Refused."""
+    """Take a Spot node away: one of a queued resource with all of that, which names either. Raises ApiError."""
     item = world.items.get(f"tpu/{name}")
     if item is None:
-        raise Refused(404, f"Resource '{name}' was not found")
+        raise ApiError(404, f"Resource '{name}' was not found")
     if "queuedResource" in item:
         return preempt(world, item["queuedResource"])
     request = Request(world, name, item) if "tpu" in item else None
     state, nodes = (request.state, request.nodes) if request else (item["state"], {name: item})
     if state not in ("ACTIVE", "READY"):
-        raise Refused(400, f"sandbox: {name} is {state}, so there is nothing to preempt")
+        raise ApiError(400, f"sandbox: {name} is {state}, so there is nothing to preempt")
     if not all(spot(node) for node in nodes.values()):
-        raise Refused(400, f"sandbox: {name} is not Spot")
+        raise ApiError(400, f"sandbox: {name} is not Spot")
     for key, node in nodes.items():
         node["state"] = "PREEMPTED"
         node.pop("health", None)
