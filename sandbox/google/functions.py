@@ -72,9 +72,8 @@ def _made(call: Call, key: str, item: Json) -> None:
         raise ApiError(400, f"runtime: Runtime {build.get('runtime')} is not supported on GCF Gen2")  # from memory
     source = build.get("source", {}).get("storageSource", {})
     if _archive(call.world, source) is None:
-        raise ApiError(
-            400, f"Build source gs://{source.get('bucket')}/{source.get('object')} was not found"
-        )  # as above
+        # As above.
+        raise ApiError(400, f"Build source gs://{source.get('bucket')}/{source.get('object')} was not found")
     trigger = item.get("eventTrigger", {})
     topic = trigger.get("pubsubTopic", "")
     if trigger.get("eventType") == PUBLISHED and f"pubsub/{topic}" not in call.world.items:
