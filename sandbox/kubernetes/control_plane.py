@@ -1,4 +1,4 @@
-"""The processes of the control plane: started in order, watched, ended together, each with its command and the files that it reads."""
+"""The processes of the control plane: started in order, watched, ended together; their commands and files."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""pulumi-gcp as the engine sees it: table.yaml and the functions that only read behind the protocol, errors in one line."""
+"""pulumi-gcp as the engine sees it: table.yaml and functions that only read, errors in one line."""
 
 import ipaddress
 import json

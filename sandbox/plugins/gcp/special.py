@@ -1,7 +1,7 @@
 """The types that are more, or less, than one resource of a collection.
 
-Topics, fields of Firestore, TensorBoards, budgets, notification channels and functions are as the provider makes them:
-its resource_pubsub_topic.go, resource_firestore_field.go, resource_vertex_ai_tensorboard.go, resource_billing_budget.go,
+Topics, fields of Firestore, TensorBoards, budgets, channels and functions are as the provider makes them: its
+resource_pubsub_topic.go, resource_firestore_field.go, resource_vertex_ai_tensorboard.go, resource_billing_budget.go,
 resource_monitoring_notification_channel.go and resource_cloudfunctions2_function.go.
 """
 
