@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import psutil
 
-from . import Fault
+from . import SandboxError
 from .environment import project
 from .grants import GRANTS, grant
 from .keys import bearer
@@ -144,7 +144,7 @@ def _await(home: Path, name: str, process: subprocess.Popen[bytes], give_up: flo
             log = home / "logs" / f"{name}.log"
             how = "did not answer in time" if process.poll() is None else f"ended with {process.returncode}"
             last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
-            raise Fault(1, f"sandbox.{name} {how}: {last}", f"see {log}")
+            raise SandboxError(1, f"sandbox.{name} {how}: {last}", f"see {log}")
         time.sleep(0.02)
 
 

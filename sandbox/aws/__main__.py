@@ -165,7 +165,7 @@ class Cloud:
 
     def _control(self, method: str, path: str, body: bytes) -> Answer:
         from .batch.lifecycle import reclaim
-        from .batch.state import Refused
+        from .batch.state import BatchError
 
         try:
             request = json.loads(body or b"{}")
@@ -208,7 +208,7 @@ class Cloud:
                     case _:
                         return 404, [], b"{}"
             return document(200, answer)
-        except (KeyError, TypeError, ValueError, Refused) as error:
+        except (KeyError, TypeError, ValueError, BatchError) as error:
             return document(400, {"message": str(error)})
 
 

@@ -25,7 +25,7 @@ _NAMES = {
 }
 
 
-class Refused(Exception):
+class ServiceQuotasError(Exception):
     """A request that Service Quotas answers with an error: its code and its text."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -75,14 +75,14 @@ class ServiceQuotas:
         headers = [("Content-Type", "application/x-amz-json-1.1")]
         try:
             return 200, headers, json.dumps(self._operations[operation](region, request)).encode()
-        except Refused as refused:
+        except ServiceQuotasError as refused:
             document = {"__type": refused.code, "message": str(refused)}
             return 400, [*headers, ("x-amzn-ErrorType", refused.code)], json.dumps(document).encode()
 
     def _quota(self, request: Document) -> Quota | Limit:
         code, service = request.get("QuotaCode", ""), request["ServiceCode"]
         if code not in self._known or self._known[code].service != service:
-            raise Refused("NoSuchResourceException", f"The specified quota {code} does not exist.")
+            raise ServiceQuotasError("NoSuchResourceException", f"The specified quota {code} does not exist.")
         return self._known[code]
 
     def _of(self, request: Document) -> list[Quota | Limit]:
@@ -105,7 +105,7 @@ class ServiceQuotas:
         quota = self._quota(request)
         granted = self.granted[quota.code]
         if granted is None:
-            raise Refused("NoSuchResourceException", "The quota has no applied value.")
+            raise ServiceQuotasError("NoSuchResourceException", "The quota has no applied value.")
         return {"Quota": self._shown(quota, granted, region)}
 
     def _list(self, region: str, request: Document) -> Document:
@@ -125,9 +125,13 @@ class ServiceQuotas:
         granted = self.granted[quota.code]
         now = quota.default or 0 if granted is None else granted
         if float(request["DesiredValue"]) <= now:
-            raise Refused("IllegalArgumentException", f"The desired value must be above the current one, {now}.")
+            raise ServiceQuotasError(
+                "IllegalArgumentException", f"The desired value must be above the current one, {now}."
+            )
         if self._open(quota.code, region):
-            raise Refused("ResourceAlreadyExistsException", "Only one open service quota increase request is allowed.")
+            raise ServiceQuotasError(
+                "ResourceAlreadyExistsException", "Only one open service quota increase request is allowed."
+            )
         shown = self._shown(quota, None, region)
         asked = {key: value for key, value in shown.items() if key not in ("Value", "Adjustable")} | {
             "Id": uuid.uuid4().hex,
@@ -145,7 +149,7 @@ class ServiceQuotas:
     def _requested(self, region: str, request: Document) -> Document:
         found = [each for each in self._requests if each["Id"] == request["RequestId"]]
         if not found:
-            raise Refused("NoSuchResourceException", "The request does not exist.")
+            raise ServiceQuotasError("NoSuchResourceException", "The request does not exist.")
         return {"RequestedQuota": found[0]}
 
     def _history(self, region: str, request: Document) -> Document:

@@ -15,7 +15,7 @@ from .capacity import consumed, quota_failure, stockout_failure, taken
 from .discovery import document
 from .disks import free, source_of
 from .errors import ApiError, Failure
-from .guests import Machine
+from .guests.machine import Machine
 from .images import driver_of
 from .instance_body import metadata_of
 from .operations import event

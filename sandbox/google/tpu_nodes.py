@@ -9,7 +9,7 @@ from sandbox import loopback
 
 from . import PROJECT, PROJECT_NUMBER
 from .errors import ApiError
-from .guests import Machine
+from .guests.machine import Machine
 from .operations import begin
 from .tpu_checks import bad_argument, bad_request, checked, located, out_of_stock, spot, within_quota
 from .verbs import get

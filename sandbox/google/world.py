@@ -20,7 +20,7 @@ from . import PROJECT, PROJECT_NUMBER, account_token, scoped
 from .discovery import Document, Method
 from .errors import Failure
 from .faults import Plan
-from .guests import Guests
+from .guests.guests import Guests
 from .log_filter import Filter
 
 Json = dict[str, Any]

@@ -44,7 +44,7 @@ def is_local(container: dict[str, Any]) -> bool:
 
 
 @dataclass
-class Fault:
+class PodFault:
     """Why containers wait: a reason and a message as a kubelet gives them."""
 
     reason: str
@@ -62,7 +62,7 @@ class PodRun:
     folder: Path
     address: str
     attempts: dict[str, list[Container]] = field(default_factory=dict[str, list[Container]])
-    fault: Fault | None = None
+    fault: PodFault | None = None
     again_at: float = 0
     stopping: bool = False
     lost: bool = False
@@ -127,7 +127,10 @@ class PodRun:
                     self._step(each, start)
             self.fault = None
         except ConfigError as error:
-            self.fault, self.again_at = Fault("CreateContainerConfigError", str(error)), time.monotonic() + _BACK_OFF_S
+            self.fault, self.again_at = (
+                PodFault("CreateContainerConfigError", str(error)),
+                time.monotonic() + _BACK_OFF_S,
+            )
 
     def _step(self, container: Any, start: Any) -> bool:
         """Start a container if it has to run, for the first time or again; whether it has succeeded."""
@@ -150,9 +153,9 @@ class PodRun:
         name = f'"{image}"'
         if self.fault is None:
             why = f"failed to pull and unpack image {name}: failed to resolve reference {name}: {image}: not found"
-            self.fault = Fault("ErrImagePull", f"rpc error: code = NotFound desc = {why}")
+            self.fault = PodFault("ErrImagePull", f"rpc error: code = NotFound desc = {why}")
         else:
-            self.fault = Fault("ImagePullBackOff", f"Back-off pulling image {name}")
+            self.fault = PodFault("ImagePullBackOff", f"Back-off pulling image {name}")
         self.again_at = time.monotonic() + _BACK_OFF_S
 
     def failed_first(self) -> bool:

@@ -50,7 +50,7 @@ except OSError as error:
 """
 
 
-class Refused(Exception):
+class StreamError(Exception):
     """What a kubelet answers instead: HTTP status and text."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -112,8 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
                 case "exec", [namespace, pod, *_, container]:
                     self._exec(namespace, pod, container, parts.query)
                 case _:
-                    raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"the sandbox's kubelet does not serve {kind}")
-        except Refused as refusal:
+                    raise StreamError(HTTPStatus.NOT_IMPLEMENTED, f"the sandbox's kubelet does not serve {kind}")
+        except StreamError as refusal:
             body = str(refusal).encode()
             self.send_response(refusal.status)
             self.send_header("Content-Length", str(len(body)))
@@ -140,11 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
         """The run of a container whose log is asked for; None: it is only played, and says nothing."""
         found = self.server.kubelet.find(namespace, pod)
         if found is None:
-            raise Refused(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
+            raise StreamError(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
         runs = found.attempts.get(container, [])
         if previous:
             if len(runs) < 2:
-                raise Refused(
+                raise StreamError(
                     HTTPStatus.BAD_REQUEST, f'previous terminated container "{container}" in pod "{pod}" not found'
                 )
             return runs[-2]
@@ -157,13 +157,13 @@ class _Handler(BaseHTTPRequestHandler):
             if why in ("ErrImagePull", "ImagePullBackOff"):
                 why = "trying and failing to pull image" if why == "ErrImagePull" else "image can't be pulled"
             said = f'container "{container}" in pod "{pod}" is waiting to start: {why}'
-            raise Refused(HTTPStatus.BAD_REQUEST, said)
+            raise StreamError(HTTPStatus.BAD_REQUEST, said)
         return None
 
     def _exec(self, namespace: str, pod: str, container: str, query: str) -> None:
         run = self._container(namespace, pod, container)
         if run is None or run.over:
-            raise Refused(
+            raise StreamError(
                 HTTPStatus.BAD_REQUEST, f'cannot exec in "{container}" of "{pod}": no process of it runs here'
             )
         pairs = parse_qsl(query, keep_blank_values=True)
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         wrapped = [sys.executable, "-c", _ENTER, str(run.folder / "spec.json"), str(PROJECT), *words]
         opening = handshake(self.headers, PROTOCOLS)
         if opening is None:
-            raise Refused(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
+            raise StreamError(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
         self.connection.sendall(opening.encode())
         asked = {name for name, value in pairs if value in ("1", "true")}
         join(self.connection, wrapped, "stdin" in asked or "input" in asked, "tty" in asked)

@@ -19,7 +19,7 @@ from accel.budget.spending import Reading
 from accel.budget.state import Moved, State
 
 from . import notices
-from .cloud import Cloud, NotThere, Refused
+from .cloud import CallRefused, Cloud, NotThere
 from .clusters import Pools, Queues
 from .plan import Plan
 from .store import BucketStore
@@ -159,7 +159,7 @@ class TpuRequests:
             return None
         try:
             self._cloud.call("POST", "tpu", f"v2/{at}", change.before, queuedResourceId=short)
-        except Refused as refused:
+        except CallRefused as refused:
             if refused.status != INVALID:
                 raise
             # As one that was valid until a time which is past.

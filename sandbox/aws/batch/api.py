@@ -11,7 +11,7 @@ from botocore.validate import ParamValidator
 
 from .. import account
 from . import definitions, environments, jobs, policies, queues
-from .state import Batch, Document, Refused, require
+from .state import Batch, BatchError, Document, require
 
 # Any: botocore's annotations describe its cached properties as something else than they are.
 SERVICE: Any = ServiceModel(Loader().load_service_model("batch", "service-2"), "batch")
@@ -95,7 +95,7 @@ def answer(batch: Batch, method: str, path: str, query: str, body: bytes) -> tup
             request |= {key: values for key, values in parse_qs(query).items() if key == "tagKeys"}
         _check(name, request)
         if above := account.refusal("batch", name, batch, request, batch.world.quotas.granted):
-            raise Refused(above.text)
+            raise BatchError(above.text)
         return 200, OPERATIONS[name](batch, request)
-    except (Refused, json.JSONDecodeError) as refusal:
+    except (BatchError, json.JSONDecodeError) as refusal:
         return 400, {"__type": "ClientException", "message": str(refusal)}

@@ -1,7 +1,7 @@
 """Container properties: what a definition has to say, and what a job changes of it."""
 
 from .instances import Needs
-from .state import Document, Refused, require
+from .state import BatchError, Document, require
 
 LISTS = ("command", "environment", "mountPoints", "resourceRequirements", "secrets", "ulimits", "volumes")
 
@@ -14,7 +14,7 @@ def needs(container: Document) -> Needs:
     try:
         found = Needs(float(vcpus), int(memory), int(asked.get("GPU", 0)))  # pyright: ignore[reportArgumentType]
     except ValueError as error:
-        raise Refused(f"resourceRequirements: {error}") from error
+        raise BatchError(f"resourceRequirements: {error}") from error
     require(found.vcpus > 0, f"VCPU {vcpus} must be greater than 0")
     require(found.memory_mib >= 4, f"MEMORY {memory} must be at least 4")
     require(found.gpus >= 1 or "GPU" not in asked, f"GPU {asked.get('GPU')} must be at least 1")

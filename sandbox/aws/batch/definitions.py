@@ -4,7 +4,7 @@ import re
 
 from . import nodes
 from .containers import completed
-from .state import NAME, Batch, Document, Refused, page, require, short
+from .state import NAME, Batch, BatchError, Document, page, require, short
 
 GLOBS = {
     "onExitCode": r"[0-9]{0,511}\*?",
@@ -67,7 +67,7 @@ def find(batch: Batch, reference: str) -> Document:
         )
         active = [row for row in active if row["revision"] == int(revision)]
     if not active:
-        raise Refused(f"JobDefinition name {reference} does not exist or is not in ACTIVE status.")
+        raise BatchError(f"JobDefinition name {reference} does not exist or is not in ACTIVE status.")
     return active[-1]
 
 

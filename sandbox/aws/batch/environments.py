@@ -8,7 +8,7 @@ from .capacity import terminate
 from .health import LINKED_ROLE, look, paralysis
 from .instances import Kind, families, kinds
 from .lifecycle import lose
-from .state import NAME, Batch, Document, Environment, Refused, page, require, short
+from .state import NAME, Batch, BatchError, Document, Environment, page, require, short
 
 SPOT_ONLY = (
     "SPOT_CAPACITY_OPTIMIZED",
@@ -95,7 +95,7 @@ def _check(resources: Document, images: list[Document]) -> None:
     """Refuse faulty resources; `images` are those asked for now, since an old environment keeps its own."""
     for wrong, text in FAULTS:
         if wrong(resources):
-            raise Refused(EXECUTING + text.format(**resources))
+            raise BatchError(EXECUTING + text.format(**resources))
     for row in images:
         require(
             row["imageType"] not in BLOCKED_IMAGE_TYPES or "imageIdOverride" in row,
@@ -112,7 +112,7 @@ def find(batch: Batch, name_or_arn: str) -> Environment:
     """The environment of that name or ARN, refused where there is none."""
     found = batch.environments.get(short(name_or_arn))
     if found is None:
-        raise Refused(f"{name_or_arn} does not exist")
+        raise BatchError(f"{name_or_arn} does not exist")
     return found
 
 

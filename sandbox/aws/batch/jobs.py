@@ -6,7 +6,7 @@ from typing import Any
 
 from . import containers, definitions, nodes, policies, queues
 from .lifecycle import STATES, stop
-from .state import NAME, Batch, Document, Job, Refused, page, require, short
+from .state import NAME, Batch, BatchError, Document, Job, page, require, short
 
 RESULTS = ("containerInstanceArn", "taskArn", "logStreamName", "exitCode", "reason", "networkInterfaces")
 SUMMARY = (
@@ -163,7 +163,7 @@ def list_jobs(batch: Batch, request: Document) -> Document:
 def _stop(batch: Batch, request: Document, flag: str) -> Document:
     job = batch.jobs.get(request["jobId"])
     if job is None:
-        raise Refused(f"Job {request['jobId']} not found")
+        raise BatchError(f"Job {request['jobId']} not found")
     stop(batch, job, request["reason"], flag)
     return {}
 

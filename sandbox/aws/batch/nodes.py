@@ -3,7 +3,7 @@
 import re
 
 from . import containers
-from .state import Batch, Document, Job, Refused, require
+from .state import Batch, BatchError, Document, Job, require
 
 TARGET = re.compile(r"(\d*):(\d*)")
 # https://github.com/meta-pytorch/torchx/issues/700
@@ -14,7 +14,7 @@ def _span(target: str, count: int) -> range:
     """The node indexes of `0:3`, `:3` or `2:` in a job of `count` nodes."""
     found = TARGET.fullmatch(target)
     if not found:
-        raise Refused(f"targetNodes {target!r} must be start:end, start: or :end")
+        raise BatchError(f"targetNodes {target!r} must be start:end, start: or :end")
     return range(int(found[1] or 0), min(int(found[2] or count - 1) + 1, count))
 
 

@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/batch/latest/userguide/share-identifiers.html
 import re
 from itertools import combinations
 
-from .state import NAME, Batch, Document, Job, Queue, Refused, page, require
+from .state import NAME, Batch, BatchError, Document, Job, Queue, page, require
 
 # FairsharePolicy of botocore's batch model: 0 stands for the shortest window.
 SHORTEST_DECAY_S = 600
@@ -17,7 +17,7 @@ SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?")
 def find(batch: Batch, arn: str) -> Document:
     """The policy of that ARN, refused where there is none."""
     if arn not in batch.policies:
-        raise Refused(f"{arn} does not exist")
+        raise BatchError(f"{arn} does not exist")
     return batch.policies[arn]
 
 
@@ -86,7 +86,9 @@ def check_job(queue: Queue, request: Document, definition: Document) -> Document
     require(SHARE.fullmatch(share or ""), f"shareIdentifier {share!r} must be up to 255 letters and digits")
     priority = request.get("schedulingPriorityOverride", definition.get("schedulingPriority"))
     if priority is None:
-        raise Refused("Either schedulingPriority in job definition or schedulingPriorityOverride should be specified.")
+        raise BatchError(
+            "Either schedulingPriority in job definition or schedulingPriorityOverride should be specified."
+        )
     require(0 <= priority <= 9999, f"schedulingPriority {priority} must be between 0 and 9999")
     return {"shareIdentifier": share, "schedulingPriority": priority}
 

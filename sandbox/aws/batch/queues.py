@@ -5,7 +5,7 @@ from typing import Any
 from . import environments, policies
 from .environments import instance_kinds
 from .lifecycle import stop
-from .state import NAME, Batch, Document, Queue, Refused, page, require, short
+from .state import NAME, Batch, BatchError, Document, Queue, page, require, short
 
 
 def _check(batch: Batch, document: Document) -> None:
@@ -36,7 +36,7 @@ def find(batch: Batch, name_or_arn: str) -> Queue:
     """The queue of that name or ARN, refused where there is none."""
     found = batch.queues.get(short(name_or_arn))
     if found is None:
-        raise Refused(f"JobQueue {name_or_arn} not found.")
+        raise BatchError(f"JobQueue {name_or_arn} not found.")
     return found
 
 

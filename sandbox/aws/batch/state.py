@@ -20,14 +20,14 @@ Document = dict[str, Any]
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$")
 
 
-class Refused(Exception):
+class BatchError(Exception):
     """A request that Batch answers with 400 ClientException."""
 
 
 def require(holds: object, text: str) -> None:
     """Refuse the request with `text` unless `holds`."""
     if not holds:
-        raise Refused(text)
+        raise BatchError(text)
 
 
 class World:

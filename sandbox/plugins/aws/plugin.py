@@ -15,7 +15,7 @@ from accel.catalog.aws_partitions import partition_of
 from ..mapping import Unmapped, adopted, has_unknown
 from ..planning import difference, preview_create, preview_update
 from ..resource import Kind, State, load
-from ..server import PartlyMade, Refused
+from ..server import PartlyMade, ProviderError
 from .cloud import Account, Cloud
 from .life import InitFailed, NotAnArn, UnexpectedState, checked, create, delete, read, update
 
@@ -160,7 +160,7 @@ class AwsPlugin:
         try:
             return checked(_kind(type), name, olds, news, config, seed)
         except NotAnArn as error:
-            raise Refused(f"{type} resource '{name}' has a problem: {error}") from error
+            raise ProviderError(f"{type} resource '{name}' has a problem: {error}") from error
 
     def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
         return difference(_kind(type), olds, news)
@@ -174,7 +174,7 @@ class AwsPlugin:
         except InitFailed as error:
             raise PartlyMade(error.id, error.outputs, inputs, _said(error.__cause__)) from error
         except _ERRORS as error:
-            raise Refused(f"creating {kind.title} ({_label(kind, inputs)}): {_said(error)}") from error
+            raise ProviderError(f"creating {kind.title} ({_label(kind, inputs)}): {_said(error)}") from error
 
     def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any:
         kind = _kind(type)
@@ -182,7 +182,7 @@ class AwsPlugin:
             region = {"region": config["region"]} if kind.regional else {}
             return read(self.account, kind, id, {**region, **inputs}, outputs)
         except _ERRORS as error:
-            raise Refused(f"reading {kind.title} ({id}): {_said(error)}") from error
+            raise ProviderError(f"reading {kind.title} ({id}): {_said(error)}") from error
 
     def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
         kind = _kind(type)
@@ -191,19 +191,19 @@ class AwsPlugin:
         try:
             return update(self.account, kind, id, outputs, olds, news)
         except _ERRORS as error:
-            raise Refused(f"updating {kind.title} ({id}): {_said(error)}") from error
+            raise ProviderError(f"updating {kind.title} ({id}): {_said(error)}") from error
 
     def delete(self, type: str, id: str, outputs: State) -> None:
         kind = _kind(type)
         try:
             delete(self.account, kind, id, outputs)
         except _ERRORS as error:
-            raise Refused(f"deleting {kind.title} ({id}): {_said(error)}") from error
+            raise ProviderError(f"deleting {kind.title} ({id}): {_said(error)}") from error
 
     def invoke(self, token: str, args: State, config: State) -> State:
         function = FUNCTIONS.get(token)
         if function is None:
-            raise Refused(f"the sandbox's aws provider has no function {token}")
+            raise ProviderError(f"the sandbox's aws provider has no function {token}")
         region = args.get("region") or config["region"]
         if has_unknown(args):
             return {}
@@ -214,12 +214,12 @@ class AwsPlugin:
                 "region": region,
             }
         except _ERRORS as error:
-            raise Refused(f"invoking {token}: {_said(error)}") from error
+            raise ProviderError(f"invoking {token}: {_said(error)}") from error
 
 
 def _kind(type: str) -> Kind:
     if type not in KINDS:
-        raise Refused(f"the sandbox's aws provider has no resource type {type}")
+        raise ProviderError(f"the sandbox's aws provider has no resource type {type}")
     return KINDS[type]
 
 

@@ -13,7 +13,7 @@ import yaml
 from ..mapping import Unmapped, has_unknown
 from ..planning import difference, preview_create, preview_update
 from ..resource import Autoname, State
-from ..server import PartlyMade, Refused
+from ..server import PartlyMade, ProviderError
 from . import life
 from .life import InitFailed, Kind
 from .rest import Google, GoogleError, OperationFailed
@@ -173,7 +173,7 @@ class GcpPlugin:
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
         made, wrong = life.checked(_kind(type), name, olds, news, config, seed)
         if wrong:
-            raise Refused(wrong)
+            raise ProviderError(wrong)
         return made
 
     def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
@@ -188,14 +188,14 @@ class GcpPlugin:
         except InitFailed as error:
             raise PartlyMade(error.id, error.outputs, inputs, _said(error)) from error
         except _ERRORS as error:
-            raise Refused(f"Error creating {kind.title}: {_said(error)}") from error
+            raise ProviderError(f"Error creating {kind.title}: {_said(error)}") from error
 
     def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any:
         kind = _kind(type)
         try:
             return life.read(self.google, kind, id, inputs, outputs)
         except _ERRORS as error:
-            raise Refused(f"Error when reading or editing {kind.title} {id}: {_said(error)}") from error
+            raise ProviderError(f"Error when reading or editing {kind.title} {id}: {_said(error)}") from error
 
     def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
         kind = _kind(type)
@@ -204,30 +204,30 @@ class GcpPlugin:
         try:
             return life.update(self.google, kind, id, outputs, olds, news)
         except _ERRORS as error:
-            raise Refused(f"Error updating {kind.title} {id}: {_said(error)}") from error
+            raise ProviderError(f"Error updating {kind.title} {id}: {_said(error)}") from error
 
     def delete(self, type: str, id: str, outputs: State) -> None:
         kind = _kind(type)
         try:
             life.delete(self.google, kind, id, outputs)
         except _ERRORS as error:
-            raise Refused(_said(error)) from error
+            raise ProviderError(_said(error)) from error
 
     def invoke(self, token: str, args: State, config: State) -> State:
         function = FUNCTIONS.get(token)
         if function is None:
-            raise Refused(f"the sandbox's gcp provider has no function {token}")
+            raise ProviderError(f"the sandbox's gcp provider has no function {token}")
         if has_unknown(args):
             return {}
         try:
             return {**args, **function(self.google, args, config)}
         except _ERRORS as error:
-            raise Refused(f"invoking {token}: {_said(error)}") from error
+            raise ProviderError(f"invoking {token}: {_said(error)}") from error
 
 
 def _kind(type: str) -> Kind:
     if type not in KINDS:
-        raise Refused(f"the sandbox's gcp provider has no resource type {type}")
+        raise ProviderError(f"the sandbox's gcp provider has no resource type {type}")
     return KINDS[type]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sandbox.kubernetes.client import Cluster, Refusal
 
-from ..server import PartlyMade, Refused
+from ..server import PartlyMade, ProviderError
 from .objects import State, about, annotation, from_api, hidden, id_of, to_api
 
 
@@ -280,7 +280,7 @@ def settled(cluster: Cluster, inputs: State, live: State, manager: str) -> State
 
 
 def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None:
-    """Deleted and gone, with all that it owns; fine where it is not there. Raises Refused where it stays."""
+    """Deleted and gone, with all that it owns; fine where it is not there. Raises ProviderError where it stays."""
     policy = _POLICIES.get(annotation(state, "deletionPropagationPolicy").lower(), "Foreground")
     try:
         cluster.delete(path_of(cluster, api, kind, id), {"propagationPolicy": policy})
@@ -294,7 +294,7 @@ def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None
     give_up = time.monotonic() + limit_s
     while live := live_object(cluster, api, kind, id):
         if time.monotonic() > give_up:
-            raise Refused(one_line(f"deleting {kind} ({id}): it is still there after {limit_s:g} s{_held(live)}"))
+            raise ProviderError(one_line(f"deleting {kind} ({id}): it is still there after {limit_s:g} s{_held(live)}"))
         time.sleep(wait)
         wait = min(wait * 1.5, _POLL_MOST_S)
 

@@ -20,7 +20,7 @@ import yaml
 from sandbox.kubernetes.client import Cluster, Refusal
 
 from ..mapping import has_unknown
-from ..server import Refused
+from ..server import ProviderError
 from . import life
 from .life import MANAGER, one_line
 from .objects import (
@@ -254,7 +254,9 @@ class KubernetesPlugin:
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
         api, kind = _supported(type)
         if about(news).get("generateName"):
-            raise Refused(f"{kind} ({name}): the `.metadata.generateName` field is not supported: leave the name out")
+            raise ProviderError(
+                f"{kind} ({name}): the `.metadata.generateName` field is not supported: leave the name out"
+            )
         inputs = with_generated_name({"apiVersion": api, "kind": kind, **news}, olds, name, seed)
         metadata, inside = about(inputs), self._namespaced(inputs)
         # Where nobody can tell whether it has a namespace, it keeps what it had.
@@ -310,7 +312,7 @@ class KubernetesPlugin:
             life.delete(cluster, outputs.get("apiVersion", api), outputs.get("kind", kind), id, outputs)
 
     def invoke(self, token: str, args: State, config: State) -> State:
-        raise Refused(f"the sandbox's kubernetes provider has no function {token}: {_reason(token) or 'unknown'}")
+        raise ProviderError(f"the sandbox's kubernetes provider has no function {token}: {_reason(token) or 'unknown'}")
 
     @contextmanager
     def _asked(self, doing: str, what: str, manager: str = "") -> Generator[Cluster]:
@@ -321,12 +323,14 @@ class KubernetesPlugin:
             yield self._access.cluster()
         except Unreachable as error:
             hint = "; if it was deleted, set delete_unreachable of the provider" if doing in _LOOSE else ""
-            raise Refused(f"{doing} {what}: configured Kubernetes cluster is unreachable: {error}{hint}") from error
+            raise ProviderError(
+                f"{doing} {what}: configured Kubernetes cluster is unreachable: {error}{hint}"
+            ) from error
         except Refusal as error:
             said = one_line(error.message or error.reason)
             if error.reason == "Conflict" and "conflict" in said and manager:
                 said = f"Server-Side Apply field conflict detected for {manager}: {said}; {_CONFLICT}"
-            raise Refused(f"{doing} {what}: {said}") from error
+            raise ProviderError(f"{doing} {what}: {said}") from error
 
     def _previews(self, inputs: State) -> bool:
         return not has_unknown(inputs) and self._namespaced(inputs) is not None
@@ -353,7 +357,7 @@ def _supported(type: str) -> tuple[str, str]:
     if kind.endswith("Patch"):
         reason = "the sandbox patches no objects of others: manage the whole object"
     if reason:
-        raise Refused(f"{type}: {reason}")
+        raise ProviderError(f"{type}: {reason}")
     return api, kind
 
 
