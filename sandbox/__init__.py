@@ -1,7 +1,7 @@
 """The embedded cloud: what stands in for the clouds where there is no account."""
 
 
-class Fault(Exception):
+class SandboxError(Exception):
     """What a command of the sandbox reports: an exit code, an error of one line, and a hint."""
 
     def __init__(self, code: int, error: str, hint: str) -> None:

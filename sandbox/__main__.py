@@ -8,15 +8,42 @@ import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from accel.diagnostics.redaction import guarded, own
 
-from . import Fault, toolchain
-from .config import CLOUDS, config_of
-from .environment import PERSONAL, environment, home_of
+from . import SandboxError, toolchain
+from .environment import PERSONAL, environment, home_of, project
 from .grants import GRANTS, grant
 from .processes import AWS, PARTS, running, start, stop, wanted
 from .toolchain import WHAT_TO_INSTALL, ToolchainError
+
+NEEDS = {"aws": "cloud", "gcp": "kubernetes"}
+"""The part of the sandbox without which a cloud's section cannot be deployed."""
+CLOUDS = tuple(NEEDS)
+
+
+def config_of(home: Path, cloud: str | None, running: Collection[str]) -> Path:
+    """Writes the file into the sandbox's folder. Raises SandboxError for a cloud whose part does not run."""
+    document: Any = yaml.safe_load((project() / "Pulumi.sandbox.yaml").read_text())
+    environment = document["config"]["accel:environment"]
+    for name, part in NEEDS.items():
+        if name == cloud and part not in running:
+            raise SandboxError(
+                6, f"{name} needs the sandbox's part {part}, which does not run", "python -m sandbox start"
+            )
+        if cloud not in (None, name) or part not in running:
+            if cloud is None:
+                sys.stderr.write(f"warning: {name} is left out: the sandbox's part {part} does not run\n")
+            environment.pop(name, None)
+    path = home / "Pulumi.sandbox.yaml"
+    kept = yaml.safe_load(path.read_text()) if path.exists() else {}
+    # What Pulumi itself wrote, the salt of the stack's secrets, stays.
+    path.write_text(yaml.safe_dump({**document, **kept, "config": document["config"]}, sort_keys=False))
+    return path
+
 
 ONLY = "ACCEL_SANDBOX_ONLY"
 _UNSAID = frozenset({"pid", "token", "ca"})
@@ -89,7 +116,7 @@ def _run(given: argparse.Namespace) -> int:
                 _say(str(config_of(home, given.cloud, running(home).keys())))
             case _:
                 if not set(wanted(home)) <= running(home).keys():
-                    raise Fault(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start")
+                    raise SandboxError(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start")
                 values = environment(home)
                 # A profile, a token or an endpoint for one service would lead past the sandbox.
                 for name in sorted(name for name in os.environ if name.startswith(PERSONAL) and name not in values):
@@ -98,7 +125,7 @@ def _run(given: argparse.Namespace) -> int:
                 # `accel-jobs` finds.
                 told = {**values, "ACCEL_EXPORT": values["ACCEL_TARGETS"]}
                 own(sys.stdout).writelines(f"export {name}={shlex.quote(value)}\n" for name, value in told.items())
-    except Fault as fault:
+    except SandboxError as fault:
         sys.stderr.write(f"error: {fault}\nhint: {fault.hint}\n")
         return fault.code
     except ToolchainError as error:

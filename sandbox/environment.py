@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from . import Fault, keys, toolchain
+from . import SandboxError, keys, toolchain
 from .google import PROJECT
 
 PERSONAL = ("AWS_", "CLOUDSDK_", "GCLOUD_", "GOOGLE_")
@@ -41,13 +41,13 @@ def home_of(given: Path | None = None, environ: Mapping[str, str] = os.environ) 
 def environment(home: Path | None = None) -> dict[str, str]:
     """The variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`.
 
-    Google's are among them where that part runs. Raises Fault (exit code 6) where it is not running.
+    Google's are among them where that part runs. Raises SandboxError (exit code 6) where it is not running.
     """
     home = home_of(home)
     try:
         cloud, plugins = (json.loads((home / f"{part}.json").read_text()) for part in ("cloud", "plugins"))
     except FileNotFoundError as error:
-        raise Fault(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start") from error
+        raise SandboxError(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start") from error
     engine = os.environ.get("ACCEL_PULUMI_BIN") or str(toolchain.engine())
     google = home / "google.json"
     lent = [str(home / "bin")] if google.exists() else []
@@ -83,16 +83,16 @@ def _google(home: Path, url: str) -> dict[str, str]:
 
 
 def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse (Fault, exit code 2) an environment that does not lead to the sandbox alone."""
+    """Refuse (SandboxError, exit code 2) an environment that does not lead to the sandbox alone."""
     backend, home = urlsplit(environ.get("PULUMI_BACKEND_URL", "")), home_of(environ=environ)
     hint = 'set the sandbox\'s environment first: eval "$(python -m sandbox env)"'
     if backend.scheme != "file" or not Path(unquote(backend.path)).resolve().is_relative_to(home.resolve()):
         shown = environ.get("PULUMI_BACKEND_URL") or "not set"
-        raise Fault(2, f"PULUMI_BACKEND_URL is {shown}, not a file:// folder under {home}", hint)
+        raise SandboxError(2, f"PULUMI_BACKEND_URL is {shown}, not a file:// folder under {home}", hint)
     google = sorted(name for name, value in environ.items() if name.startswith((_ROOT, _RELAY)) and value)
     for name in ("AWS_ENDPOINT_URL", *google):
         if urlsplit(environ.get(name, "")).hostname not in _LOOPBACK:
-            raise Fault(2, f"{name} is {environ.get(name) or 'not set'}, not loopback", hint)
+            raise SandboxError(2, f"{name} is {environ.get(name) or 'not set'}, not loopback", hint)
     for path in filter(None, environ.get("KUBECONFIG", "").split(os.pathsep)):
         if not Path(path).resolve().is_relative_to(home.resolve()):
-            raise Fault(2, f"KUBECONFIG is {path}, not a file under {home}", hint)
+            raise SandboxError(2, f"KUBECONFIG is {path}, not a file under {home}", hint)

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import psutil
 
-from . import Fault
+from . import SandboxError
 from .environment import project
 from .grants import GRANTS, grant
 from .keys import bearer
@@ -21,6 +21,7 @@ from .keys import bearer
 AWS = ("cloud", "plugins")
 GOOGLE = ("google", "kubernetes")
 PARTS = ("cloud", *GOOGLE, "plugins")
+_MODULES = {name: f"sandbox.{name}" for name in PARTS} | {"cloud": "sandbox.aws"}
 _CONTROL_PLANE = frozenset(
     {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"}
 )
@@ -130,7 +131,7 @@ def _launch(home: Path, missing: Collection[str], grants: Mapping[str, float]) -
 
 
 def _spawn(home: Path, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", f"sandbox.{name}", "--home", str(home), *arguments]
+    command = [sys.executable, "-m", _MODULES[name], "--home", str(home), *arguments]
     with (home / "logs" / f"{name}.log").open("w") as out:
         return subprocess.Popen(
             command, cwd=project(), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
@@ -143,7 +144,7 @@ def _await(home: Path, name: str, process: subprocess.Popen[bytes], give_up: flo
             log = home / "logs" / f"{name}.log"
             how = "did not answer in time" if process.poll() is None else f"ended with {process.returncode}"
             last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
-            raise Fault(1, f"sandbox.{name} {how}: {last}", f"see {log}")
+            raise SandboxError(1, f"sandbox.{name} {how}: {last}", f"see {log}")
         time.sleep(0.02)
 
 
@@ -151,7 +152,7 @@ def _part_of(process: psutil.Process, home: Path) -> str | None:
     """The part that a process is, by its command line; None: it is not one of this home."""
     line = process.cmdline()
     if "--home" in line[:-1] and line[line.index("--home") + 1] == str(home):
-        return next((name for name in PARTS if f"sandbox.{name}" in line), None)
+        return next((name for name in PARTS if _MODULES[name] in line), None)
     return None
 
 

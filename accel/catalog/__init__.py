@@ -1,8 +1,17 @@
 """Hardware facts of the clouds: data files with source and date, and typed look-ups that never guess."""
 
 from accel.catalog.accelerators import Accelerator, accelerator, accelerators
-from accel.catalog.confidence import confidence
-from accel.catalog.machines import Machine, NoMachine, expand, families, hosts, machine, machines, machines_for
+from accel.catalog.machines import (
+    Machine,
+    NoMachine,
+    confidence,
+    expand,
+    families,
+    hosts,
+    machine,
+    machines,
+    machines_for,
+)
 from accel.catalog.memory import (
     Fit,
     Holding,

@@ -202,7 +202,7 @@ def _policy(
 def archive() -> dict[str, str]:
     """The function's files by their paths in its archive: its own in a package, what it shares as in this project."""
     here, contract = Path(__file__).parent, Path(stop.__file__)
-    own = [here / "budget_function.py", here / "budget_levers.py"]
+    own = [here / "budget_function.py"]
     shared = sorted(Path(levers.__file__).parent.glob("*.py"))
     # Not empty: the engine drops an asset's text that is.
     package = '"""What stops this stack when its budget is crossed."""\n'

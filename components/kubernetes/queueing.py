@@ -1,4 +1,8 @@
-"""Kueue's objects: which pools a queue has quota of, in which order they are tried, and who may borrow."""
+"""Kueue's objects: which pools a queue has quota of, in which order they are tried, and who may borrow.
+
+Their bodies are as v1beta1 of release 0.14 has them:
+https://github.com/kubernetes-sigs/kueue/tree/v0.14.0/apis/kueue/v1beta1
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,17 @@ from typing import Any, Literal
 import pulumi
 from pydantic import Field
 
-from accel.contract.gke import GkePool
+from accel.contract.gke import POOL_LABEL, GkePool
 from accel.diagnostics.findings import Finding, under
 from accel.rules.gke import kueue as rules
 from accel.rules.gke import names
+from accel.rules.gke.kueue import PoolFacts, Share, covered, nominal
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, meta
-from . import kueue
 from .judged import judged
 from .objects import registered
-from .pools import Pool
+from .pools import ACCELERATOR, EFFECTS, NODE_POOL, Pool
 from .provisioning_watchdog import ProvisioningWatchdogSpec
 
 
@@ -123,7 +127,7 @@ class QueueingSpec(Spec):
 
     def against(self, pools: Mapping[str, GkePool]) -> list[Finding]:
         """What the rules say of these queues over the pools of a cluster, by the author's key."""
-        facts = {key: kueue.facts(pool) for key, pool in pools.items()}
+        facts = {key: pool_facts(pool) for key, pool in pools.items()}
         shares = {key: shares_of(queue, facts) for key, queue in self.queues.items()}
         local = {key: each.queue for key, each in self.local_queues.items()}
         asks = self.provisioning is not None
@@ -177,9 +181,9 @@ class Queueing(Component):
         spec = args.spec
         judged(spec.against({key: pool.facts for key, pool in args.pools.items()}))
         super().__init__(name, spec, opts)
-        facts = {key: kueue.facts(pool.facts) for key, pool in args.pools.items()}
+        facts = {key: pool_facts(pool.facts) for key, pool in args.pools.items()}
         used = list(dict.fromkeys(each.pool for queue in spec.queues.values() for each in queue.pools))
-        flavors = [self._object(f"{name}-{key}", "ResourceFlavor", key, kueue.flavor(args.pools[key])) for key in used]
+        flavors = [self._object(f"{name}-{key}", "ResourceFlavor", key, flavor(args.pools[key])) for key in used]
         check = self._check(name, spec.provisioning, [facts[key] for key in used]) if spec.provisioning else None
         needed = [*flavors, *([check] if check else [])]
         for key, queue in spec.queues.items():
@@ -188,7 +192,7 @@ class Queueing(Component):
             self._object(f"{name}-queue-{key}", "ClusterQueue", key, body, needed)
         for key, value in spec.priorities.items():
             # A typed custom resource has a spec and nothing beside it, and this kind's value stands beside.
-            body = {"apiVersion": kueue.API, "kind": "WorkloadPriorityClass", "metadata": {"name": key}, "value": value}
+            body = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": key}, "value": value}
             registered(f"{name}-priority-{key}", body, self.child())
         self.queues = pulumi.Output.from_input(list(spec.queues))
         self.priorities = pulumi.Output.from_input(list(spec.priorities))
@@ -204,7 +208,7 @@ class Queueing(Component):
     ) -> apiextensions.CustomResource:
         return apiextensions.CustomResource(
             name,
-            api_version=kueue.API,
+            api_version=API,
             kind=kind,
             metadata=meta.ObjectMetaArgs(name=own),
             spec=spec,
@@ -213,9 +217,9 @@ class Queueing(Component):
 
     def _check(self, name: str, asks: Provisioning, pools: list[rules.PoolFacts]) -> apiextensions.CustomResource:
         own = check_name(name)
-        body = kueue.provisioning(pools, asks.retries, asks.first_wait_s, asks.most_wait_s)
+        body = provisioning_config(pools, asks.retries, asks.first_wait_s, asks.most_wait_s)
         config = self._object(f"{name}-provisioning", "ProvisioningRequestConfig", own, body)
-        return self._object(f"{name}-check", "AdmissionCheck", own, kueue.admission_check(own), [config])
+        return self._object(f"{name}-check", "AdmissionCheck", own, admission_check(own), [config])
 
 
 class LocalQueuesSpec(Spec):
@@ -236,7 +240,7 @@ class LocalQueues(Component):
         for key, local in spec.local_queues.items():
             apiextensions.CustomResource(
                 f"{name}-{key}",
-                api_version=kueue.API,
+                api_version=API,
                 kind="LocalQueue",
                 metadata=meta.ObjectMetaArgs(name=key, namespace=local.namespace),
                 spec={"clusterQueue": local.queue},
@@ -254,8 +258,8 @@ def _cluster_queue(
     queued = [share.pool for share in shares if facts[share.pool].queued]
     body: dict[str, Any] = {
         "queueingStrategy": queue.strategy,
-        "namespaceSelector": kueue.namespaces(namespaces),
-        "resourceGroups": [kueue.resource_group(shares, facts)],
+        "namespaceSelector": namespace_selector(namespaces),
+        "resourceGroups": [resource_group(shares, facts)],
         "flavorFungibility": {"whenCanBorrow": "TryNextFlavor" if queue.next_before_borrowing else "Borrow"},
         "preemption": {
             "withinClusterQueue": queue.preemption.within_queue,
@@ -270,3 +274,134 @@ def _cluster_queue(
     if check and queued:
         body["admissionChecksStrategy"] = {"admissionChecks": [{"name": check, "onFlavors": queued}]}
     return body
+
+
+API = "kueue.x-k8s.io/v1beta1"
+
+RESOURCES = {
+    "cpu_m": ("cpu", "m"),
+    "memory_mib": ("memory", "Mi"),
+    "disk_gib": ("ephemeral-storage", "Gi"),
+    "gpus": ("nvidia.com/gpu", ""),
+    "tpu_chips": ("google.com/tpu", ""),
+}
+"""Kubernetes' name and unit of each resource of a pool."""
+
+_TOLD_APART_BY = (
+    ACCELERATOR,
+    "cloud.google.com/gke-tpu-accelerator",
+    "cloud.google.com/gke-tpu-topology",
+    "cloud.google.com/gke-spot",
+    "cloud.google.com/gke-gpu-partition-size",
+    "cloud.google.com/gke-gpu-sharing-strategy",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels that jobs select by, with the pool's own the eight that a flavor may have: a flavor whose labels lack one that
+a job selects by would be taken for a match."""
+
+_QUEUED_CLASS = "queued-provisioning.gke.io"
+_REQUEST = "autoscaling.gke.io/provisioning-request"
+
+
+def pool_facts(pool: GkePool) -> PoolFacts:
+    """A pool as the rules see it."""
+    node = {
+        "cpu_m": pool.cpu_m,
+        "memory_mib": pool.memory_mib,
+        "disk_gib": pool.disk_gib,
+        "gpus": pool.gpus,
+        "tpu_chips": pool.tpu_chips,
+    }
+    return PoolFacts(
+        capacity=pool.capacity,
+        queued=pool.queued,
+        nodes=pool.max_nodes,
+        node={name: amount for name, amount in node.items() if amount},
+        taints=len(pool.taints),
+        accelerator=pool.accelerator or pool.tpu_accelerator,
+    )
+
+
+def flavor(pool: Pool) -> dict[str, Any]:
+    """A ResourceFlavor: the nodes of one pool, and what its pods get to be let onto them."""
+    labels = {key: pool.facts.labels[key] for key in _TOLD_APART_BY if key in pool.facts.labels}
+    tolerations = [
+        {
+            "key": taint.key,
+            "effect": EFFECTS[taint.effect],
+            **({"operator": "Equal", "value": taint.value} if taint.value else {"operator": "Exists"}),
+        }
+        for taint in pool.facts.taints
+    ]
+    # A queue picks a flavor by these labels alone: they have to be those by which jobs name a pool.
+    own = {POOL_LABEL: key} if (key := pool.facts.labels.get(POOL_LABEL)) else {NODE_POOL: pool.name}
+    return {"nodeLabels": {**labels, **own}, **({"tolerations": tolerations} if tolerations else {})}
+
+
+def resource_group(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> dict[str, Any]:
+    """Every resource of a queue for each of its flavors, in one order, as Kueue demands; 0 of what a pool lacks."""
+    resources = covered(shares, pools)
+    return {
+        "coveredResources": [RESOURCES[name][0] for name in resources],
+        "flavors": [
+            {"name": share.pool, "resources": [_quota(name, share, pools[share.pool], resources) for name in resources]}
+            for share in shares
+        ],
+    }
+
+
+def _quota(name: str, share: Share, pool: PoolFacts, resources: Sequence[str]) -> dict[str, Any]:
+    quota: dict[str, Any] = {
+        "name": RESOURCES[name][0],
+        "nominalQuota": quantity(name, nominal(share, pool, resources)[name]),
+    }
+    for key, limit in (("borrowingLimit", share.borrowing), ("lendingLimit", share.lending)):
+        if name in limit:
+            quota[key] = quantity(name, limit[name])
+    return quota
+
+
+def quantity(name: str, amount: int) -> str:
+    """An amount in Kubernetes' words: 95890m, 1280Gi, 8."""
+    unit = RESOURCES[name][1]
+    if unit == "m" and amount % 1000 == 0:
+        return str(amount // 1000)
+    if unit == "Mi" and amount and amount % 1024 == 0:
+        return f"{amount // 1024}Gi"
+    return f"{amount}{unit}" if amount else "0"
+
+
+def namespace_selector(names: Sequence[str]) -> dict[str, Any]:
+    """Those whose jobs a queue takes; without names, all."""
+    if not names:
+        return {}
+    return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(names)}]}
+
+
+def provisioning_config(
+    pools: Sequence[PoolFacts], retries: int, first_wait_s: int, most_wait_s: int
+) -> dict[str, Any]:
+    """A ProvisioningRequestConfig for GKE: the pods of a job are sent to the nodes that came for it.
+
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
+    """
+    queued = [pool for pool in pools if pool.queued]
+    having = [RESOURCES[name][0] for name in ("gpus", "tpu_chips") if any(pool.node.get(name) for pool in queued)]
+    return {
+        "provisioningClassName": _QUEUED_CLASS,
+        "managedResources": having,
+        "retryStrategy": {
+            "backoffLimitCount": retries,
+            "backoffBaseSeconds": first_wait_s,
+            "backoffMaxSeconds": most_wait_s,
+        },
+        "podSetUpdates": {"nodeSelector": [{"key": _REQUEST, "valueFromProvisioningClassDetail": "ResizeRequestName"}]},
+    }
+
+
+def admission_check(config: str) -> dict[str, Any]:
+    """An AdmissionCheck that asks for nodes as a ProvisioningRequestConfig says."""
+    return {
+        "controllerName": "kueue.x-k8s.io/provisioning-request",
+        "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": config},
+    }

@@ -46,15 +46,15 @@ from . import (
     USER,
     batch,
     billing,
+    container,
     functions,
-    node_pools,
     permissions,
     quotas,
     scoped,
     services,
 )
 from .api import PREEMPT, Methods, answer, authorized
-from .errors import Refused
+from .errors import ApiError
 from .faults import Plan
 from .guests import relay
 from .world import Json, World
@@ -88,13 +88,13 @@ def control(world: World, http: str, body: bytes) -> Any:
 
 
 def preempt(world: World, body: bytes) -> Any:
-    """Take a machine away; what is no resource may be of a Batch job. Raises Refused where none has that name."""
+    """Take a machine away; what is no resource may be of a Batch job. Raises ApiError where none has that name."""
     name = json.loads(body)["name"]
     with world.lock:
         item = name.partition("/replicas/")[0]  # of a custom job: one of its workers
         api = next((api for api in world.preempt if f"{api}/{item}" in world.items), "batch")
         if api not in world.preempt:
-            raise Refused(404, f"no machine {name} that can be taken away")
+            raise ApiError(404, f"no machine {name} that can be taken away")
         world.preempt[api](world, name)
     return {"name": name}
 
@@ -132,7 +132,7 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                 if foreign := loopback.foreign(
                     port, self.headers.get("Host"), self.headers.get("Origin"), relay.ORIGIN
                 ):
-                    raise Refused(403, foreign)
+                    raise ApiError(403, foreign)
                 if parts.path.startswith("/sandbox-api/"):
                     authorized(world, self.headers.get("Authorization"))
                 if parts.path.startswith(relay.PATH):
@@ -153,13 +153,13 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                     with world.lock:
                         made = {"calls": json.loads(json.dumps(functions.calls(world)))}
                 elif parts.path == "/sandbox-api/sizes":
-                    made = node_pools.resized(world, json.loads(body))
+                    made = container.resized(world, json.loads(body))
                 elif parts.path == "/sandbox-api/permissions":
                     with world.lock:
                         made = permissions.control(world, self.command, json.loads(body or b"{}"))
                 elif parts.path.startswith(functions.METADATA):
                     if not peers.ours(self.client_address[1], port):
-                        raise Refused(403, "the sandbox tells this to its own user alone")
+                        raise ApiError(403, "the sandbox tells this to its own user alone")
                     scopes = dict(parse_qsl(parts.query)).get("scopes", "")
                     made = functions.metadata(world, parts.path, scopes, self.headers.get("Metadata-Flavor"))
                 elif parts.path == "/sandbox-api/faults":
@@ -174,7 +174,7 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                     made = quotas.answer(world, parts.path)
                 else:
                     made = answer(world, found, self.command, parts.path, parts.query, body, self.headers)
-            except Refused as refused:
+            except ApiError as refused:
                 code, made = refused.code, refused.body()
             except (TypeError, ValueError, KeyError) as error:
                 code, made = 500, {"error": {"code": 500, "message": f"sandbox: {type(error).__name__}: {error}"}}

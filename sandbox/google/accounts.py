@@ -8,7 +8,7 @@ import secrets
 from accel.catalog.gcp_permissions import gcp_permissions
 
 from . import PROJECT, PROJECT_NUMBER, storage_access
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json, stamp
 
 
@@ -16,7 +16,7 @@ def _account_made(call: Call, key: str, item: Json) -> None:
     account, project = call.body["accountId"], call.path["projectsId"]
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])", account):
         # Limits: https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts/create.
-        raise Refused(400, f'The account ID "{account}" does not have a length between 6 and 30.')
+        raise ApiError(400, f'The account ID "{account}" does not have a length between 6 and 30.')
     email = f"{account}@{project}.iam.gserviceaccount.com"
     item |= {
         "name": f"projects/{project}/serviceAccounts/{email}",
@@ -34,7 +34,7 @@ def _role_made(call: Call, key: str, item: Json) -> None:
     not have what counts for organizations alone."""
     for permission in item.get("includedPermissions", []):
         if permission not in gcp_permissions() or permission == "resourcemanager.projects.list":
-            raise Refused(400, f"Permission {permission} is not valid.")
+            raise ApiError(400, f"Permission {permission} is not valid.")
 
 
 def _role_changed(call: Call, item: Json, news: Json) -> None:
@@ -45,9 +45,9 @@ def _bucket_made(call: Call, key: str, item: Json) -> None:
     name = item["name"]
     if not re.fullmatch(r"[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]", name) or name.startswith("goog"):
         # Rules: https://cloud.google.com/storage/docs/buckets#naming.
-        raise Refused(400, f"Invalid bucket name: '{name}'", "invalid")
+        raise ApiError(400, f"Invalid bucket name: '{name}'", "invalid")
     if call.query.get("project") is None:
-        raise Refused(400, "Required parameter: project", "required")
+        raise ApiError(400, "Required parameter: project", "required")
     item |= {
         "kind": "storage#bucket",
         "id": name,
@@ -66,24 +66,24 @@ def _bucket_made(call: Call, key: str, item: Json) -> None:
 
 def _bucket_leaving(call: Call, key: str) -> None:
     if call.world.below("storage", f"{key}/o"):
-        raise Refused(409, "The bucket you tried to delete is not empty.", "conflict")
+        raise ApiError(409, "The bucket you tried to delete is not empty.", "conflict")
 
 
 def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
     """Keep an object's bytes, and what is known of them."""
     bucket = call.path["bucket"]
     if call.find(f"b/{bucket}") is None:
-        raise Refused(404, "The specified bucket does not exist.")
+        raise ApiError(404, "The specified bucket does not exist.")
     name = about.get("name") or call.query.get("name")
     if not name:
-        raise Refused(400, "Required", "required")
+        raise ApiError(400, "Required", "required")
     key = f"b/{bucket}/o/{_escaped(name)}"
     before = call.find(key) or {}
     for permission in ("storage.objects.create", *(["storage.objects.delete"] if before else [])):
         storage_access.require(call, permission, bucket, name)
     wanted = call.query.get("ifGenerationMatch")
     if wanted is not None and wanted != before.get("generation", "0"):
-        raise Refused(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
+        raise ApiError(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
     generation = str(call.world.number())
     item = {
         **about,
@@ -114,11 +114,11 @@ def composed(call: Call, collection: Collection) -> Json:
     bucket, name = call.path["destinationBucket"], call.path["destinationObject"]
     sources = [each["name"] for each in call.body.get("sourceObjects", [])]
     if not 1 <= len(sources) <= 32:  # the words of this refusal are the sandbox's own
-        raise Refused(400, "The number of source components provided must be between 1 and 32.", "invalid")
+        raise ApiError(400, "The number of source components provided must be between 1 and 32.", "invalid")
     keys = [f"storage/b/{bucket}/o/{_escaped(source)}" for source in sources]
     missing = [source for source, key in zip(sources, keys, strict=True) if key not in call.world.media]
     if missing:
-        raise Refused(404, f"No such object: {bucket}/{missing[0]}", "notFound")
+        raise ApiError(404, f"No such object: {bucket}/{missing[0]}", "notFound")
     data = b"".join(call.world.media[key] for key in keys)
     about = {"name": name, "componentCount": len(sources)}
     item = uploaded(_into(call, bucket), about, data, "application/octet-stream")
@@ -132,7 +132,7 @@ def rewritten(call: Call, collection: Collection) -> Json:
     source = f"b/{call.path['sourceBucket']}/o/{_escaped(call.path['sourceObject'])}"
     found = call.find(source)
     if found is None:
-        raise Refused(404, f"No such object: {call.path['sourceBucket']}/{call.path['sourceObject']}", "notFound")
+        raise ApiError(404, f"No such object: {call.path['sourceBucket']}/{call.path['sourceObject']}", "notFound")
     kept = {name: found[name] for name in ("contentType", "storageClass", "metadata") if name in found}
     about = {**kept, **call.body, "name": call.path["destinationObject"]}
     data = call.world.media[f"storage/{source}"]
@@ -161,7 +161,7 @@ def downloaded(call: Call, item: Json) -> Media:
 def _object_leaving(call: Call, key: str) -> None:
     wanted, item = call.query.get("ifGenerationMatch"), call.find(key) or {}
     if wanted not in (None, item.get("generation")):
-        raise Refused(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
+        raise ApiError(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet")
 
 
 def _globbed(pattern: str) -> re.Pattern[str]:
@@ -200,12 +200,12 @@ def objects(call: Call, collection: Collection) -> Json:
 def _instance_made(call: Call, key: str, item: Json) -> None:
     for required in ("tier", "fileShares", "networks"):
         if not item.get(required):
-            raise Refused(400, f"Required field '{required}' not specified")
+            raise ApiError(400, f"Required field '{required}' not specified")
     for network in item["networks"]:
         name = network.get("network", "default")
         path = name if "/" in name else f"projects/{call.path['projectsId']}/global/networks/{name}"
         if f"compute/{path}" not in call.world.items:
-            raise Refused(400, f"network '{name}' does not exist.")
+            raise ApiError(400, f"network '{name}' does not exist.")
         network["ipAddresses"] = [f"10.255.{call.world.number() % 250}.2"]
         network.setdefault("reservedIpRange", f"{network['ipAddresses'][0].rpartition('.')[0]}.0/29")
     item |= {"createTime": stamp(), "etag": secrets.token_urlsafe(6)}

@@ -19,13 +19,11 @@ from . import (
     firestore,
     firestore_documents,
     functions,
-    group_methods,
+    groups,
     images,
     instance_life,
-    instance_methods,
     instances,
     logging,
-    node_pools,
     oslogin,
     permissions,
     pubsub,
@@ -35,13 +33,12 @@ from . import (
     secret_versions,
     services,
     storage_access,
-    templates,
     tpu,
     verbs,
     vertex,
 )
 from .discovery import Document, Method, check, document
-from .errors import Refused, invalid
+from .errors import ApiError, invalid
 from .faults import Plan
 from .operations import begin, once
 from .world import Call, Collection, Json, World, by_id
@@ -55,8 +52,8 @@ DOCUMENTS = (
     "cloudscheduler.v1",
 )
 _MODULES = (
-    *(accounts, services, compute, container, node_pools, tpu, logging, oslogin),
-    *(instances, templates, group_methods, images, capacity, quotas),
+    *(accounts, services, compute, container, tpu, logging, oslogin),
+    *(instances, groups, images, capacity, quotas),
     *(batch, pubsub, secret_versions, vertex, firestore),
     *(billing, functions, scheduler),
 )
@@ -64,8 +61,7 @@ COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
     **compute.CHANGES,
     **container.CHANGES,
-    **node_pools.CHANGES,
-    **instance_methods.CHANGES,
+    **instances.CHANGES,
     **capacity.CHANGES,
 }
 _VERBS = {
@@ -105,11 +101,11 @@ class Methods:
         for row in of_host or self.documents:
             if found := row.find(http, path):
                 return row, found, path
-        raise Refused(404, f"The requested URL /{path} was not found on this server.")
+        raise ApiError(404, f"The requested URL /{path} was not found on this server.")
 
 
 def answer(world: World, found: Methods, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
-    """The answer of a call: JSON, or an object's bytes. Raises Refused."""
+    """The answer of a call: JSON, or an object's bytes. Raises ApiError."""
     account = authorized(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")
@@ -151,7 +147,7 @@ def _unbound(name: str) -> str:
 
 
 def authorized(world: World, header: str | None) -> str:
-    """The e-mail of the service account that calls; "" for the user. Raises Refused."""
+    """The e-mail of the service account that calls; "" for the user. Raises ApiError."""
     if header in (f"Bearer {world.token}", f"Bearer {scoped(world.token, '')}"):
         return ""
     for email in world.accounts() if header else ():
@@ -162,7 +158,7 @@ def authorized(world: World, header: str | None) -> str:
         what = "Request had invalid authentication credentials."
     more = "Expected OAuth 2 access token, login cookie or other valid authentication credential."
     see = "See https://developers.google.com/identity/sign-in/web/devconsole-project."
-    raise Refused(401, f"{what} {more} {see}")
+    raise ApiError(401, f"{what} {more} {see}")
 
 
 def _call(
@@ -175,9 +171,9 @@ def _with_body(call: Call, body: bytes) -> Call:
     try:
         read: Any = json.loads(body) if body.strip() else {}
     except ValueError as error:
-        raise Refused(400, f"Invalid JSON payload received. {error}", "parseError") from None
+        raise ApiError(400, f"Invalid JSON payload received. {error}", "parseError") from None
     if read and not call.method.request:
-        raise Refused(400, f"{call.method.id} takes no body", "badRequest")
+        raise ApiError(400, f"{call.method.id} takes no body", "badRequest")
     if call.method.request:
         check(call.document, call.method.request, read)
     return Call(**{**vars(call), "body": read})
@@ -195,12 +191,12 @@ def _project(call: Call) -> None:
         if given in (None, PROJECT, PROJECT_NUMBER, "-") or images.public(call, given):
             continue
         if call.api == "compute":
-            raise Refused(404, f"The resource 'projects/{given}' was not found")
+            raise ApiError(404, f"The resource 'projects/{given}' was not found")
         if call.api == "storage":
-            raise Refused(400, f"Unknown project id: {given}", "invalid")
+            raise ApiError(400, f"Unknown project id: {given}", "invalid")
         if call.api in ("cloudresourcemanager", "iam"):
-            raise Refused(403, "The caller does not have permission")
-        raise Refused(403, f"Permission denied on resource project {given}.")
+            raise ApiError(403, "The caller does not have permission")
+        raise ApiError(403, f"Permission denied on resource project {given}.")
 
 
 def _answered(call: Call) -> Any:
@@ -209,7 +205,7 @@ def _answered(call: Call) -> Any:
         return container.server_config(call)
     collection = COLLECTIONS.get(method.collection)
     if collection is None or (method.verb not in _VERBS and method.id not in (*CHANGES, *_OWN)):
-        raise Refused(501, f"the sandbox does not serve {method.id}")
+        raise ApiError(501, f"the sandbox does not serve {method.id}")
     if method.id in _OWN:
         return _OWN[method.id](call, collection)
     if method.id in CHANGES:
@@ -258,8 +254,8 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **tpu.OWN,
     **logging.OWN,
     **oslogin.OWN,
-    **instance_methods.OWN,
-    **group_methods.OWN,
+    **instances.OWN,
+    **groups.OWN,
     **images.OWN,
     **quotas.OWN,
     **batch.OWN,
@@ -280,7 +276,7 @@ def _upload(call: Call, body: bytes, headers: Any) -> Json:
     if call.query.get("uploadType") == "media":
         return accounts.uploaded(call, {}, body, kind)
     if call.query.get("uploadType") != "multipart":
-        raise Refused(501, f"the sandbox does not serve uploadType={call.query.get('uploadType')}")
+        raise ApiError(501, f"the sandbox does not serve uploadType={call.query.get('uploadType')}")
     boundary = kind.partition("boundary=")[2].strip('"').encode()
     first, second = (part.strip(b"\r\n").partition(b"\r\n\r\n") for part in body.split(b"--" + boundary)[1:3])
     about = json.loads(first[2])

@@ -20,7 +20,7 @@ from .batch_checks import check_request, completed
 from .batch_job import OVER, Job
 from .batch_settings import change, settings
 from .batch_words import CODES, PREEMPTED, time_of
-from .errors import Refused
+from .errors import ApiError
 from .operations import begin
 from .verbs import matches
 from .world import Call, Collection, Json, Pending, World, by_id
@@ -30,9 +30,9 @@ _PAGE = 1000
 _ORDERS = ("", "name", "name desc", "create_time", "create_time desc")  # the parameter's description
 
 
-def _missing(name: str) -> Refused:
+def _missing(name: str) -> ApiError:
     """Wording: https://github.com/nextflow-io/nextflow/issues/5422"""
-    return Refused(404, f'Resource "{name}" was not found')
+    return ApiError(404, f'Resource "{name}" was not found')
 
 
 def _job(call: Call, key: str) -> Job:
@@ -51,7 +51,7 @@ def _create(call: Call, collection: Collection) -> Json:
     name = check_request(call)
     key = f"{call.key}/{name}"
     if f"batch/{key}" in call.world.live:
-        raise Refused(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
+        raise ApiError(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
     made = completed(call, key, name)
     made |= {"uid": f"{name[:18]}-{str(uuid.uuid4())[:18]}0", "createTime": time_of(time.time())}
     plan = call.plan
@@ -90,7 +90,7 @@ def _list(call: Call, collection: Collection) -> Json:
     ]
     order = call.query.get("orderBy", "")
     if order not in _ORDERS:
-        raise Refused(400, f"order_by field is invalid. {order!r} is not supported.")
+        raise ApiError(400, f"order_by field is invalid. {order!r} is not supported.")
     by: Callable[[Job], Any] = (lambda job: job.made) if order.startswith("create_time") else (lambda job: job.key)
     jobs.sort(key=by, reverse=order.endswith(" desc"))
     asked_for = call.query.get("filter", "")
@@ -103,14 +103,14 @@ def _page(call: Call, name: str, count: int, shown: Callable[[int], Json]) -> Js
     try:
         start, size = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 0)
     except ValueError:
-        raise Refused(400, "page_token field is invalid.") from None
+        raise ApiError(400, "page_token field is invalid.") from None
     end = min(count, start + (size if 0 < size < _PAGE else _PAGE))
     found: Json = {name: [shown(at) for at in range(start, end)]} if start < end else {}
     return found | ({"nextPageToken": str(end)} if end < count else {})
 
 
 def _listed_tasks(call: Call) -> Job:
-    """The job of a call about tasks. Raises Refused."""
+    """The job of a call about tasks. Raises ApiError."""
     key, _, group = call.key.partition("/taskGroups/")
     job = _job(call, key)
     late = time.monotonic() - job.made < settings(call.world).task_lag_s
@@ -131,7 +131,7 @@ def _list_tasks(call: Call, collection: Collection) -> Json:
     job, given = _listed_tasks(call), call.query.get("filter", "").replace(" ", "")
     name, _, state = given.partition("=")
     if given and name.lower() not in ("state", "status.state"):
-        raise Refused(400, f"filter field is invalid. {given!r} is not of the form State=RUNNING.")
+        raise ApiError(400, f"filter field is invalid. {given!r} is not of the form State=RUNNING.")
     wanted = state.strip('"')
     indexes = [at for at in range(job.tasks.count) if job.tasks.state(at) == wanted] if given else None
     if indexes is None:
@@ -144,7 +144,7 @@ def _cancel(call: Call, collection: Collection) -> Json:
     job = _job(call, call.key)
     if job.state in OVER:
         said = f"Job {job.name} is in state {job.state} and cannot be cancelled."
-        raise Refused(400, said, "failedPrecondition", "FAILED_PRECONDITION")
+        raise ApiError(400, said, "failedPrecondition", "FAILED_PRECONDITION")
     if job.state not in ("CANCELLATION_IN_PROGRESS", "DELETION_IN_PROGRESS"):
         job.leave("CANCELLATION_IN_PROGRESS")
     return _operation(call, job, "cancel", lambda: None)
@@ -184,10 +184,10 @@ def _locations(call: Call) -> list[Json]:
 
 
 def preempt(world: World, name: str) -> None:
-    """Take Spot VMs away, by the name of their job, of a task, or their own. Raises Refused."""
+    """Take Spot VMs away, by the name of their job, of a task, or their own. Raises ApiError."""
     job, indexes = _running(world, by_id(name))
     if not job.shape.spot:
-        raise Refused(400, f"sandbox: {name} is not Spot")
+        raise ApiError(400, f"sandbox: {name} is not Spot")
     job.end(indexes, PREEMPTED)
 
 
@@ -201,18 +201,18 @@ def _running(world: World, name: str) -> tuple[Job, list[int]]:
         if job.key == key:
             chosen = [int(task)] if task.isdigit() and int(task) in running else [] if task else list(running)
             if not chosen:
-                raise Refused(400, f"sandbox: {name} is not running, so there is nothing to preempt")
+                raise ApiError(400, f"sandbox: {name} is not running, so there is nothing to preempt")
         if chosen:
             return job, chosen
-    raise Refused(404, f"no machine {name} that can be taken away")
+    raise ApiError(404, f"no machine {name} that can be taken away")
 
 
 def control(world: World, request: Json) -> Json:
-    """What the control API answers. Raises TypeError for what is unknown, and Refused."""
+    """What the control API answers. Raises TypeError for what is unknown, and ApiError."""
     if name := request.get("end"):
         code = int(request["exitCode"])
         if code not in CODES:
-            raise Refused(400, f"sandbox: {code} is none of {', '.join(map(str, CODES))}")
+            raise ApiError(400, f"sandbox: {code} is none of {', '.join(map(str, CODES))}")
         job, indexes = _running(world, by_id(name))
         job.end(indexes, code)
         return {"end": name, "exitCode": code}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from . import PROJECT, secret_versions
 from .batch_machines import Vm
 from .batch_words import OTHERWISE, OVER_TIME, Log
-from .errors import Refused
+from .errors import ApiError
 from .local_runs import Run, begin, credentials, folder_of, is_local
 from .world import Json, World
 
@@ -140,7 +140,7 @@ class Real:
             return
         try:
             run = self._begin(spec)
-        except Refused as refused:  # a secret that cannot be read
+        except ApiError as refused:  # a secret that cannot be read
             self._agent(f"runnable {self.at}: {refused}")
             self._fail({}, OTHERWISE)
             return

@@ -10,7 +10,7 @@ from accel.catalog.places import regions
 
 from . import PROJECT, PROJECT_NUMBER
 from .batch_machines import locations
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Json, by_id
 
 MOST_TASKS, MOST_PARALLEL = 100_000, 5_000
@@ -20,18 +20,18 @@ _ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _DEFAULT = {"cpuMilli": "2000", "memoryMib": "2000"}  # the discovery document's
 
 
-def invalid(field: str, why: str) -> Refused:
+def invalid(field: str, why: str) -> ApiError:
     """Form: https://github.com/broadinstitute/cromwell/issues/7708. What follows `invalid.` is the sandbox's, but for
     the locations."""
-    return Refused(400, f"{field} field is invalid. {why}")
+    return ApiError(400, f"{field} field is invalid. {why}")
 
 
 def check_request(call: Call) -> str:
-    """The id of the job, made up where none is given. Raises Refused."""
+    """The id of the job, made up where none is given. Raises ApiError."""
     if call.location not in regions("gcp"):
-        raise Refused(403, f"Permission denied on 'locations/{call.location}' (or it may not exist).")
+        raise ApiError(403, f"Permission denied on 'locations/{call.location}' (or it may not exist).")
     if len(json.dumps(call.body, separators=(",", ":"))) > _MOST_BYTES:
-        raise Refused(400, f"Request payload size exceeds the limit: {_MOST_BYTES} bytes.")
+        raise ApiError(400, f"Request payload size exceeds the limit: {_MOST_BYTES} bytes.")
     if given := call.query.get("requestId"):
         try:
             known = uuid.UUID(given).int != 0
@@ -46,7 +46,7 @@ def check_request(call: Call) -> str:
 
 
 def completed(call: Call, key: str, name: str) -> Json:
-    """The body as the service shows it: numbers of 64 bits as strings, defaults, names. Raises Refused."""
+    """The body as the service shows it: numbers of 64 bits as strings, defaults, names. Raises ApiError."""
     job: Json = _shown(call, {"$ref": "Job"}, call.body)
     for field, why in _faults(job):
         raise invalid(field, why)
@@ -158,7 +158,7 @@ def _account(call: Call, email: str) -> None:
     """Wording: https://docs.cloud.google.com/batch/docs/troubleshooting"""
     own = email.endswith(f"@{PROJECT}.iam.gserviceaccount.com")
     if own and f"iam/projects/{PROJECT}/serviceAccounts/{email}" not in call.world.items:
-        raise Refused(403, f"caller does not have access to act as the specified service account: {email}")
+        raise ApiError(403, f"caller does not have access to act as the specified service account: {email}")
 
 
 def _template(call: Call, policy: Json) -> None:

@@ -11,7 +11,7 @@ from accel.catalog.attached import n1
 from . import PROJECT, PROJECT_NUMBER
 from .capacity import metrics
 from .compute import zones
-from .errors import Refused
+from .errors import ApiError
 from .instance_body import accelerator_types, accelerators, check_machine_type, machine_of
 from .world import Json, World
 
@@ -31,8 +31,8 @@ class Vm:
     tasks: set[int] = field(default_factory=set[int])
 
 
-def locations(policy: Json, region: str, invalid: Callable[[str, str], Refused]) -> list[str]:
-    """allowedLocations, all of the job's region where none are given. Raises Refused. Wording of several regions:
+def locations(policy: Json, region: str, invalid: Callable[[str, str], ApiError]) -> list[str]:
+    """allowedLocations, all of the job's region where none are given. Raises ApiError. Wording of several regions:
     https://github.com/broadinstitute/cromwell/issues/7708; that they have to be the job's: the field's description."""
     at = "job.allocation_policy"
     asked: list[str] = policy.get("location", {}).get("allowedLocations", []) or [f"regions/{region}"]
@@ -128,7 +128,7 @@ class Shape:
                     kind = f"acceleratorTypes/{each['acceleratorType']}"
                     return f"The resource 'projects/{PROJECT_NUMBER}/zones/{zone}/{kind}' was not found"
             accelerators(self.gpus, self.machine_type, zone, PROJECT)
-        except Refused as refused:
+        except ApiError as refused:
             return str(refused)
         return ""
 

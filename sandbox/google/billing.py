@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused
+from .errors import ApiError
 from .pubsub import publish
 from .world import Call, Collection, Json, World
 
@@ -25,14 +25,14 @@ def _account(call: Call) -> None:
     """Whose account is another's: the API does not say more. Source:
     https://github.com/terraform-google-modules/terraform-google-project-factory/issues/405"""
     if call.key.split("/")[1] != ACCOUNT:
-        raise Refused(403, "The caller does not have permission")
+        raise ApiError(403, "The caller does not have permission")
 
 
 def _made(call: Call, key: str, item: Json) -> None:
     """A budget, whose id is Google's. What is wrong with one is not said. Source of the wording:
     https://github.com/hashicorp/terraform-provider-google/issues/9375"""
     _account(call)
-    wrong = Refused(400, "Request contains an invalid argument.")
+    wrong = ApiError(400, "Request contains an invalid argument.")
     amount = item.get("amount", {}).get("specifiedAmount")
     if amount is not None and amount.setdefault("currencyCode", CURRENCY) != CURRENCY:
         raise wrong
@@ -90,7 +90,7 @@ def spend(world: World, told: Json) -> Json:
     budgets = world.below("billingbudgets", "billingAccounts/-/budgets")
     found = next((each for each in budgets if told["budget"] in (each["name"], each.get("displayName"))), None)
     if found is None:
-        raise Refused(404, f"sandbox: there is no budget {told['budget']}")
+        raise ApiError(404, f"sandbox: there is no budget {told['budget']}")
     amount = found["amount"]["specifiedAmount"]
     whole = int(amount.get("units", 0)) + amount.get("nanos", 0) / 1e9
     month = datetime.now(UTC).strftime("%Y-%m-01T08:00:00Z")
@@ -133,7 +133,7 @@ COLLECTIONS = (
 def _channel_made(call: Call, item: Json) -> None:
     """A channel of Cloud Monitoring, whose number is Google's."""
     if item["type"] == "email" and "@" not in item.get("labels", {}).get("email_address", ""):
-        raise Refused(400, "Field labels[email_address] has an invalid value: it is no email address")  # from memory
+        raise ApiError(400, "Field labels[email_address] has an invalid value: it is no email address")  # from memory
     key = f"{call.key}/{call.world.number()}"
     item |= {"__key": key, "name": key, "enabled": item.get("enabled", True)}
 

@@ -9,7 +9,7 @@ from accel.catalog.quotas import quota_for
 
 from .compute import compute_collection, located, zones
 from .disks import listed as disk_types
-from .errors import Failure, Refused
+from .errors import ApiError, Failure
 from .instance_body import accelerator_types, check_machine_type
 from .world import Call, Json, Pending, World, stamp
 
@@ -65,7 +65,7 @@ def _out(world: World, zone: str, kind: str) -> bool:
 def _has(zone: str, kind: str, gpus: dict[str, Any]) -> bool:
     try:
         check_machine_type(kind, zone, "resource")
-    except Refused:
+    except ApiError:
         return False
     return gpus.keys() <= accelerator_types(zone).keys()
 
@@ -151,7 +151,7 @@ def _commitment(call: Call, key: str, item: Json) -> None:
     sandbox's at once."""
     _new_commitment(call, key, item)
     if item.get("plan") not in _MONTHS:
-        raise Refused(400, "Required field 'resource.plan' not specified", "required")
+        raise ApiError(400, "Required field 'resource.plan' not specified", "required")
     now = datetime.now(UTC)
     end = now.replace(year=now.year + _MONTHS[item["plan"]] // 12, day=min(now.day, 28))
     item |= {"status": "NOT_YET_ACTIVE", "startTimestamp": stamp(), "endTimestamp": end.isoformat()}
@@ -173,7 +173,7 @@ def _future(call: Call, key: str, item: Json) -> None:
     the sandbox at once, unless the machine is out of stock. The reservation is made when the window begins."""
     _new_future(call, key, item)
     if "startTime" not in item.get("timeWindow", {}):
-        raise Refused(400, "Required field 'resource.timeWindow.startTime' not specified", "required")
+        raise ApiError(400, "Required field 'resource.timeWindow.startTime' not specified", "required")
     item.setdefault("planningStatus", "DRAFT")
     item["selfLinkWithId"] = f"{call.link}{key.rpartition('/')[0]}/{item['id']}"
     _procure(call, key, item)
@@ -229,7 +229,7 @@ def _resubmitted(call: Call, item: Json, news: Json) -> None:
     """Only a draft, or what is still to be approved, is changed."""
     if item["status"]["procurementStatus"] not in ("DRAFTING", "PENDING_APPROVAL"):
         said = f"Future reservation {item['name']} is {item['status']['procurementStatus']}: it cannot be changed."
-        raise Refused(400, said, "invalid")
+        raise ApiError(400, said, "invalid")
     if news.get("planningStatus") == "SUBMITTED":
         call.world.pending.append(
             Pending("", time.monotonic() + 2 * call.world.settle_s, lambda: _procure(call, call.key, item))

@@ -10,7 +10,7 @@ from typing import Any
 from accel.catalog.machines import machines
 from accel.catalog.places import regions, where
 
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json, stamp
 
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
@@ -45,7 +45,7 @@ def located(call: Call) -> None:
     kind, _, name = "/".join(call.key.split("/")[2:4]).partition("/")
     if (kind == "zones" and name not in zones()) or (kind == "regions" and name not in regions("gcp")):
         project = call.path.get("project", "")
-        raise Refused(400, f"Invalid value for field '{kind[:-1]}': '{name}'. Unknown {kind[:-1]}.", "invalid") from (
+        raise ApiError(400, f"Invalid value for field '{kind[:-1]}': '{name}'. Unknown {kind[:-1]}.", "invalid") from (
             LookupError(f"projects/{project}/{kind}/{name}")
         )
 
@@ -64,14 +64,14 @@ def linked(call: Call, item: Json) -> None:
         item[name] = f"{call.link}{found[1] if found else f'projects/{project}/{within}'}"
         target = item[name].removeprefix(call.link)
         if name != "type" and call.find(target) is None:
-            raise Refused(404, f"The resource '{target}' was not found")
+            raise ApiError(404, f"The resource '{target}' was not found")
 
 
 def _made(call: Call, key: str, item: Json) -> None:
     located(call)
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", item["name"]):
         said = f"Invalid value for field 'resource.name': '{item['name']}'."
-        raise Refused(400, f"{said} Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
+        raise ApiError(400, f"{said} Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
     linked(call, item)
     kind = call.method.collection.rpartition(".")[2]
     singular = _SINGULAR.get(kind, kind.removesuffix("s"))
@@ -104,12 +104,12 @@ def _network(call: Call, item: Json) -> None:
 def _subnetwork(call: Call, item: Json) -> None:
     for required in ("network", "ipCidrRange"):
         if required not in item:
-            raise Refused(400, f"Required field 'resource.{required}' not specified", "required")
+            raise ApiError(400, f"Required field 'resource.{required}' not specified", "required")
     try:
         own = ipaddress.ip_network(item["ipCidrRange"])
     except ValueError:
         said = f"Invalid value for field 'resource.ipCidrRange': '{item['ipCidrRange']}'."
-        raise Refused(400, f"{said} Invalid IPCidrRange: {item['ipCidrRange']}", "invalid") from None
+        raise ApiError(400, f"{said} Invalid IPCidrRange: {item['ipCidrRange']}", "invalid") from None
     item["gatewayAddress"] = str(own[1])
     item["fingerprint"] = secrets.token_urlsafe(9)
     for name, value in (("privateIpGoogleAccess", False), ("purpose", "PRIVATE"), ("stackType", "IPV4_ONLY")):
@@ -121,7 +121,7 @@ def _subnetwork(call: Call, item: Json) -> None:
             if any(ipaddress.ip_network(a).overlaps(ipaddress.ip_network(b)) for b in ranges):
                 where = f"existing subnetwork '{other['name']}' in region '{other['region'].rpartition('/')[2]}'"
                 said = f"Invalid value for field 'resource.ipCidrRange': '{a}'."
-                raise Refused(400, f"{said} Invalid IPCidrRange: {a} conflicts with {where}.", "invalid")
+                raise ApiError(400, f"{said} Invalid IPCidrRange: {a} conflicts with {where}.", "invalid")
 
 
 def _firewall(call: Call, item: Json) -> None:
@@ -153,7 +153,7 @@ def _reservation(call: Call, item: Json) -> None:
     if {kind, f"{call.path['zone']}/{kind}"} & call.world.stockouts:
         zone = f"projects/{call.path['project']}/zones/{call.path['zone']}"
         said = f"The zone '{zone}' does not have enough resources available to fulfill the request."
-        raise Refused(503, f"{said} Try a different zone, or try again later.", "ZONE_RESOURCE_POOL_EXHAUSTED")
+        raise ApiError(503, f"{said} Try a different zone, or try again later.", "ZONE_RESOURCE_POOL_EXHAUSTED")
 
 
 _MORE = {
@@ -192,7 +192,7 @@ def _network_gone(call: Call, key: str) -> str:
 
 def refuse_used(call: Call, key: str) -> None:
     if said := _used(call, key):
-        raise Refused(400, said, "resourceInUseByAnotherResource")
+        raise ApiError(400, said, "resourceInUseByAnotherResource")
 
 
 def _machine_types(call: Call) -> list[Json]:
@@ -252,13 +252,13 @@ def _grown(call: Call, item: Json) -> Json:
     body = call.body
     if int(body["sizeGb"]) <= int(item["sizeGb"]):
         said = f"Invalid value for field 'sizeGb': '{body['sizeGb']}'. New disk size '{body['sizeGb']}' GiB must be"
-        raise Refused(400, f"{said} larger than existing size '{item['sizeGb']}' GiB.", "invalid")
+        raise ApiError(400, f"{said} larger than existing size '{item['sizeGb']}' GiB.", "invalid")
     return {"sizeGb": str(body["sizeGb"])}
 
 
 def labelled(call: Call, item: Json) -> Json:
     if call.body.get("labelFingerprint") != item.get("labelFingerprint"):
-        raise Refused(412, "Labels fingerprint either invalid or resource labels have changed", "conditionNotMet")
+        raise ApiError(412, "Labels fingerprint either invalid or resource labels have changed", "conditionNotMet")
     return {"labels": call.body.get("labels", {}), "labelFingerprint": secrets.token_urlsafe(9)}
 
 

@@ -132,7 +132,7 @@ def _split(template: str) -> Iterator[tuple[int, str]]:
 
 
 def check(document: Document, schema: str, body: Any, at: str = "") -> None:
-    """Raises Refused for whatever in `body` the schema does not have, all of it at once."""
+    """Raises ApiError for whatever in `body` the schema does not have, all of it at once."""
     if faults := list(_faults(document, document.schemas[schema], body, at)):
         raise invalid(faults)
 

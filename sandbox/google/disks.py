@@ -3,7 +3,7 @@
 from typing import Any
 
 from .compute import compute_collection
-from .errors import Refused
+from .errors import ApiError
 from .images import resolved
 from .instance_body import existing
 from .world import Call, Json
@@ -36,7 +36,7 @@ def listed(call: Call) -> list[Json]:
 def attach(call: Call, key: str, item: Json) -> None:
     """Attach the disks that exist, and make those that come with the instance. Nothing is made if one is refused."""
     if not item.get("disks"):
-        raise Refused(400, "Invalid value for field 'resource.disks': ''. No disks are specified.", "invalid")
+        raise ApiError(400, "Invalid value for field 'resource.disks': ''. No disks are specified.", "invalid")
     new: dict[str, Json] = {}
     for index, disk in enumerate(item["disks"]):
         disk |= {"kind": "compute#attachedDisk", "index": index, "boot": bool(disk.get("boot"))}
@@ -63,7 +63,7 @@ def take(call: Call, disk: Json, source: str) -> None:
     if found.get("users") and disk["mode"] == "READ_WRITE":
         at, user = (link.partition("/compute/v1/")[2] for link in (found["selfLink"], found["users"][0]))
         said = f"The disk resource '{at}' is already being used by '{user}'"
-        raise Refused(400, said, "resourceInUseByAnotherResource")
+        raise ApiError(400, said, "resourceInUseByAnotherResource")
     disk |= {"source": found["selfLink"], "diskSizeGb": found["sizeGb"]}
 
 
@@ -81,17 +81,17 @@ def _made(call: Call, instance: str, index: int, disk: Json) -> tuple[str, Json]
     size = int(params.get("diskSizeGb") or disk.get("diskSizeGb") or least)
     if size < least:
         said = f"Invalid value for field 'resource.disks[{index}].initializeParams.diskSizeGb': '{size}'."
-        raise Refused(400, f"{said} Requested disk size cannot be smaller than the image size ({least} GB)", "invalid")
+        raise ApiError(400, f"{said} Requested disk size cannot be smaller than the image size ({least} GB)", "invalid")
     kind = params.get("diskType", "pd-standard").rpartition("/")[2]
     if kind not in TYPES:
-        raise Refused(404, f"The resource '{zone}/diskTypes/{kind}' was not found")
+        raise ApiError(404, f"The resource '{zone}/diskTypes/{kind}' was not found")
     made |= {"sizeGb": str(size), "type": f"{zone}/diskTypes/{kind}"}
     for field in ("provisionedIops", "provisionedThroughput", "resourcePolicies", "description"):
         if field in params:
             made[field] = params[field]
     key = f"{zone}/disks/{name}"
     if call.find(key) is not None:
-        raise Refused(409, f"The resource '{key}' already exists")
+        raise ApiError(409, f"The resource '{key}' already exists")
     _complete(call, key, made)
     disk |= {"source": made["selfLink"], "diskSizeGb": str(size)}
     return name, made

@@ -33,7 +33,7 @@ REASONS = {
 }
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """An API's refusal. `reason` is the word that googleapi clients show after the message."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Failure:
         return {"code": self.code, "message": self.message} | ({"errorDetails": self.details} if self.details else {})
 
 
-def invalid(violations: list[tuple[str, str]]) -> Refused:
+def invalid(violations: list[tuple[str, str]]) -> ApiError:
     """A body or query that does not parse: (field, description) of each fault.
 
     Wording and form: https://github.com/zed-industries/zed/issues/62539. A value's type is worded as Google's parser of
@@ -82,4 +82,4 @@ def invalid(violations: list[tuple[str, str]]) -> Refused:
     """
     fields = [({"field": field} if field else {}) | {"description": said} for field, said in violations]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]
-    return Refused(400, "\n".join(said for _, said in violations), "invalid", details=details)
+    return ApiError(400, "\n".join(said for _, said in violations), "invalid", details=details)

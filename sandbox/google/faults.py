@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .errors import Refused
+from .errors import ApiError
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Plan:
         self.fired += hit
         return hit
 
-    def refusal(self) -> Refused:
-        return Refused(self.code, self.message)
+    def refusal(self) -> ApiError:
+        return ApiError(self.code, self.message)
 
     def as_json(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}

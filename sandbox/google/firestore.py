@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import PROJECT, verbs
-from .errors import Refused
+from .errors import ApiError
 from .operations import begin
 from .world import Call, Collection, Json, stamp
 
@@ -29,10 +29,10 @@ _DEFAULTS = {
 def _made(call: Call, key: str, item: Json) -> None:
     name = key.rpartition("/")[2]
     if not _NAME.fullmatch(name):
-        raise Refused(400, f"Invalid database id: {name}")  # the sandbox's words, here and below
+        raise ApiError(400, f"Invalid database id: {name}")  # the sandbox's words, here and below
     for field in ("locationId", "type"):
         if not item.get(field):
-            raise Refused(400, f"Missing required field: {field}")
+            raise ApiError(400, f"Missing required field: {field}")
     now = stamp()
     item |= {"uid": str(uuid.uuid4()), "createTime": now, "updateTime": now, "earliestVersionTime": now}
     item["etag"] = _etag(call)
@@ -44,7 +44,7 @@ def _etag(call: Call) -> str:
 
 def _changed(call: Call, item: Json, news: Json) -> None:
     if news.get("etag", item["etag"]) != item["etag"]:
-        raise Refused(409, "The etag of the database is not the current one.", "aborted", "ABORTED")
+        raise ApiError(409, "The etag of the database is not the current one.", "aborted", "ABORTED")
     news |= {"updateTime": stamp(), "etag": _etag(call)}
 
 
@@ -53,7 +53,7 @@ def _delete(call: Call, collection: Collection) -> Json:
     item = verbs.get(call, collection)
     if item.get("deleteProtectionState") == "DELETE_PROTECTION_ENABLED":
         said = "The database cannot be deleted because it has delete protection enabled."
-        raise Refused(400, said, status="FAILED_PRECONDITION")
+        raise ApiError(400, said, status="FAILED_PRECONDITION")
 
     def end() -> str:
         own = f"firestore/{call.key}"
@@ -113,12 +113,12 @@ def _require(call: Call) -> None:
         raise missing(call.key)
 
 
-def missing(key: str) -> Refused:
+def missing(key: str) -> ApiError:
     """Wording: https://github.com/search?q="to+add+a+Cloud+Datastore+or+Cloud+Firestore+database"."""
     database = key.split("/")[3]
     setup = f"https://console.cloud.google.com/datastore/setup?project={PROJECT}"
     said = f"The database {database} does not exist for project {PROJECT} Please visit {setup} to add a Cloud Datastore"
-    return Refused(404, f"{said} or Cloud Firestore database. ")
+    return ApiError(404, f"{said} or Cloud Firestore database. ")
 
 
 COLLECTIONS = (

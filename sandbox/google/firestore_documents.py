@@ -1,4 +1,8 @@
-"""Documents of Firestore: read, written under preconditions, and found. No transactions: a commit is one of its own."""
+"""Documents of Firestore: read, written under preconditions, and found. No transactions: a commit is one of its own.
+
+Structured queries have comparisons, AND and OR, orders, offset and limit; anything else is refused. Source:
+https://cloud.google.com/firestore/docs/reference/rest/v1/StructuredQuery
+"""
 
 import copy
 import secrets
@@ -7,9 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from .errors import Refused
+from .errors import ApiError
 from .firestore import missing
-from .firestore_query import found_by
 from .log_filter import nanoseconds
 from .world import Call, Collection, Json, by_id
 
@@ -23,10 +26,10 @@ def _time(us: int) -> str:
 
 
 def _us(text: str) -> int:
-    """Raises Refused for what is no time."""
+    """Raises ApiError for what is no time."""
     found = nanoseconds(text)
     if found is None:
-        raise Refused(400, f"Invalid value at 'current_document.update_time' (google.protobuf.Timestamp), \"{text}\"")
+        raise ApiError(400, f"Invalid value at 'current_document.update_time' (google.protobuf.Timestamp), \"{text}\"")
     return found // 1000
 
 
@@ -43,14 +46,14 @@ def _condition(call: Call, given: Json, key: str, now: Json | None) -> None:
     https://github.com/search?q="No+document+to+update". What an updateTime says of a document that is not there was not
     found: here its version is 0."""
     if given.get("exists") is False and now is not None:
-        raise Refused(409, f"Document already exists: {key}")
+        raise ApiError(409, f"Document already exists: {key}")
     if given.get("exists") is True and now is None:
-        raise Refused(404, f"No document to update: {key}")
+        raise ApiError(404, f"No document to update: {key}")
     if "updateTime" in given:
         stored, wanted = _us(now["updateTime"]) if now else 0, _us(given["updateTime"])
         if stored != wanted:
             said = f"the stored version ({stored}) does not match the required base version ({wanted})"
-            raise Refused(400, said, status="FAILED_PRECONDITION")
+            raise ApiError(400, said, status="FAILED_PRECONDITION")
 
 
 def _asked(call: Call) -> Json:
@@ -90,10 +93,10 @@ def _put(fields: Json, path: list[str], value: Any) -> None:
 
 
 def _checked(fields: Json, at: str = "fields") -> Json:
-    """Values, each of which has one type; whole numbers as text. Raises Refused."""
+    """Values, each of which has one type; whole numbers as text. Raises ApiError."""
     for name, value in fields.items():
         if len(value) != 1:
-            raise Refused(400, f"Invalid value at '{at}[{name}]' (oneof), a value has one type")
+            raise ApiError(400, f"Invalid value at '{at}[{name}]' (oneof), a value has one type")
         if "integerValue" in value:
             value["integerValue"] = str(value["integerValue"])
         if "timestampValue" in value:
@@ -126,7 +129,7 @@ def _create(call: Call, collection: Collection) -> Json:
 def _read(call: Call, collection: Collection) -> Json:
     key = _key(call)
     if (item := call.find(key)) is None:
-        raise Refused(404, f'Document "{key}" not found.')
+        raise ApiError(404, f'Document "{key}" not found.')
     return _masked(item, call.query.get("mask.fieldPaths"))
 
 
@@ -153,16 +156,16 @@ def _commit(call: Call, collection: Collection) -> Json:
     """All writes or none, one after the other."""
     _key(call)
     if call.body.get("transaction"):
-        raise Refused(501, "the sandbox does not serve transactions")
+        raise ApiError(501, "the sandbox does not serve transactions")
     us, world = call.world.moment(), call.world
     staged: dict[str, Json | None] = {}
     results: list[Json] = []
     for write in call.body.get("writes", []):
         if "transform" in write:
-            raise Refused(501, "the sandbox does not serve `transform`; updateTransforms are served")
+            raise ApiError(501, "the sandbox does not serve `transform`; updateTransforms are served")
         key = by_id(write["delete"] if "delete" in write else write.get("update", {}).get("name", ""))
         if not key.startswith(f"{call.key}/documents/"):
-            raise Refused(400, f'Document name "{key}" is not below {call.key}/documents/.')
+            raise ApiError(400, f'Document name "{key}" is not below {call.key}/documents/.')
         now = staged[key] if key in staged else call.find(key)
         _condition(call, write.get("currentDocument", {}), key, now)
         if "delete" in write:
@@ -195,7 +198,7 @@ def _transformed(item: Json, now: Json | None, rows: list[Json], us: int) -> tup
             old = (_get(made["fields"], path) or {}).get("integerValue", "0")
             values.append({"integerValue": str(int(old) + int(row["increment"]["integerValue"]))})
         else:
-            raise Refused(501, f"the sandbox does not serve the transformation {row}")
+            raise ApiError(501, f"the sandbox does not serve the transformation {row}")
         _put(made["fields"], path, values[-1])
     return made, values
 
@@ -233,3 +236,81 @@ OWN: dict[str, Callable[[Call, Collection], Any]] = {
     f"{_DOCUMENTS}.listDocuments": _listed,
     f"{_DOCUMENTS}.runQuery": _query,
 }
+
+
+_TYPES = ("nullValue", "booleanValue", "integerValue", "timestampValue", "stringValue", "bytesValue", "referenceValue")
+"""In the order in which values of different types stand; doubles stand among whole numbers. Source:
+https://cloud.google.com/firestore/docs/concepts/data-types#value_type_ordering"""
+_READ: dict[str, Callable[[Any], Any]] = {
+    "integerValue": int,
+    "doubleValue": float,
+    "timestampValue": nanoseconds,
+}
+_KNOWN = {"from", "where", "orderBy", "limit", "offset", "select"}
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "LESS_THAN": lambda a, b: a[0] == b[0] and a < b,
+    "LESS_THAN_OR_EQUAL": lambda a, b: a[0] == b[0] and a <= b,
+    "GREATER_THAN": lambda a, b: a[0] == b[0] and a > b,
+    "GREATER_THAN_OR_EQUAL": lambda a, b: a[0] == b[0] and a >= b,
+    "EQUAL": lambda a, b: a == b,
+    "NOT_EQUAL": lambda a, b: a != b,
+}
+
+
+def _refused(what: Any) -> ApiError:
+    return ApiError(501, f"the sandbox does not serve queries with {what}")
+
+
+def _plain(value: Json) -> tuple[int, Any]:
+    """A value that can be compared: the rank of its type, and itself."""
+    ((kind, raw),) = value.items()
+    named = "integerValue" if kind == "doubleValue" else kind
+    if named not in _TYPES:
+        raise _refused(kind)
+    return _TYPES.index(named), 0 if kind == "nullValue" else _READ.get(kind, lambda same: same)(raw)
+
+
+def _value(item: Json, path: str) -> tuple[int, Any] | None:
+    if path == "__name__":
+        return _plain({"referenceValue": item["name"]})
+    found: Any = {"mapValue": {"fields": item["fields"]}}
+    for part in path.split("."):
+        found = found.get("mapValue", {}).get("fields", {}).get(part) if found else None
+    return _plain(found) if found else None
+
+
+def _holds(item: Json, where: Json) -> bool:
+    """A document without the field is in no result."""
+    if composite := where.get("compositeFilter"):
+        each = [_holds(item, part) for part in composite["filters"]]
+        return any(each) if composite.get("op") == "OR" else all(each)
+    if "fieldFilter" not in where:
+        raise _refused(", ".join(where))
+    given = where["fieldFilter"]
+    found = _value(item, given["field"]["fieldPath"])
+    if given["op"] == "IN":
+        return found in [_plain(value) for value in given["value"]["arrayValue"].get("values", [])]
+    if given["op"] not in _COMPARED:
+        raise _refused(given["op"])
+    return found is not None and _COMPARED[given["op"]](found, _plain(given["value"]))
+
+
+def found_by(query: Json, rows: list[Json]) -> list[Json]:
+    """Raises ApiError."""
+    if unknown := query.keys() - _KNOWN:
+        raise _refused(", ".join(sorted(unknown)))
+    kept = [item for item in rows if not query.get("where") or _holds(item, query["where"])]
+    kept.sort(key=lambda item: item["name"])
+    for order in reversed(query.get("orderBy", [])):
+        path = order["field"]["fieldPath"]
+        valued = [(value, item) for item in kept if (value := _value(item, path)) is not None]
+        valued.sort(key=lambda pair: pair[0], reverse=order.get("direction") == "DESCENDING")
+        kept = [item for _, item in valued]
+    start = int(query.get("offset") or 0)
+    kept = kept[start : start + int(query["limit"])] if "limit" in query else kept[start:]
+    if "select" not in query:
+        return kept
+    paths = [field["fieldPath"] for field in query["select"].get("fields", [])]
+    return [
+        {**item, "fields": {name: item["fields"][name] for name in paths if name in item["fields"]}} for item in kept
+    ]

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from ..trees import kill_tree
 from . import scoped
 from .accounts import Media
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json, World, stamp
 
 METADATA = "/computeMetadata/v1/"
@@ -69,20 +69,21 @@ https://github.com/GoogleCloudPlatform/functions-framework-python"""
 def _made(call: Call, key: str, item: Json) -> None:
     build, service = item.get("buildConfig", {}), item.setdefault("serviceConfig", {})
     if build.get("runtime") not in RUNTIMES:
-        raise Refused(400, f"runtime: Runtime {build.get('runtime')} is not supported on GCF Gen2")  # from memory
+        raise ApiError(400, f"runtime: Runtime {build.get('runtime')} is not supported on GCF Gen2")  # from memory
     source = build.get("source", {}).get("storageSource", {})
     if _archive(call.world, source) is None:
-        raise Refused(400, f"Build source gs://{source.get('bucket')}/{source.get('object')} was not found")  # as above
+        # As above.
+        raise ApiError(400, f"Build source gs://{source.get('bucket')}/{source.get('object')} was not found")
     trigger = item.get("eventTrigger", {})
     topic = trigger.get("pubsubTopic", "")
     if trigger.get("eventType") == PUBLISHED and f"pubsub/{topic}" not in call.world.items:
-        raise Refused(400, f"Topic {topic} was not found")  # as above
+        raise ApiError(400, f"Topic {topic} was not found")  # as above
     project, name = key.split("/")[1], key.rpartition("/")[2]
     if trigger:
         _agent_ready(call.world, f"{key.rpartition('/functions/')[0]}/triggers/{name}-000001")
     for email in (service.get("serviceAccountEmail"), trigger.get("serviceAccountEmail")):
         if email and f"iam/projects/{project}/serviceAccounts/{email}" not in call.world.items:
-            raise Refused(400, f"Service account {email} was not found")  # as above
+            raise ApiError(400, f"Service account {email} was not found")  # as above
     at = key.rpartition("/functions/")[0]
     url = f"https://{name}-sandbox.a.run.app"
     service |= {"service": f"{at}/services/{name}", "uri": url}
@@ -109,7 +110,7 @@ def _agent_ready(world: World, trigger: str) -> None:
         "necessary permissions are propagated to the Service Agent. Otherwise, verify that it has Eventarc Service "
         "Agent role."
     )
-    raise Refused(400, text, "failedPrecondition", "FAILED_PRECONDITION")
+    raise ApiError(400, text, "failedPrecondition", "FAILED_PRECONDITION")
 
 
 def _changed(call: Call, item: Json, news: Json) -> None:
@@ -234,16 +235,16 @@ def _environment(world: World, item: Json) -> dict[str, str]:
 
 def metadata(world: World, path: str, scopes: str, flavor: str | None) -> Any:
     """What the metadata server of a function answers; a token has the scope cloud-platform where none is named. Raises
-    Refused. Source: https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
+    ApiError. Source: https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     if flavor != "Google":
-        raise Refused(403, "Missing Metadata-Flavor:Google header.")
+        raise ApiError(403, "Missing Metadata-Flavor:Google header.")
     if path == f"{METADATA}instance/service-accounts/default/token":
         return {"access_token": scoped(world.token, scopes), "expires_in": 3599, "token_type": "Bearer"}
     if path == f"{METADATA}project/project-id":
         from . import PROJECT
 
         return Media(PROJECT.encode())
-    raise Refused(404, f"{path} was not found")
+    raise ApiError(404, f"{path} was not found")
 
 
 COLLECTIONS = (

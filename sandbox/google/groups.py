@@ -1,21 +1,178 @@
-"""Managed instance groups, of a zone or a region: so many instances of a template, made again when they are lost.
+"""Managed instance groups, of a zone or a region, their methods, and the templates of their instances.
 
-What a group knows of each instance is an item of the API "managed", below the group's key. A group without a template
-is one of GKE's: nothing is made of it. Source:
+A group has so many instances of a template, made again when they are lost. What it knows of each instance is an item of
+the API "managed", below the group's key. A group without a template is one of GKE's: nothing is made of it. Source:
 https://cloud.google.com/compute/docs/instance-groups/working-with-managed-instances.
 """
 
 import copy
 import secrets
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from . import PROJECT_NUMBER, instances, verbs
+from . import instance_body as body
 from . import instance_life as life
-from .compute import compute_collection, zones
-from .errors import Failure, Refused
+from .compute import compute_collection, refuse_used, zones
+from .errors import ApiError, Failure
+from .images import resolved
 from .instance_body import accelerator_types, check_machine_type, existing
-from .world import Call, Json, World
+from .operations import begin
+from .world import Call, Collection, Json, World
+
+
+def _managed(call: Call) -> bool:
+    return bool((call.find(call.key) or {}).get("instanceTemplate"))
+
+
+def resize(call: Call, collection: Collection) -> Json:
+    group, size = verbs.get(call, collection), int(call.query["size"])
+    if not _managed(call):
+        group["targetSize"] = size
+    else:
+        _sized(call, group, size)
+    return begin(call, "compute", "resize", call.key, lambda: "")
+
+
+def _sized(call: Call, group: Json, size: int) -> None:
+    known = managed_rows(call.world, call.key)
+    # Those that are not there yet go first.
+    going = sorted(known, key=lambda row: row["currentAction"] == "NONE")[: max(0, len(known) - size)]
+    shrink(call, call.key, group, going)
+    if size > len(known):
+        group["targetSize"] = len(known)
+        grow(call, call.key, group, size - len(known))
+
+
+def create_instances(call: Call, collection: Collection) -> Json:
+    """The named ones. That a name is taken is refused in words of ours: Google's are not known."""
+    group = verbs.get(call, collection)
+    names = [each["name"] for each in call.body.get("instances", [])]
+    taken = {row["name"] for row in managed_rows(call.world, call.key)}
+    if double := sorted(taken.intersection(names)) or sorted({name for name in names if names.count(name) > 1}):
+        raise ApiError(400, f"Invalid value for field 'instances[].name': '{double[0]}'. It already exists.", "invalid")
+    grow(call, call.key, group, len(names), names)
+    return begin(call, "compute", "createInstances", call.key, lambda: "")
+
+
+def _named(call: Call) -> list[Json]:
+    """The rows of the instances that a body names by their links. A group refuses those that it does not have."""
+    known = {row["name"]: row for row in managed_rows(call.world, call.key)}
+    asked = [each.rpartition("/")[2] for each in call.body.get("instances", [])]
+    skips = call.body.get("skipInstancesOnValidationError")
+    if (strange := [name for name in asked if name not in known]) and not skips:
+        said = f"Invalid value for field 'instances': '{strange[0]}'. Instance is not a member of"
+        raise ApiError(400, f"{said} '{call.key}'.", "invalid")
+    return [known[name] for name in asked if name in known]
+
+
+def delete_instances(call: Call, collection: Collection) -> Json:
+    group, rows = verbs.get(call, collection), _named(call)
+    shrink(call, call.key, group, rows)
+    return begin(call, "compute", "deleteInstances", call.key, lambda: "", _all_gone(call, rows))
+
+
+def _all_gone(call: Call, rows: list[Json]) -> Callable[[], bool]:
+    return lambda: not any(row in managed_rows(call.world, call.key) for row in rows)
+
+
+def abandon_instances(call: Call, collection: Collection) -> Json:
+    group, rows = verbs.get(call, collection), _named(call)
+    for row in rows:
+        del call.world.items[f"managed/{call.key}/{row['name']}"]
+    group["targetSize"] = max(0, int(group["targetSize"]) - len(rows))
+    counted(call, call.key)
+    return begin(call, "compute", "abandonInstances", call.key, lambda: "")
+
+
+def recreate_instances(call: Call, collection: Collection) -> Json:
+    verbs.get(call, collection)
+    for row in _named(call):
+        recreate(call, call.key, row)
+    counted(call, call.key)
+    return begin(call, "compute", "recreateInstances", call.key, lambda: "")
+
+
+def listed(call: Call, collection: Collection) -> Json:
+    verbs.get(call, collection)
+    return {"managedInstances": [_shown(call, row) for row in managed_rows(call.world, call.key)]}
+
+
+def _shown(call: Call, row: Json) -> Json:
+    key = f"projects/{call.path['project']}/zones/{row['zone']}/instances/{row['name']}"
+    item = call.find(key)
+    made: Json = {"name": row["name"], "instance": f"{call.link}{key}", "currentAction": row["currentAction"]}
+    made["targetStatus"] = row["targetStatus"]
+    made |= {"id": item["id"], "instanceStatus": item["status"]} if item else {}
+    made |= {"lastAttempt": row["lastAttempt"]} if row.get("lastAttempt") else {}
+    return made | ({"version": {"instanceTemplate": row["template"]}} if "template" in row else {})
+
+
+def errors(call: Call, collection: Collection) -> Json:
+    """The last error of each instance that could not be made."""
+    verbs.get(call, collection)
+    rows = [row for row in managed_rows(call.world, call.key) if row.get("lastAttempt")]
+    return {
+        "items": [
+            {
+                "error": {key: each[key] for key in ("code", "message")},
+                "instanceActionDetails": {"action": row["currentAction"], "instance": _shown(call, row)["instance"]},
+            }
+            for row in rows
+            for each in row["lastAttempt"]["errors"]["errors"]
+        ]
+    }
+
+
+def set_template(call: Call, collection: Collection) -> Json:
+    group = verbs.get(call, collection)
+    group["versions"] = [{"instanceTemplate": call.body["instanceTemplate"]}]
+    _new_template(call, group)
+    return begin(call, "compute", "setInstanceTemplate", call.key, lambda: "")
+
+
+def _new_template(call: Call, group: Json) -> None:
+    """Instances are made anew where the group's policy is proactive, all at once: no surge is kept to."""
+    template = existing(call, group["versions"][0]["instanceTemplate"], "global/instanceTemplates")
+    group["instanceTemplate"] = group["versions"][0]["instanceTemplate"] = template["selfLink"]
+    if group.get("updatePolicy", {}).get("type") == "PROACTIVE":
+        for row in managed_rows(call.world, call.key):
+            if row.get("template") not in (None, template["selfLink"]):
+                recreate(call, call.key, row)
+    counted(call, call.key)
+
+
+def patch(call: Call, collection: Collection) -> Json:
+    """A new size, template or policy. What it says of a template holds when the operation has ended."""
+    group = verbs.get(call, collection)
+    size, template = call.body.get("targetSize"), group.get("instanceTemplate")
+    versions: list[Json] = call.body.get("versions") or []
+    asked = call.body.get("instanceTemplate") or (versions[0].get("instanceTemplate") if versions else None)
+    if asked:
+        existing(call, asked, "global/instanceTemplates")
+
+    def end() -> str:
+        group.update({**verbs.merged(group, call.body), "targetSize": group["targetSize"]})
+        if asked and template:
+            group["versions"] = versions or [{"instanceTemplate": asked}]
+            _new_template(call, group)
+        if size is not None and int(size) != int(group["targetSize"]):
+            _sized(call, group, int(size))
+        return ""
+
+    return begin(call, "compute", call.method.verb, call.key, end)
+
+
+def _leaving(call: Call, key: str) -> None:
+    group = call.find(key)
+    if group and group.get("instanceTemplate"):
+        shrink(call, key, group, managed_rows(call.world, key))
+
+
+def _emptied(call: Call, key: str) -> Callable[[], bool]:
+    return lambda: not managed_rows(call.world, key)
+
 
 _INSTANCES = instances.COLLECTIONS[0]
 _RETRY = 4
@@ -24,7 +181,7 @@ _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
 _new: Any = compute_collection("instanceGroupManagers", "InstanceGroupManager").made
 
 
-def rows(world: World, key: str) -> list[Json]:
+def managed_rows(world: World, key: str) -> list[Json]:
     start = f"managed/{key}/"
     return [item for name, item in sorted(world.items.items()) if name.startswith(start)]
 
@@ -39,7 +196,7 @@ def _made(call: Call, key: str, item: Json) -> None:
     _new(call, key, item)
     item["baseInstanceName"] = item.get("baseInstanceName") or item["name"][:58]
     if "targetSize" not in item:
-        raise Refused(400, "Required field 'resource.targetSize' not specified", "required")
+        raise ApiError(400, "Required field 'resource.targetSize' not specified", "required")
     size, item["targetSize"] = int(item["targetSize"]), 0
     template = _template_of(call, item)
     item["instanceTemplate"] = template["selfLink"]
@@ -66,7 +223,7 @@ def _offering(call: Call, template: Json) -> list[Json]:
     for zone in sorted(each for each, region in zones().items() if region == call.path["region"]):
         try:
             check_machine_type(properties["machineType"], zone, "resource.properties")
-        except Refused:
+        except ApiError:
             continue
         if wanted <= accelerator_types(zone).keys():
             found.append({"zone": zone})
@@ -78,7 +235,7 @@ def grow(call: Call, key: str, group: Json, count: int, names: list[str] | None 
     group["targetSize"] = int(group["targetSize"]) + count
     places = [each["zone"].rpartition("/")[2] for each in group.get("distributionPolicy", {}).get("zones", [])]
     for index in range(count):
-        taken = rows(call.world, key)
+        taken = managed_rows(call.world, key)
         zone = min(places, key=lambda one: sum(r["zone"] == one for r in taken)) if places else call.path["zone"]
         ending = "".join(secrets.choice(_LETTERS) for _ in range(4))
         name = names[index] if names else f"{group['baseInstanceName']}-{ending}"
@@ -124,7 +281,7 @@ def _create(call: Call, key: str, row: Json) -> None:
     made = life.inner(call.world, "compute.instances.insert", at.rpartition("/")[0], path)
     try:
         verbs.create(Call(**{**vars(made), "body": body}), _INSTANCES)
-    except Refused as error:
+    except ApiError as error:
         _failed(call, key, row, Failure("INVALID_FIELD_VALUE", str(error)))
         return
     row["id"] = (call.find(at) or {})["id"]
@@ -195,7 +352,7 @@ def shrink(call: Call, key: str, group: Json, gone: list[Json]) -> None:
 
 def counted(call: Call, key: str, group: Json | None = None) -> None:
     """What a group says of its instances."""
-    group, known = group or call.find(key), rows(call.world, key)
+    group, known = group or call.find(key), managed_rows(call.world, key)
     if group is None:
         return
     actions = ("none", "creating", "recreating", "deleting", "abandoning", "refreshing", "restarting", "verifying")
@@ -211,4 +368,58 @@ def counted(call: Call, key: str, group: Json | None = None) -> None:
 
 
 life.LISTENERS.append(noticed)
-MADE = _made
+
+
+_new_template_item: Any = compute_collection("instanceTemplates", "InstanceTemplate").made
+
+
+def _template_made(call: Call, key: str, item: Json) -> None:
+    _new_template_item(call, key, item)
+    properties: Json = copy.deepcopy(item.get("properties") or {})
+    kind = properties.get("machineType", "")
+    if not kind:
+        raise ApiError(400, "Required field 'resource.properties.machineType' not specified", "required")
+    if "/" in kind:
+        # A template takes bare names; the words are those of a name that does not match, from memory.
+        said = f"Invalid value for field 'resource.properties.machineType': '{kind}'. Must be a match of regex"
+        raise ApiError(400, f"{said} '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
+    at = "resource.properties"
+    body.scheduling(properties, body.has_accelerators(kind, properties.get("guestAccelerators") or []), at)
+    body.interfaces(call, properties, call.path.get("region", ""), at, addresses=False)
+    body.accounts(call, properties)
+    for index, disk in enumerate(properties.get("disks", [])):
+        disk |= {"kind": "compute#attachedDisk", "index": index, "boot": bool(disk.get("boot"))}
+        disk.setdefault("mode", "READ_WRITE")
+        disk.setdefault("type", "PERSISTENT")
+        if source := disk.get("initializeParams", {}).get("sourceImage"):
+            resolved(call, source)
+    for name in ("metadata", "tags"):
+        if name in properties:
+            properties[name]["fingerprint"] = "template"
+    properties.setdefault("canIpForward", False)
+    item["properties"] = properties
+
+
+_LIFE: Any = {"made": _made, "leaving": _leaving, "ending": _emptied}
+COLLECTIONS = (
+    compute_collection("instanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_used),
+    compute_collection("regionInstanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_used),
+    compute_collection("instanceGroupManagers", "InstanceGroupManager", **_LIFE),
+    compute_collection("regionInstanceGroupManagers", "InstanceGroupManager", **_LIFE),
+)
+_METHODS: dict[str, Callable[[Call, Collection], Json]] = {
+    "resize": resize,
+    "createInstances": create_instances,
+    "deleteInstances": delete_instances,
+    "abandonInstances": abandon_instances,
+    "recreateInstances": recreate_instances,
+    "listManagedInstances": listed,
+    "listErrors": errors,
+    "setInstanceTemplate": set_template,
+    "patch": patch,
+}
+OWN = {
+    f"compute.{kind}.{name}": act
+    for kind in ("instanceGroupManagers", "regionInstanceGroupManagers")
+    for name, act in _METHODS.items()
+}

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from .compute import compute_collection
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json
 
 _LINK = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(?:projects/([^/]+)/)?(.+)")
@@ -58,12 +58,12 @@ def of_family(call: Call, project: str, family: str) -> Json:
     https://github.com/skypilot-org/skypilot/issues/2409."""
     found = [each for each in _images(call, project) if each.get("family") == family and "deprecated" not in each]
     if not found:
-        raise Refused(404, f"The resource 'projects/{project}/global/images/family/{family}' was not found")
+        raise ApiError(404, f"The resource 'projects/{project}/global/images/family/{family}' was not found")
     return max(found, key=lambda image: image["creationTimestamp"])
 
 
 def resolved(call: Call, source: str) -> Json:
-    """The image that a link, or part of one, means: an image, or the newest of a family. Raises Refused."""
+    """The image that a link, or part of one, means: an image, or the newest of a family. Raises ApiError."""
     found = _LINK.fullmatch(source)
     project, rest = (found[1] or call.path["project"], found[2]) if found else (call.path["project"], source)
     if family := re.fullmatch(r"(?:global/images/)?family/([^/]+)", rest):
@@ -71,7 +71,7 @@ def resolved(call: Call, source: str) -> Json:
     name = rest.rpartition("/")[2]
     image = next((each for each in _images(call, project) if each["name"] == name), None)
     if image is None:
-        raise Refused(404, f"The resource 'projects/{project}/global/images/{name}' was not found")
+        raise ApiError(404, f"The resource 'projects/{project}/global/images/{name}' was not found")
     return image
 
 

@@ -13,7 +13,7 @@ from accel.rules.gcp import machines as gcp_machines
 
 from . import PROJECT_NUMBER
 from .compute import offered, zones
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Json
 
 _CPUS = re.compile(
@@ -30,11 +30,11 @@ def linked(call: Call, value: str, folder: str) -> str:
 
 
 def existing(call: Call, value: str, folder: str) -> Json:
-    """What `linked` names. Raises Refused where it is not there."""
+    """What `linked` names. Raises ApiError where it is not there."""
     key = linked(call, value, folder)
     found = call.find(key)
     if found is None:
-        raise Refused(404, f"The resource '{key}' was not found")
+        raise ApiError(404, f"The resource '{key}' was not found")
     return found
 
 
@@ -49,7 +49,7 @@ def check_machine_type(given: str, zone: str, at: str) -> str:
     if name in known or n1(name) or (machine_of(name) is None and _CPUS.fullmatch(name)):
         return name
     said = f"Invalid value for field '{at}.machineType': '{given}'. Machine type with name '{name}' does not exist in"
-    raise Refused(400, f"{said} zone '{zone}'.", "invalid")
+    raise ApiError(400, f"{said} zone '{zone}'.", "invalid")
 
 
 def accelerator_types(zone: str) -> dict[str, int]:
@@ -76,9 +76,9 @@ def accelerators(given: list[Json], machine_type: str, zone: str, project: str) 
     for each in given:
         name, count = each.get("acceleratorType", "").rpartition("/")[2], int(each.get("acceleratorCount", 1))
         if name not in accelerator_types(zone):
-            raise Refused(404, f"The resource 'projects/{project}/zones/{zone}/acceleratorTypes/{name}' was not found")
+            raise ApiError(404, f"The resource 'projects/{project}/zones/{zone}/acceleratorTypes/{name}' was not found")
         if gcp_machines.machine(machine_type, name, count, zone):
-            raise Refused(400, f"[{name}, {machine_type}] features are not compatible for creating instance.")
+            raise ApiError(400, f"[{name}, {machine_type}] features are not compatible for creating instance.")
         made.append({"acceleratorType": name, "acceleratorCount": count})
     if machine and built_in and not made:
         made.append({"acceleratorType": machine.accelerator, "acceleratorCount": machine.whole_accelerators})
@@ -99,14 +99,14 @@ def scheduling(item: Json, has_gpus: bool, at: str) -> None:
     spot = preemptible or model == "SPOT"
     if preemptible and model == "STANDARD":
         said = f"Invalid value for field '{at}.scheduling.provisioningModel': 'STANDARD'. For preemptible, only allowed"
-        raise Refused(400, f"{said} provisioning_model value is SPOT", "invalid")
+        raise ApiError(400, f"{said} provisioning_model value is SPOT", "invalid")
     if spot:
         said = f"Invalid value for field '{at}.scheduling.preemptible': 'true'."
         said = f"{said} Scheduling must have preemptible be false"
         if asked.get("automaticRestart"):
-            raise Refused(400, f"{said} when AutomaticRestart is true.", "invalid")
+            raise ApiError(400, f"{said} when AutomaticRestart is true.", "invalid")
         if asked.get("onHostMaintenance") == "MIGRATE":
-            raise Refused(400, f"{said} when OnHostMaintenance isn't TERMINATE.", "invalid")
+            raise ApiError(400, f"{said} when OnHostMaintenance isn't TERMINATE.", "invalid")
     defaults = {
         "onHostMaintenance": "TERMINATE" if spot else "MIGRATE",
         "automaticRestart": not spot,
@@ -118,7 +118,7 @@ def scheduling(item: Json, has_gpus: bool, at: str) -> None:
     for name, value in defaults.items():
         asked.setdefault(name, value)
     if has_gpus and asked["onHostMaintenance"] == "MIGRATE":
-        raise Refused(400, "Instances with guest accelerators do not support live migration.")
+        raise ApiError(400, "Instances with guest accelerators do not support live migration.")
 
 
 def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool = True) -> None:
@@ -126,7 +126,7 @@ def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool 
     none at all is known, its beginning is from memory."""
     if not item.get("networkInterfaces"):
         said = f"Invalid value for field '{at}.networkInterfaces': ''. At least one network interface is required."
-        raise Refused(400, said, "invalid")
+        raise ApiError(400, said, "invalid")
     for index, nic in enumerate(item["networkInterfaces"]):
         subnetwork: Json | None = None
         if given := nic.get("subnetwork"):
@@ -155,7 +155,7 @@ def _subnetwork(call: Call, network: Json, region: str, nic: Json, at: str) -> J
         return None
     if not network.get("autoCreateSubnetworks"):
         said = f"Invalid value for field '{at}': '{json.dumps(nic)[:76]}...'."
-        raise Refused(400, f"{said} Subnetwork should be specified for custom subnetmode network", "invalid")
+        raise ApiError(400, f"{said} Subnetwork should be specified for custom subnetmode network", "invalid")
     known = call.world.below("compute", f"projects/{call.path['project']}/regions/{region}/subnetworks")
     return next((each for each in known if each["network"] == network["selfLink"]), None)
 
@@ -170,7 +170,7 @@ def accounts(call: Call, item: Json) -> None:
         project = call.path["project"]
         own = email.endswith(f"@{project}.iam.gserviceaccount.com")
         if own and f"iam/projects/{project}/serviceAccounts/{email}" not in call.world.items:
-            raise Refused(400, f"The resource 'One of [{email}]' of type 'serviceAccount' was not found.")
+            raise ApiError(400, f"The resource 'One of [{email}]' of type 'serviceAccount' was not found.")
 
 
 def policies(call: Call, item: Json, region: str) -> None:

@@ -14,8 +14,8 @@ from . import verbs
 from .capacity import consumed, quota_failure, stockout_failure, taken
 from .discovery import document
 from .disks import free, source_of
-from .errors import Failure, Refused
-from .guests import Machine
+from .errors import ApiError, Failure
+from .guests.machine import Machine
 from .images import driver_of
 from .instance_body import metadata_of
 from .operations import event
@@ -169,13 +169,13 @@ def _end(call: Call, key: str, item: Json) -> None:
 
 
 def preempt(world: World, key: str) -> None:
-    """Take a Spot instance away. Raises Refused where there is none."""
+    """Take a Spot instance away. Raises ApiError where there is none."""
     call = of_instance(world, key)
     item = call.find(key)
     if item is None:
-        raise Refused(404, f"The resource '{key}' was not found")
+        raise ApiError(404, f"The resource '{key}' was not found")
     if item["status"] != "RUNNING" or not item["scheduling"]["preemptible"]:
-        raise Refused(400, f"sandbox: {item['name']} is no Spot instance that runs: it is {item['status']}")
+        raise ApiError(400, f"sandbox: {item['name']} is no Spot instance that runs: it is {item['status']}")
     item["status"] = "STOPPING"
     world.guests.preempt(f"compute/{key}", NOTICE_S)
     event(call, "compute.instances.preempted", "Instance was preempted.")
@@ -196,14 +196,14 @@ def check_reservation(call: Call, item: Json) -> None:
         name = name.rpartition("/")[2]
         found = next((each for each in known if each["name"] == name), None)
         if found is None:
-            raise Refused(404, f"The resource '{zone}/reservations/{name}' was not found")
+            raise ApiError(404, f"The resource '{zone}/reservations/{name}' was not found")
         if not found.get("specificReservationRequired"):
             # https://github.com/superserve-ai/sandbox/pull/238
             said = f"Reservation '{name}' can not be targeted as specificReservationRequired is not set."
-            raise Refused(400, said, "invalid")
+            raise ApiError(400, said, "invalid")
         if not _fits(call, found, item):
             said = f"The reservation '{name}' has no free place for a {item['machineType'].rpartition('/')[2]}."
-            raise Refused(400, said, "invalid")
+            raise ApiError(400, said, "invalid")
     else:
         open_ = (each for each in known if not each.get("specificReservationRequired") and _fits(call, each, item))
         found = next(open_, None)

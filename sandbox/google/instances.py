@@ -1,13 +1,18 @@
-"""Compute Engine's virtual machines: how they are made and deleted."""
+"""Compute Engine's virtual machines: how they are made, changed and deleted."""
 
+import copy
+import secrets
+from collections.abc import Callable
 from typing import Any
 
 from . import instance_body as body
 from . import instance_life as life
-from .compute import compute_collection, located, zones
-from .disks import attach, free
-from .errors import Failure, Refused
-from .world import Call, Json
+from . import verbs
+from .compute import compute_collection, labelled, located, zones
+from .disks import attach, attached, free, leave
+from .errors import ApiError, Failure
+from .operations import begin
+from .world import Call, Collection, Json
 
 _new: Any = compute_collection("instances", "Instance").made
 
@@ -36,7 +41,7 @@ def _made(call: Call, key: str, item: Json) -> None:
     _new(call, key, item)
     given = item.get("machineType")
     if not given:
-        raise Refused(400, "Required field 'resource.machineType' not specified", "required")
+        raise ApiError(400, "Required field 'resource.machineType' not specified", "required")
     name = body.check_machine_type(given, zone, "resource")
     place = f"{call.link}projects/{project}/zones/{zone}"
     gpus = body.accelerators(item.get("guestAccelerators") or [], name, zone, project)
@@ -86,7 +91,7 @@ def _leaving(call: Call, key: str) -> None:
     if item.get("deletionProtection"):
         # https://cloud.google.com/compute/docs/instances/preventing-accidental-vm-deletion, from memory of the words.
         said = "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion. To delete the"
-        raise Refused(400, f"{said} resource, deletion protection must be disabled.'.", "invalidResourceUsage")
+        raise ApiError(400, f"{said} resource, deletion protection must be disabled.'.", "invalidResourceUsage")
     life.stopping(call, key, item)
 
 
@@ -102,3 +107,268 @@ COLLECTIONS = (
         ending=lambda call, key: lambda: not call.world.guests.running(f"compute/{key}"),
     ),
 )  # fmt: skip
+
+
+def start(call: Call, collection: Collection) -> Json:
+    item = verbs.get(call, collection)
+    if item["status"] == "STOPPING":
+        raise _not_ready(call)
+    begun = item["status"] == "TERMINATED"
+    if begun:
+        life.check_reservation(call, item)
+        item["status"] = "PROVISIONING"
+        life.staged(call, item)
+
+    def end() -> str | Failure:
+        if not begun or call.find(call.key) is not item:
+            return ""
+        if why := life.refused(call, call.key, item):
+            life.ended(call, call.key, item)
+            return why
+        life.boot(call, call.key, item)
+        return ""
+
+    def failed() -> None:
+        if begun:
+            life.ended(call, call.key, item)
+
+    return begin(call, "compute", "start", call.key, end, failed=failed)
+
+
+def stop(call: Call, collection: Collection) -> Json:
+    item = verbs.get(call, collection)
+    stops = item["status"] != "TERMINATED"
+    life.stopping(call, call.key, item)
+
+    def end() -> str:
+        if stops and call.find(call.key) is item and item["status"] == "STOPPING":
+            life.ended(call, call.key, item)
+        return ""
+
+    return begin(call, "compute", "stop", call.key, end, _is_off(call))
+
+
+def _is_off(call: Call) -> Callable[[], bool]:
+    return lambda: not call.world.guests.running(f"compute/{call.key}")
+
+
+def _not_ready(call: Call) -> ApiError:
+    # https://github.com/googleapis/google-cloud-java/issues/9312; the words in full are from memory.
+    return ApiError(400, f"The resource '{call.key}' is not ready", "resourceNotReady")
+
+
+def reset(call: Call, collection: Collection) -> Json:
+    """Off and on again at once, without a shutdown; the machine stays RUNNING."""
+    item = verbs.get(call, collection)
+    if item["status"] != "RUNNING":
+        raise _not_ready(call)
+    return _restarted(call, item, "reset")
+
+
+def _restarted(call: Call, item: Json, verb: str) -> Json:
+    item["lastStartTimestamp"] = ""  # or the end of the machine would pass for one that switched itself off
+    item["status"] = "REPAIRING" if verb != "reset" else "RUNNING"
+    call.world.guests.stop(f"compute/{call.key}")
+
+    def end() -> str:
+        if call.find(call.key) is item:
+            life.boot(call, call.key, item)
+        return ""
+
+    return begin(call, "compute", verb, call.key, end, _is_off(call))
+
+
+def maintenance(call: Call, collection: Collection) -> Json:
+    """Host maintenance: a machine that migrates does not notice; of the rest one that restarts by itself is started
+    again, and a Spot machine is preempted. Source:
+    https://cloud.google.com/compute/docs/instances/simulating-host-maintenance."""
+    item = verbs.get(call, collection)
+    if item["status"] != "RUNNING":
+        raise _not_ready(call)
+    asked = item["scheduling"]
+    if asked["onHostMaintenance"] == "MIGRATE":
+        return begin(call, "compute", "simulateMaintenanceEvent", call.key, lambda: "")
+    if asked["automaticRestart"]:
+        return _restarted(call, item, "simulateMaintenanceEvent")
+    if asked["preemptible"]:
+        life.preempt(call.world, call.key)
+    else:
+        life.leave(call, call.key, item)
+    return begin(call, "compute", "simulateMaintenanceEvent", call.key, lambda: "", _is_off(call))
+
+
+def attach_disk(call: Call, collection: Collection) -> Json:
+    item, disk = verbs.get(call, collection), copy.deepcopy(call.body)
+    attached(call, call.key, item, disk)
+    return begin(call, "compute", "attachDisk", call.key, lambda: "")
+
+
+def detach_disk(call: Call, collection: Collection) -> Json:
+    item, name = verbs.get(call, collection), call.query.get("deviceName", "")
+    disk = next((each for each in item["disks"] if each["deviceName"] == name), None)
+    if disk is None:
+        said = f"Invalid value for field 'deviceName': '{name}'. No attached disk found with device name '{name}'"
+        raise ApiError(400, said, "invalid")
+
+    def end() -> str:
+        item["disks"] = [each for each in item["disks"] if each is not disk]
+        leave(call, call.key, disk)
+        return ""
+
+    return begin(call, "compute", "detachDisk", call.key, end)
+
+
+def guest_attributes(call: Call, collection: Collection) -> Json:
+    """What the guest wrote below `queryPath` ("space/" or "space/key"), or as `variableKey`. Wording:
+    ssh_utils.py of gcloud, which looks for it."""
+    verbs.get(call, collection)
+    path = call.query.get("queryPath") or call.query.get("variableKey", "")
+    space, _, name = path.partition("/")
+    known = call.world.guests.attributes(f"compute/{call.key}")
+    rows = [
+        {"namespace": each, "key": key, "value": value}
+        for each, values in sorted(known.items())
+        for key, value in sorted(values.items())
+        if space in ("", each) and name in ("", key)
+    ]
+    if not rows:
+        raise ApiError(404, f"The resource '{path}' of type 'Guest Attribute' was not found.")
+    made: Json = {"kind": "compute#guestAttributes", "selfLink": f"{call.link}{call.key}/guestAttributes/{path}"}
+    if "variableKey" in call.query:
+        return {**made, "variableKey": path, "variableValue": rows[0]["value"]}
+    return {**made, "queryPath": path, "queryValue": {"items": rows}}
+
+
+def serial_output(call: Call, collection: Collection) -> Json:
+    verbs.get(call, collection)
+    text, begins = call.world.guests.serial(f"compute/{call.key}"), int(call.query.get("start", 0))
+    made = {"kind": "compute#serialPortOutput", "contents": text[begins:], "start": str(begins)}
+    return {**made, "next": str(len(text)), "selfLink": f"{call.link}{call.key}/serialPort"}
+
+
+def aggregated(call: Call, collection: Collection) -> Json:
+    """Everything of a collection by zone or region; places that have nothing are left out, where Google warns."""
+    kind = collection.id.rpartition(".")[2]
+    found: Json = {}
+    for place in ("zones", "regions"):
+        for item in call.world.below("compute", f"projects/{call.path['project']}/{place}/-/{kind}"):
+            if verbs.matches(item, call.query.get("filter", "")):
+                where = f"{place}/{item[place[:-1]].rpartition('/')[2]}"
+                found.setdefault(where, {kind: []})[kind].append(item)
+    return {"kind": f"compute#{kind.removesuffix('s')}AggregatedList", "items": found}
+
+
+def unserved(call: Call, collection: Collection) -> Json:
+    raise ApiError(501, f"the sandbox does not serve {call.method.id}")
+
+
+def _fingerprinted(name: str) -> Callable[[Call, Json], Json]:
+    """A change by who has read what there is. Wording: FINGERPRINT_FAIL_ERRORS of the provider's metadata.go, which has
+    it of metadata; of tags it is taken to be the same."""
+
+    def change(call: Call, item: Json) -> Json:
+        if call.body.get("fingerprint") != item[name]["fingerprint"]:
+            said = "Supplied fingerprint does not match current metadata fingerprint."
+            raise ApiError(412, said, "conditionNotMet")
+        made = {**copy.deepcopy(call.body), "fingerprint": secrets.token_urlsafe(9)}
+        if name == "metadata":
+            made["kind"] = "compute#metadata"
+            call.world.guests.change(f"compute/{call.key}", body.metadata_of({"metadata": made}))
+        return {name: made}
+
+    return change
+
+
+def _stopped(change: Callable[[Call, Json], Json]) -> Callable[[Call, Json], Json]:
+    """What a machine that runs does not let happen. Google's words, from memory of users' reports."""
+
+    def checked(call: Call, item: Json) -> Json:
+        if item["status"] != "TERMINATED":
+            said = "Invalid resource usage: 'Instance must be stopped (TERMINATED) for this operation.'."
+            raise ApiError(400, said, "invalidResourceUsage")
+        return change(call, item)
+
+    return checked
+
+
+def _machine_type(call: Call, item: Json) -> Json:
+    zone = call.path["zone"]
+    name = body.check_machine_type(call.body["machineType"], zone, "resource")
+    gpus = body.accelerators([], name, zone, call.path["project"])
+    body.scheduling(copy.deepcopy(item), body.has_accelerators(name, gpus), "resource")
+    place = f"{call.link}projects/{call.path['project']}/zones/{zone}"
+    shown = [{**each, "acceleratorType": f"{place}/acceleratorTypes/{each['acceleratorType']}"} for each in gpus]
+    kept = item["guestAccelerators"] if body.n1(name) else shown
+    return {"machineType": f"{place}/machineTypes/{name}", "guestAccelerators": kept}
+
+
+def _scheduling(call: Call, item: Json) -> Json:
+    made = {"scheduling": copy.deepcopy(call.body)}
+    name = item["machineType"].rpartition("/")[2]
+    body.scheduling(made, body.has_accelerators(name, item["guestAccelerators"]), "resource")
+    if made["scheduling"]["preemptible"] != item["scheduling"]["preemptible"] and item["status"] != "TERMINATED":
+        raise ApiError(400, "Invalid value for field 'resource.preemptible'. It can be set on a stopped instance only.")
+    return made
+
+
+def _account(call: Call, item: Json) -> Json:
+    email = call.body.get("email")
+    made: Json = {"serviceAccounts": [{"email": email, "scopes": call.body.get("scopes", [])}] if email else []}
+    body.accounts(call, made)
+    return made
+
+
+def _auto_delete(call: Call, item: Json) -> Json:
+    disks = copy.deepcopy(item["disks"])
+    for disk in disks:
+        if disk["deviceName"] == call.query["deviceName"]:
+            disk["autoDelete"] = call.query["autoDelete"] == "true"
+    return {"disks": disks}
+
+
+def _policies(add: bool) -> Callable[[Call, Json], Json]:
+    def change(call: Call, item: Json) -> Json:
+        region = item["zone"].rpartition("/")[2].rpartition("-")[0]
+        asked: Json = {"resourcePolicies": call.body.get("resourcePolicies", [])}
+        body.policies(call, asked, region)
+        rest = [each for each in item.get("resourcePolicies", []) if each not in asked["resourcePolicies"]]
+        return {"resourcePolicies": [*rest, *(asked["resourcePolicies"] if add else [])]}
+
+    return change
+
+
+_AT = "compute.instances"
+CHANGES: dict[str, Callable[[Call, Json], Json]] = {
+    f"{_AT}.setLabels": labelled,
+    f"{_AT}.setMetadata": _fingerprinted("metadata"),
+    f"{_AT}.setTags": _fingerprinted("tags"),
+    f"{_AT}.setMachineType": _stopped(_machine_type),
+    f"{_AT}.setMinCpuPlatform": _stopped(lambda call, item: {"minCpuPlatform": call.body.get("minCpuPlatform", "")}),
+    f"{_AT}.setServiceAccount": _stopped(_account),
+    f"{_AT}.setScheduling": _scheduling,
+    f"{_AT}.setDiskAutoDelete": _auto_delete,
+    f"{_AT}.addResourcePolicies": _policies(True),
+    f"{_AT}.removeResourcePolicies": _policies(False),
+    f"{_AT}.setDeletionProtection": lambda call, item: {
+        "deletionProtection": call.query.get("deletionProtection", "true") == "true"
+    },
+    f"{_AT}.updateDisplayDevice": _stopped(lambda call, item: {"displayDevice": call.body}),
+    f"{_AT}.updateShieldedInstanceConfig": _stopped(
+        lambda call, item: {"shieldedInstanceConfig": {**item["shieldedInstanceConfig"], **call.body}}
+    ),
+}
+OWN: dict[str, Callable[[Call, Collection], Any]] = {
+    f"{_AT}.start": start,
+    f"{_AT}.stop": stop,
+    f"{_AT}.reset": reset,
+    f"{_AT}.simulateMaintenanceEvent": maintenance,
+    f"{_AT}.attachDisk": attach_disk,
+    f"{_AT}.detachDisk": detach_disk,
+    f"{_AT}.getGuestAttributes": guest_attributes,
+    f"{_AT}.getSerialPortOutput": serial_output,
+    f"{_AT}.update": unserved,
+    **{
+        f"compute.{kind}.aggregatedList": aggregated
+        for kind in ("addresses", "disks", "futureReservations", "instanceGroupManagers", "instances", "reservations")
+    },
+}

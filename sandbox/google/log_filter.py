@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .errors import Refused
+from .errors import ApiError
 
 Json = dict[str, Any]
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
@@ -52,9 +52,9 @@ def nanoseconds(text: str) -> int | None:
 
 
 def parsed(text: str) -> Filter:
-    """Raises Refused."""
+    """Raises ApiError."""
     if len(text) > 20_000:  # https://docs.cloud.google.com/logging/quotas
-        raise Refused(400, f"The filter has {len(text)} characters, the maximum is 20000")
+        raise ApiError(400, f"The filter has {len(text)} characters, the maximum is 20000")
     if not text.strip():
         return Filter()
     reader = _Reader(text)
@@ -75,9 +75,11 @@ class _Reader:
     def over(self) -> bool:
         return self._at == len(self._text)
 
-    def unparseable(self) -> Refused:
+    def unparseable(self) -> ApiError:
         where = self._text[self._at : self._at + 40].strip()
-        return Refused(400, f"Unparseable filter at '{where}'. The sandbox knows comparisons, AND, OR and groups only.")
+        return ApiError(
+            400, f"Unparseable filter at '{where}'. The sandbox knows comparisons, AND, OR and groups only."
+        )
 
     def all_of(self) -> Filter:
         """What AND joins, or nothing between."""
@@ -129,7 +131,7 @@ def _compared(path: list[str], operator: str, written: str) -> Filter:
         return Filter((_test(path, operator, value),))
     moment = nanoseconds(value)
     if moment is None or operator not in _COMPARED:
-        raise Refused(400, f"Unparseable filter: timestamp {operator} {written}")
+        raise ApiError(400, f"Unparseable filter: timestamp {operator} {written}")
     return Filter((_time(_COMPARED[operator], moment),), moment if operator in (">", ">=", "=") else 0)
 
 
@@ -149,14 +151,14 @@ def _test(path: list[str], operator: str, value: str) -> Callable[[Json], bool]:
     """A field that is not there is equal to nothing, and different from everything."""
     if path == ["severity"]:
         if value not in _RANK or operator not in (*_COMPARED, "!="):
-            raise Refused(400, f"Unparseable filter: severity {operator} {value}")
+            raise ApiError(400, f"Unparseable filter: severity {operator} {value}")
         rank, compare = _RANK[value], _COMPARED.get(operator, lambda a, b: a != b)
         return lambda entry: compare(_RANK[entry.get("severity", "DEFAULT")], rank)
     if operator in ("=~", "!~"):
         try:
             wanted = re.compile(value)
         except re.error as error:
-            raise Refused(400, f"Unparseable filter: {value}: {error}") from None
+            raise ApiError(400, f"Unparseable filter: {value}: {error}") from None
         return lambda entry: (wanted.search(_text(entry, path) or "") is not None) == (operator == "=~")
     if operator == ":":
         folded = value.lower()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused
+from .errors import ApiError
 from .log_filter import SEVERITIES, nanoseconds, parsed
 from .world import Call, Collection, Json, by_id, stamp
 
@@ -21,7 +21,7 @@ def _write(call: Call, collection: Collection) -> Json:
     # Wording: https://github.com/search?q="Request+payload+size+exceeds+the+limit"; the size here is that of the JSON
     # without spaces, which may be less than what was sent.
     if len(json.dumps(call.body, separators=(",", ":"), ensure_ascii=False)) > _REQUEST:
-        raise Refused(400, f"Request payload size exceeds the limit: {_REQUEST} bytes.")
+        raise ApiError(400, f"Request payload size exceeds the limit: {_REQUEST} bytes.")
     entries: list[Json] = []
     wrong: dict[str, str] = {}
     received = stamp()
@@ -32,14 +32,14 @@ def _write(call: Call, collection: Collection) -> Json:
         else:
             entries.append(made)
     if wrong and (not call.body.get("partialSuccess") or not entries):
-        raise Refused(400, next(iter(wrong.values())))  # where none is written, there are no details
+        raise ApiError(400, next(iter(wrong.values())))  # where none is written, there are no details
     if not call.body.get("dryRun"):
         for entry in entries:
             call.world.logs.add(entry, call.plan.delay_s if call.plan else 0)
     if wrong:
         kind = "type.googleapis.com/google.logging.v2.WriteLogEntriesPartialErrors"
         errors = {index: {"code": 3, "message": why} for index, why in wrong.items()}
-        raise Refused(400, next(iter(wrong.values())), details=[{"@type": kind, "logEntryErrors": errors}])
+        raise ApiError(400, next(iter(wrong.values())), details=[{"@type": kind, "logEntryErrors": errors}])
     return {}
 
 
@@ -54,7 +54,7 @@ def _entry(call: Call, entry: Json, index: int, received: str) -> tuple[Json, st
     if log is None:
         return {}, f"Log name '{entry.get('logName', '')}' is not projects/[PROJECT_ID]/logs/[LOG_ID]"
     if log[1] not in (PROJECT, PROJECT_NUMBER):
-        raise Refused(403, f"Permission 'logging.logEntries.create' denied on resource 'projects/{log[1]}'.")
+        raise ApiError(403, f"Permission 'logging.logEntries.create' denied on resource 'projects/{log[1]}'.")
     if not entry.get("resource", {}).get("type"):
         return {}, "A log entry has no monitored resource"
     if entry.get("severity", "DEFAULT") not in SEVERITIES:
@@ -80,21 +80,21 @@ def _shown(size: int) -> str:
 def _list(call: Call, collection: Collection) -> Json:
     names = call.body.get("resourceNames", []) + [f"projects/{each}" for each in call.body.get("projectIds", [])]
     if not names:
-        raise Refused(400, "Required field 'resource_names' not specified", "required")
+        raise ApiError(400, "Required field 'resource_names' not specified", "required")
     for name in names:
         if by_id(name).split("/")[:2] != ["projects", PROJECT]:
-            raise Refused(403, f"Permission 'logging.logEntries.list' denied on resource '{name}'.")
+            raise ApiError(403, f"Permission 'logging.logEntries.list' denied on resource '{name}'.")
     order, size = call.body.get("orderBy") or "timestamp asc", int(call.body.get("pageSize") or 50)
     if order not in ("timestamp asc", "timestamp desc"):
-        raise Refused(400, f"Invalid order_by '{order}': it is 'timestamp asc' or 'timestamp desc'")
+        raise ApiError(400, f"Invalid order_by '{order}': it is 'timestamp asc' or 'timestamp desc'")
     if size < 0:
-        raise Refused(400, f"page_size {size} is negative")
+        raise ApiError(400, f"page_size {size} is negative")
     wanted = parsed(call.body.get("filter", ""))
     try:
         token = call.body.get("pageToken", "")
         found, more = call.world.logs.page(wanted, order.endswith("desc"), min(size, _PAGE), token)
     except ValueError:
-        raise Refused(400, "page_token is invalid") from None
+        raise ApiError(400, "page_token is invalid") from None
     entries = [{name: value for name, value in entry.items() if name != "__ns"} for entry in found]
     return ({"entries": entries} if entries else {}) | ({"nextPageToken": more} if more else {})
 

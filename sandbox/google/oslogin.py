@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .errors import Refused
+from .errors import ApiError
 from .verbs import missing
 from .world import Call, Collection, Json, merged
 
@@ -62,10 +62,10 @@ def _kept(call: Call, body: Json) -> Json:
     except ValueError:
         blob = b""
     if not blob:
-        raise Refused(400, "Invalid SSH public key: it is not of the form 'TYPE BASE64 [COMMENT]'")
+        raise ApiError(400, "Invalid SSH public key: it is not of the form 'TYPE BASE64 [COMMENT]'")
     expires = body.get("expirationTimeUsec")
     if expires is not None and int(expires) <= time.time() * 1e6:
-        raise Refused(400, f"Expiration time {expires} is in the past")
+        raise ApiError(400, f"Expiration time {expires} is in the past")
     mark = hashlib.sha256(blob).hexdigest()
     made = {"key": text, "fingerprint": mark, "name": f"users/{_user(call)}/sshPublicKeys/{mark}"}
     made |= {"expirationTimeUsec": str(expires)} if expires is not None else {}

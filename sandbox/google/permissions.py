@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, World
 
 _CREATE = ("create", "insert")
@@ -48,14 +48,14 @@ def of_call(call: Call) -> Iterator[str]:
 
 
 def require(call: Call) -> None:
-    """Records what a call needs. Raises Refused for what the user's token lacks."""
+    """Records what a call needs. Raises ApiError for what the user's token lacks."""
     needs = dict.fromkeys(of_call(call))
     call.world.needed.update(needs)
     for missing in needs.keys() - call.world.allowed if call.world.allowed is not None else ():
         raise _refusal(call, missing)
 
 
-def _refusal(call: Call, needed: str) -> Refused:
+def _refusal(call: Call, needed: str) -> ApiError:
     """In the words of each API: https://github.com/hashicorp/terraform-provider-google/issues/4825 (Compute Engine),
     https://github.com/hashicorp/terraform-provider-google/issues/10567 (GKE), and of others, with the details,
     https://github.com/2i2c-org/infrastructure/issues/488. Some of Resource Manager's and Storage's name no permission
@@ -64,9 +64,9 @@ def _refusal(call: Call, needed: str) -> Refused:
     if call.method.verb in _CREATE and isinstance(call.body.get("name"), str) and call.api == "compute":
         resource = f"{resource}/{call.body['name']}"
     if call.api == "compute":
-        return Refused(403, f"Required '{needed}' permission for '{resource}'", "forbidden")
+        return ApiError(403, f"Required '{needed}' permission for '{resource}'", "forbidden")
     if call.api == "container":
-        return Refused(403, f'Required "{needed}" permission(s) for "{resource}".', "forbidden")
+        return ApiError(403, f'Required "{needed}" permission(s) for "{resource}".', "forbidden")
     host = call.document.host
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -75,7 +75,7 @@ def _refusal(call: Call, needed: str) -> Refused:
         "metadata": {"permission": needed, "resource": resource},
     }
     text = f"Permission '{needed}' denied on resource '//{host}/{resource}' (or it may not exist)."
-    return Refused(403, text, "forbidden", details=[info])
+    return ApiError(403, text, "forbidden", details=[info])
 
 
 def control(world: World, http: str, request: Any) -> Any:

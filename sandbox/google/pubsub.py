@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .errors import Refused
+from .errors import ApiError
 from .functions import delivered
 from .verbs import get
 from .world import Call, Collection, Json, World, by_id, stamp
@@ -44,14 +44,14 @@ def _created(call: Call, collection: Collection) -> Json:
     https://github.com/GoogleCloudPlatform/nodejs-getting-started/issues/351"""
     if call.find(call.key) is not None:
         name = call.key.rpartition("/")[2]
-        raise Refused(409, f"Resource already exists in the project (resource={name}).")
+        raise ApiError(409, f"Resource already exists in the project (resource={name}).")
     made: Json = {**call.body, "name": call.key}
     if collection.schema == "Topic":
         made["state"] = "ACTIVE"
     else:
         made["topic"] = by_id(made.get("topic", ""))
         if call.find(made["topic"]) is None:
-            raise Refused(404, _MISSING.format(id=made["topic"].rpartition("/")[2]))
+            raise ApiError(404, _MISSING.format(id=made["topic"].rpartition("/")[2]))
         made |= {"state": "ACTIVE", "ackDeadlineSeconds": made.get("ackDeadlineSeconds") or _DEADLINE_S}
     call.world.items[f"pubsub/{call.key}"] = made
     return made
@@ -62,7 +62,7 @@ def _publish(call: Call, collection: Collection) -> Json:
     messages: list[Json] = call.body.get("messages", [])
     if not messages or not all(each.get("data") or each.get("attributes") for each in messages):
         said = "One or more messages in the publish request is empty. Each message must contain either non-empty data,"
-        raise Refused(400, f"{said} or at least one attribute.")  # from memory
+        raise ApiError(400, f"{said} or at least one attribute.")  # from memory
     numbers: list[str] = []
     for each in messages:
         numbers.append(str(call.world.number()))
@@ -74,7 +74,7 @@ def _pull(call: Call, collection: Collection) -> Json:
     """What is there now: an answer is not waited for, as `returnImmediately` asks."""
     subscription, now = get(call, collection), time.monotonic()
     if int(call.body.get("maxMessages", 0)) < 1:
-        raise Refused(400, "The value for max_messages is too small: the minimum value is 1.")  # from memory
+        raise ApiError(400, "The value for max_messages is too small: the minimum value is 1.")  # from memory
     lent = [row for row in _backlog(call.world, call.key) if row["until"] <= now][: int(call.body["maxMessages"])]
     for row in lent:
         row |= {"until": now + subscription["ackDeadlineSeconds"], "ack": secrets.token_urlsafe(24)}

@@ -15,7 +15,7 @@ from accel.catalog.tpu_generations import GENERATIONS
 from . import PROJECT, PROJECT_NUMBER, verbs
 from .capacity import metrics
 from .compute import compute_collection, zones
-from .errors import Refused
+from .errors import ApiError
 from .tpu_checks import zones as tpu_zones
 from .world import Call, Collection, Json, World
 
@@ -74,13 +74,13 @@ def _limit(world: World, quota: Quota, place: str) -> int:
 
 
 def answer(world: World, path: str) -> Any:
-    """Of Cloud Quotas: one QuotaInfo, or all of a service. Raises Refused. Source:
+    """Of Cloud Quotas: one QuotaInfo, or all of a service. Raises ApiError. Source:
     https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos"""
     named = _INFOS.fullmatch(unquote(path.removeprefix(PATH)))
     if named is None:
-        raise Refused(404, f"The requested URL {path} was not found on this server.")
+        raise ApiError(404, f"The requested URL {path} was not found on this server.")
     if named[1] not in (PROJECT, PROJECT_NUMBER):
-        raise Refused(403, f"Permission denied on resource project {named[1]}.")
+        raise ApiError(403, f"Permission denied on resource project {named[1]}.")
     infos: dict[str, Json] = {}
     with world.lock:
         world.tick()
@@ -90,7 +90,7 @@ def answer(world: World, path: str) -> Any:
     if named[3] is None:
         return {"quotaInfos": list(infos.values())}
     if named[3] not in infos:
-        raise Refused(404, f"Quota {named[3]} was not found")
+        raise ApiError(404, f"Quota {named[3]} was not found")
     return infos[named[3]]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import functions
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json, World, stamp
 
 _JOBS = "cloudscheduler.projects.locations.jobs"
@@ -28,7 +28,9 @@ def _made(call: Call, key: str, item: Json) -> None:
     """What the descriptions in the API's discovery document demand; the words of the refusals are the sandbox's."""
     name = call.body.get("name", "")
     if not _NAME.fullmatch(name) or not name.startswith(f"{call.key}/"):
-        raise Refused(400, f"Job name must be formatted: '{call.key}/jobs/<JOB_ID>'.", "badRequest", "INVALID_ARGUMENT")
+        raise ApiError(
+            400, f"Job name must be formatted: '{call.key}/jobs/<JOB_ID>'.", "badRequest", "INVALID_ARGUMENT"
+        )
     _checked(call.world, item)
     item |= {"__key": name, "name": name, "state": "ENABLED", "userUpdateTime": stamp()}
     item.setdefault("timeZone", "UTC")
@@ -46,8 +48,8 @@ def _changed(call: Call, item: Json, news: Json) -> None:
 
 
 def _checked(world: World, item: Json) -> None:
-    def refuse(why: str) -> Refused:
-        return Refused(400, why, "badRequest", "INVALID_ARGUMENT")
+    def refuse(why: str) -> ApiError:
+        return ApiError(400, why, "badRequest", "INVALID_ARGUMENT")
 
     if not _CRON.fullmatch(item.get("schedule", "")):
         raise refuse("Schedule or time zone is invalid.")
@@ -59,20 +61,20 @@ def _checked(world: World, item: Json) -> None:
         raise refuse("The deadline must be in the interval [15 seconds, 30 minutes].")
     email = target.get("oidcToken", {}).get("serviceAccountEmail", "")
     if email and f"iam/projects/{email.partition('@')[2].partition('.')[0]}/serviceAccounts/{email}" not in world.items:
-        raise Refused(404, f"Service account {email} was not found")
+        raise ApiError(404, f"Service account {email} was not found")
 
 
 def _run(call: Call, collection: Collection) -> Json:
     item = call.find(call.key)
     if item is None:
-        raise Refused(404, "Job not found.")
+        raise ApiError(404, "Job not found.")
     _fire(call.world, item)
     return item
 
 
 def _switched(call: Call, collection: Collection) -> Json:
     if (item := call.find(call.key)) is None:
-        raise Refused(404, "Job not found.")
+        raise ApiError(404, "Job not found.")
     item["state"] = "PAUSED" if call.method.verb == "pause" else "ENABLED"
     return item
 

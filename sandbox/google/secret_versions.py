@@ -5,19 +5,19 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
-from .errors import Refused
+from .errors import ApiError
 from .world import Call, Collection, Json, World, stamp
 
 _SECRETS = "secretmanager.projects.secrets"
 
 
 def value(world: World, version: str) -> bytes:
-    """The value of `projects/p/secrets/s/versions/1`, or latest. Raises Refused, worded as of a
+    """The value of `projects/p/secrets/s/versions/1`, or latest. Raises ApiError, worded as of a
     secret that is missing."""
     secret, _, number = version.partition("/versions/")
     found = latest(world, secret) if number == "latest" else f"{secret}/versions/{number}"
     if f"secretmanager/{found}" not in world.media:
-        raise Refused(404, f"Secret Version [{version}] not found.")
+        raise ApiError(404, f"Secret Version [{version}] not found.")
     return world.media[f"secretmanager/{found}"]
 
 
@@ -29,11 +29,11 @@ def latest(world: World, secret: str) -> str:
 
 def _add(call: Call, collection: Collection) -> Json:
     if call.find(call.key) is None:
-        raise Refused(404, f"Secret [{call.key}] not found.")
+        raise ApiError(404, f"Secret [{call.key}] not found.")
     try:
         data = base64.b64decode(call.body.get("payload", {}).get("data", ""), validate=True)
     except binascii.Error:
-        raise Refused(400, "Invalid value at 'payload.data' (TYPE_BYTES)", "invalid") from None
+        raise ApiError(400, "Invalid value at 'payload.data' (TYPE_BYTES)", "invalid") from None
     last = latest(call.world, call.key)
     name = f"{call.key}/versions/{int(last.rpartition('/')[2] or 0) + 1}"
     call.world.media[f"secretmanager/{name}"] = data

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused
+from .errors import ApiError
 from .operations import begin
 from .world import Call, Collection, Json, World
 
@@ -13,7 +13,7 @@ from .world import Call, Collection, Json, World
 def service(call: Call, key: str) -> Json:
     name = key.rpartition("/")[2]
     if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.(googleapis\.com|goog)", name):
-        raise Refused(403, f"Not found or permission denied for service(s): {name}.", "forbidden")
+        raise ApiError(403, f"Not found or permission denied for service(s): {name}.", "forbidden")
     blank: Json = {
         "name": f"projects/{PROJECT_NUMBER}/services/{name}",
         "parent": f"projects/{PROJECT_NUMBER}",
@@ -45,7 +45,7 @@ def require(world: World, service: str, title: str) -> None:
     }
     kind, domain = "type.googleapis.com/google.rpc.ErrorInfo", "googleapis.com"
     info: Json = {"@type": kind, "reason": "SERVICE_DISABLED", "domain": domain, "metadata": metadata}
-    raise Refused(403, text, "accessNotConfigured", details=[info])
+    raise ApiError(403, text, "accessNotConfigured", details=[info])
 
 
 def _switch(call: Call, collection: Collection) -> Json:

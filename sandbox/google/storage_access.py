@@ -12,7 +12,7 @@ from typing import Any
 from accel.catalog.gcp_roles import roles
 
 from . import PROJECT
-from .errors import Refused
+from .errors import ApiError
 from .permissions import of_method
 from .world import Call, World
 
@@ -43,14 +43,14 @@ def needs(call: Call) -> Iterator[Need]:
 
 
 def require(call: Call, permission: str, bucket: str, name: str) -> None:
-    """Raises Refused for what the caller's account lacks. Words: https://github.com/apache/pinot/pull/11655 (bucket),
+    """Raises ApiError for what the caller's account lacks. Words: https://github.com/apache/pinot/pull/11655 (bucket),
     https://github.com/spaceml-org/STARCOP/issues/6 (object)"""
     if not call.account or granted(call.world, call.account, permission, bucket, name):
         return
     what = "object" if name else "bucket"
     text = f"{call.account} does not have {permission} access to the Google Cloud Storage {what}."
     text += f" Permission '{permission}' denied on resource (or it may not exist)."
-    raise Refused(403, text, "forbidden")
+    raise ApiError(403, text, "forbidden")
 
 
 def granted(world: World, email: str, permission: str, bucket: str, name: str) -> bool:
@@ -102,7 +102,7 @@ def holds(expression: str, kind: str, name: str) -> bool:
             case ast.Attribute() if (named := ast.unparse(node)) in values:
                 return values[named]
             case _:
-                raise Refused(400, f"the sandbox knows no condition {ast.unparse(node)}")
+                raise ApiError(400, f"the sandbox knows no condition {ast.unparse(node)}")
 
     python = _TOKEN.sub(lambda found: _SIGNS.get(found[0], found[0]), expression)
     return bool(value(ast.parse(python.strip(), mode="eval").body))

@@ -11,7 +11,7 @@ from accel.catalog.tpu_generations import GENERATIONS, Generation
 from accel.rules.gcp import tpu_runtimes
 
 from . import PROJECT
-from .errors import Refused
+from .errors import ApiError
 from .world import Json, World
 
 NAME = re.compile(r"[A-Za-z0-9_.~+%-]+")
@@ -44,24 +44,24 @@ def runtimes() -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.runtime.name for each in GENERATIONS if each.runtime))
 
 
-def bad_argument(field: str, value: Any) -> Refused:
+def bad_argument(field: str, value: Any) -> ApiError:
     """Wording: https://github.com/tensorflow/tpu/issues/877, which has it of version 1 of the API."""
-    return Refused(400, f'Cloud TPU received an invalid argument. The field "{field}" cannot be "{value}".')
+    return ApiError(400, f'Cloud TPU received an invalid argument. The field "{field}" cannot be "{value}".')
 
 
-def bad_request(why: str) -> Refused:
+def bad_request(why: str) -> ApiError:
     """Form of the wording: https://github.com/skypilot-org/skypilot/issues/3840. What follows is the sandbox's."""
-    return Refused(400, f"Cloud TPU received a bad request. {why}")
+    return ApiError(400, f"Cloud TPU received a bad request. {why}")
 
 
 def located(zone: str) -> None:
     """The usual wording of Google's newer APIs; that of this one was not found."""
     if zone not in zones():
-        raise Refused(403, f"Permission denied on 'locations/{zone}' (or it may not exist).")
+        raise ApiError(403, f"Permission denied on 'locations/{zone}' (or it may not exist).")
 
 
 def checked(world: World, zone: str, node: Json) -> Slice:
-    """The slice that a node's body asks for. Raises Refused."""
+    """The slice that a node's body asks for. Raises ApiError."""
     found = _slice(node, zone)
     if found.name not in zones()[zone]:
         raise _elsewhere(found.name, zone)
@@ -96,7 +96,7 @@ def _slice(node: Json, zone: str) -> Slice:
     return found
 
 
-def _elsewhere(name: str, zone: str) -> Refused:
+def _elsewhere(name: str, zone: str) -> ApiError:
     """Wording as in https://github.com/skypilot-org/skypilot/issues/3840; the zones are the sandbox's addition."""
     said = f"the accelerator {name} was not found in zone {zone}"
     having = [each for each, names in zones().items() if name in names]
@@ -108,7 +108,7 @@ def _runtime(node: Json, found: Slice) -> None:
     devices. Source: https://github.com/jax-ml/jax/issues/13260 (a v5litepod-4 with tpu-vm-base)."""
     name = node.get("runtimeVersion")
     if not name:
-        raise Refused(400, "Required field 'runtime_version' not specified", "required")
+        raise ApiError(400, "Required field 'runtime_version' not specified", "required")
     said = tpu_runtimes.runtime(name, found.name)
     if any(finding.rule == tpu_runtimes.UNKNOWN.id for finding in said):
         raise bad_argument("RuntimeVersion", name)
@@ -127,13 +127,13 @@ def _network(world: World, zone: str, config: Json) -> None:
 
 def _there(world: World, key: str) -> None:
     if f"compute/{key}" not in world.items:
-        raise Refused(404, f"The resource '{key}' was not found")
+        raise ApiError(404, f"The resource '{key}' was not found")
 
 
 def _account(world: World, email: str) -> None:
     own = email.endswith(f"@{PROJECT}.iam.gserviceaccount.com")
     if own and f"iam/projects/{PROJECT}/serviceAccounts/{email}" not in world.items:
-        raise Refused(400, f"Service account {email} does not exist.")
+        raise ApiError(400, f"Service account {email} does not exist.")
 
 
 def spot(node: Json, queued: Json | None = None) -> bool:
@@ -148,7 +148,7 @@ def within_quota(world: World, zone: str, found: Slice, chips: int, is_spot: boo
     limit = world.quota.get(f"tpu/{zone}/{found.generation.prefix}")
     if limit is None or used(world, zone, found.generation) + chips <= limit:
         return
-    raise Refused(
+    raise ApiError(
         429, f"Quota limit '{_metric(found.generation, is_spot)}' has been exceeded. Limit: {limit} in zone {zone}."
     )
 

@@ -8,8 +8,8 @@ from accel.catalog.tpu import Slice, tpu
 from sandbox import loopback
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused
-from .guests import Machine
+from .errors import ApiError
+from .guests.machine import Machine
 from .operations import begin
 from .tpu_checks import bad_argument, bad_request, checked, located, out_of_stock, spot, within_quota
 from .verbs import get
@@ -157,7 +157,7 @@ def changed(call: Call, item: Json, news: Json) -> None:
     mask = call.query.get("updateMask", "")
     changed = {name for name in item.keys() | news.keys() if item.get(name) != news.get(name)}
     if not mask:
-        raise Refused(400, "Required field 'update_mask' not specified", "required")
+        raise ApiError(400, "Required field 'update_mask' not specified", "required")
     if wrong := sorted(changed - _PATCHED):
         raise bad_argument("update_mask", wrong[0])
     if "metadata" in changed:
@@ -174,7 +174,7 @@ def stop(call: Call, collection: Collection) -> Json:
     if len(node.get("networkEndpoints", [])) > 1:
         raise bad_request("only a node of one host can be stopped")  # the method's description says it, not the API
     if node["state"] != "READY":
-        raise Refused(400, f"node {call.key} is {node['state']}, not READY", status="FAILED_PRECONDITION")
+        raise ApiError(400, f"node {call.key} is {node['state']}, not READY", status="FAILED_PRECONDITION")
     node["state"] = "STOPPING"
     node.pop("health", None)
     call.world.guests.stop(f"tpu/{call.key}")
@@ -189,7 +189,7 @@ def stop(call: Call, collection: Collection) -> Json:
 def start(call: Call, collection: Collection) -> Json:
     node = get(call, collection)
     if node["state"] != "STOPPED":
-        raise Refused(400, f"node {call.key} is {node['state']}, not STOPPED", status="FAILED_PRECONDITION")
+        raise ApiError(400, f"node {call.key} is {node['state']}, not STOPPED", status="FAILED_PRECONDITION")
     node["state"] = "STARTING"
 
     def end() -> str:

@@ -5,7 +5,7 @@ import re
 from functools import partial
 from typing import Any
 
-from .errors import Failure, Refused
+from .errors import ApiError, Failure
 from .operations import begin
 from .world import Call, Collection, Json, merged
 
@@ -23,8 +23,8 @@ def get(call: Call, collection: Collection) -> Json:
     return found
 
 
-def missing(collection: Collection, key: str) -> Refused:
-    return Refused(404, collection.missing.format(key=key, id=key.rpartition("/")[2]))
+def missing(collection: Collection, key: str) -> ApiError:
+    return ApiError(404, collection.missing.format(key=key, id=key.rpartition("/")[2]))
 
 
 def listed(call: Call, collection: Collection) -> Json:
@@ -52,7 +52,7 @@ def matches(item: Json, text: str) -> bool:
     """Simple terms, joined by AND or a space: enough for what asks here; any other filter is refused."""
     terms = _TERM.findall(text)
     if text and _TERM.sub("", text).strip():
-        raise Refused(400, f"Invalid value for field 'filter': '{text}'. The sandbox knows terms of FIELD=VALUE only.")
+        raise ApiError(400, f"Invalid value for field 'filter': '{text}'. The sandbox knows terms of FIELD=VALUE only.")
     for path, operator, wanted in terms:
         value: Any = item
         for part in path.split("."):
@@ -70,7 +70,7 @@ def create(call: Call, collection: Collection) -> Json:
     name = call.query.get(collection.name[1:]) if collection.name[0] == "?" else None
     name = name or item.get(collection.name) or call.body.get(collection.name)
     if not name:
-        raise Refused(400, f"Required field '{collection.name.strip('?')}' not specified", "required")
+        raise ApiError(400, f"Required field '{collection.name.strip('?')}' not specified", "required")
     key = f"{call.key}/{name}"
     for field, value in collection.defaults.items():
         item.setdefault(field, copy.deepcopy(value))
@@ -79,7 +79,7 @@ def create(call: Call, collection: Collection) -> Json:
         collection.made(call, key, item)
     key = item.pop("__key", key)
     if call.find(key) is not None:
-        raise Refused(409, collection.exists.format(key=key, id=name), "conflict" if call.api == "storage" else "")
+        raise ApiError(409, collection.exists.format(key=key, id=name), "conflict" if call.api == "storage" else "")
     if collection.state:
         item[collection.state[0]] = collection.state[1]
     call.world.items[f"{call.api}/{key}"] = item
@@ -153,7 +153,7 @@ def set_policy(call: Call, collection: Collection) -> Json:
         message = (
             "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
         )
-        raise Refused(409, message, "aborted", "ABORTED")
+        raise ApiError(409, message, "aborted", "ABORTED")
     for member in {member for binding in policy.get("bindings", []) for member in binding.get("members", [])}:
         _known(call, member)
     policy["etag"] = f"Bw{call.world.number():x}="
@@ -180,8 +180,8 @@ def _known(call: Call, member: str) -> None:
     if pool := re.fullmatch(r"([^/]+\.svc\.id\.goog)\[[^]]+\]", name):
         if pool[1] not in call.world.identity_pools:
             text = f"Identity Pool does not exist ({pool[1]}). Please check that you specified a valid resource name as"
-            raise Refused(400, f"{text} returned in the `name` attribute in the configuration API.")
+            raise ApiError(400, f"{text} returned in the `name` attribute in the configuration API.")
     elif found := re.fullmatch(r"[^@]+@([^.]+)\.iam\.gserviceaccount\.com", name):
         own = not re.match(r"service-\d+@|gcp-sa-|gs-project-", name) and not found[1].startswith("gcp-sa-")
         if own and f"iam/projects/{found[1]}/serviceAccounts/{name}" not in items:
-            raise Refused(400, f"Service account {name} does not exist.")
+            raise ApiError(400, f"Service account {name} does not exist.")

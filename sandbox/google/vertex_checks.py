@@ -14,7 +14,7 @@ from typing import Any
 from accel.catalog.places import regions
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused, invalid
+from .errors import ApiError, invalid
 from .vertex_machines import BOOT_DISKS, CLOUD_TPU, FLEX_START, SMALL_A3, TPUS, counts, machine_types, own_gpus
 from .world import Call, Json, World, by_id
 
@@ -41,21 +41,21 @@ _MOUNTS = {"nfsMounts": ("server", "path", "mountPoint"),
            "lustreMounts": ("instanceIp", "volumeHandle", "filesystem", "mountPoint")}  # fmt: skip
 
 
-def refusal(faults: list[Fault]) -> Refused:
+def refusal(faults: list[Fault]) -> ApiError:
     told = "".join(f"{number}.Field: {field}; Message: {said}\t" for number, (field, said) in enumerate(faults, 1))
     fields = [{"field": field, "description": said} for field, said in faults]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]
-    return Refused(400, f"List of found errors:\t{told}", "badRequest", details=details)
+    return ApiError(400, f"List of found errors:\t{told}", "badRequest", details=details)
 
 
 def located(region: str) -> None:
     """The usual wording of Google's newer APIs; that of this one was not found."""
     if region not in regions("gcp"):
-        raise Refused(403, f"Permission denied on 'locations/{region}' (or it may not exist).")
+        raise ApiError(403, f"Permission denied on 'locations/{region}' (or it may not exist).")
 
 
 def checked(call: Call, item: Json, spec: str = "jobSpec") -> None:
-    """Raises Refused. `spec`: the property that has the CustomJobSpec."""
+    """Raises ApiError. `spec`: the property that has the CustomJobSpec."""
     located(call.location)
     at = _snake(spec)
     found = [*_named(item), *_spec(call.world, call.location, item.get(spec, {}), at)]
@@ -258,11 +258,11 @@ def _bucket(call: Call, uri: str) -> None:
     bucket = call.world.items.get(f"storage/b/{uri.removeprefix('gs://').partition('/')[0]}")
     what = f"The Cloud Storage bucket of `{uri}`"
     if bucket is None:
-        raise Refused(400, f"{what} does not exist.", status="FAILED_PRECONDITION")
+        raise ApiError(400, f"{what} does not exist.", status="FAILED_PRECONDITION")
     where = bucket.get("location", "US").lower()
     if where != call.location:
         said = f"is in location `{where}`. It must be in the same regional location as the service location"
-        raise Refused(400, f"{what} {said} `{call.location}`.", status="FAILED_PRECONDITION")
+        raise ApiError(400, f"{what} {said} `{call.location}`.", status="FAILED_PRECONDITION")
 
 
 def number_form(key: str) -> str:

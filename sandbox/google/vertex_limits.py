@@ -7,7 +7,7 @@ from accel.catalog.accelerators import accelerators
 from accel.catalog.quotas import quota_for
 
 from . import PROJECT, PROJECT_NUMBER
-from .errors import Refused
+from .errors import ApiError
 from .vertex_machines import vcpus
 from .world import Call, Json, World
 
@@ -33,7 +33,7 @@ def submitted(call: Call) -> None:
                  "consumer": f"projects/{PROJECT_NUMBER}"}  # fmt: skip
         info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED",
                 "domain": "googleapis.com", "metadata": about}  # fmt: skip
-        raise Refused(429, f"{said} 'project_number:{PROJECT_NUMBER}'.", details=[info])
+        raise ApiError(429, f"{said} 'project_number:{PROJECT_NUMBER}'.", details=[info])
     calls.append(now)
 
 
@@ -72,7 +72,7 @@ def within(call: Call, spec: Json) -> None:
     https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12."""
     if metrics := over(call.world, call.location, spec, {}):
         named = ", ".join(f"aiplatform.googleapis.com/{metric}" for metric in metrics)
-        raise Refused(429, f"The following quota metrics exceed quota limits: {named}")
+        raise ApiError(429, f"The following quota metrics exceed quota limits: {named}")
 
 
 def quota_in_use(world: World, region: str) -> dict[str, int]:

@@ -14,7 +14,7 @@ _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}
 
 
 def tuning_checked(item: Json) -> None:
-    """Raises Refused. The limits are those of the discovery document; the words are the sandbox's."""
+    """Raises ApiError. The limits are those of the discovery document; the words are the sandbox's."""
     study: Json = item.get("studySpec", {})
     faults: list[tuple[str, str]] = []
     for field, at in (("maxTrialCount", "max_trial_count"), ("parallelTrialCount", "parallel_trial_count")):

@@ -1,10 +1,13 @@
-"""What the sandbox's Google remembers: resources by API and name, policies, operations in flight."""
+"""What the sandbox's Google remembers: resources by API and name, policies, operations in flight, log entries."""
 
+import base64
 import copy
 import itertools
+import json
 import re
 import threading
 import time
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +20,66 @@ from . import PROJECT, PROJECT_NUMBER, account_token, scoped
 from .discovery import Document, Method
 from .errors import Failure
 from .faults import Plan
-from .guests import Guests
-from .logs import Logs
+from .guests.guests import Guests
+from .log_filter import Filter
 
 Json = dict[str, Any]
+_Place = tuple[int, str]
+"""Nanoseconds (negative where the newest are first) and insertId: entries of one time are in the order of these."""
+
+
+@dataclass
+class StoredEntry:
+    """An entry, and from when on (monotonic) it can be read."""
+
+    entry: Json
+    seen: float
+
+
+@dataclass
+class Logs:
+    """Entries by time and insertId: of two that have both alike, one is kept, as a query gives out one only. Source:
+    https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId)."""
+
+    _kept: dict[_Place, StoredEntry] = field(default_factory=dict[_Place, StoredEntry])
+    _orders: dict[bool, list[_Place]] = field(default_factory=dict[bool, list[_Place]])
+
+    def add(self, entry: Json, delay_s: float) -> None:
+        """`entry` has its time as "__ns" too."""
+        place = (entry["__ns"], entry["insertId"])
+        if place not in self._kept:
+            self._kept[place] = StoredEntry(entry, time.monotonic() + delay_s)
+            for newest_first, order in self._orders.items():
+                insort(order, (-place[0] if newest_first else place[0], place[1]))
+
+    def page(self, wanted: Filter, newest_first: bool, size: int, token: str) -> tuple[list[Json], str]:
+        """Entries that match and can be read by now, and the token of the next page or "". Raises ValueError for a
+        token that is none."""
+        order = self._order(newest_first)
+        if token:
+            ns, name = json.loads(base64.urlsafe_b64decode(token))
+            start = bisect_right(order, (int(ns), str(name)))
+        else:
+            start = 0 if newest_first else bisect_left(order, (wanted.since, ""))
+        end = bisect_left(order, (-wanted.since + 1, "")) if newest_first else len(order)
+        now, found = time.monotonic(), list[Json]()
+        for index in range(start, end):
+            ns, name = order[index]
+            kept = self._kept[-ns if newest_first else ns, name]
+            if kept.seen <= now and wanted.holds(kept.entry):
+                found.append(kept.entry)
+                if len(found) == size:
+                    more = index + 1 < end
+                    return found, base64.urlsafe_b64encode(json.dumps(order[index]).encode()).decode() if more else ""
+        return found, ""
+
+    def _order(self, newest_first: bool) -> list[_Place]:
+        if newest_first not in self._orders:
+            places = ((-ns, name) for ns, name in self._kept) if newest_first else self._kept
+            self._orders[newest_first] = sorted(places)
+        return self._orders[newest_first]
+
+
 _WATCH_S = 0.05
 
 
@@ -67,7 +126,7 @@ class World:
     preempt: dict[str, Callable[["World", str], None]] = field(
         default_factory=dict[str, Callable[["World", str], None]]
     )
-    """By API, what takes a machine away that is named by its key below the API; Refused: there is none."""
+    """By API, what takes a machine away that is named by its key below the API; ApiError: there is none."""
     quota: dict[str, int] = field(default_factory=dict[str, int])
     """Chips of a zone and generation that can be had: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -191,7 +250,7 @@ class Call:
 class Collection:
     """A collection of a discovery document: where names come from, what is set, what is refused.
 
-    `made`, `changed` and `leaving` are asked before anything is stored and raise Refused; `made` completes the body.
+    `made`, `changed` and `leaving` are asked before anything is stored and raise ApiError; `made` completes the body.
     `settled` and `gone` run when the operation has ended: `settled` answers why it failed, or "".
     """
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .client import Object
 from .fit import obstacles, requests, take
-from .machines import Growth, Machines, Place, age
+from .machines import Growth, Machines, NodeRoom, age
 from .nodes import GPU, TPU, Group
 from .settings import Settings
 from .store import Store
@@ -54,7 +54,9 @@ class Autoscaler:
                 group = min(options, key=lambda each: self._waste(each, pod, templates[each]))
                 growth = self._machines.grow(group, self._unit(group), settings)
                 planned.append(growth)
-                added = [Place(templates[group].node, dict(templates[group].free), growth) for _ in range(growth.count)]
+                added = [
+                    NodeRoom(templates[group].node, dict(templates[group].free), growth) for _ in range(growth.count)
+                ]
                 places += added
                 place = added[0]
             take(place.free, requests(pod["spec"]))
@@ -63,7 +65,7 @@ class Autoscaler:
         self._tell(planned, stuck)
 
     def _options(
-        self, spec: Mapping[str, Any], templates: Mapping[Group, Place], settings: Settings
+        self, spec: Mapping[str, Any], templates: Mapping[Group, NodeRoom], settings: Settings
     ) -> tuple[list[Group], Counter[str]]:
         """The groups that a pod fits, and of the others why not, counted."""
         options, why = list[Group](), Counter[str]()
@@ -87,7 +89,7 @@ class Autoscaler:
         here = len(self._machines.members(group)) + self._machines.coming(group)
         return max(group.pool.hosts - here, 1) if group.pool.hosts > 1 else 1
 
-    def _waste(self, group: Group, pod: Object, template: Place) -> tuple[float, ...]:
+    def _waste(self, group: Group, pod: Object, template: NodeRoom) -> tuple[float, ...]:
         wanted, free = requests(pod["spec"]), template.free
         balanced = group.pool.autoscaling.get("locationPolicy", "BALANCED") != "ANY"
         spread = len(self._machines.members(group)) + self._machines.coming(group) if balanced else 0

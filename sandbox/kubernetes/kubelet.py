@@ -12,18 +12,266 @@ import contextlib
 import ipaddress
 import itertools
 import shutil
+import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.loopback import LOCAL
+
 from .client import Cluster, Object, Refusal
-from .container import Container
-from .environment import command, environment, local
-from .events import Events
-from .pod import PodRun, workdir
+from .container import PROJECT, Container, seconds
+from .environment import ConfigError, command, environment, local
+from .events import Events, stamp
 from .settings import Settings
 from .store import Store
+
+_BACK_OFF_S = 1
+ENDLESS = ("pause",)
+"""Images of Jobs' pods that run for ever; any other image of a Job is one that cannot be pulled."""
+
+
+def workdir(image: str) -> Path | None:
+    """The folder of a `local/<folder>` image; None: there is none, or it lies outside of the project."""
+    folder = (PROJECT / image.removeprefix("local/").partition(":")[0]).resolve()
+    return folder if folder.is_relative_to(PROJECT) and folder.is_dir() else None
+
+
+def is_local(container: dict[str, Any]) -> bool:
+    return container["image"].startswith("local/")
+
+
+@dataclass
+class PodFault:
+    """Why containers wait: a reason and a message as a kubelet gives them."""
+
+    reason: str
+    message: str
+
+
+@dataclass
+class PodRun:
+    """A pod's life on its node. `attempts`: the runs of each local container, the last one last.
+
+    `address` is what the status shows; EndpointSlices take none of loopback, where the processes really are.
+    """
+
+    pod: Object
+    folder: Path
+    address: str
+    attempts: dict[str, list[Container]] = field(default_factory=dict[str, list[Container]])
+    fault: PodFault | None = None
+    again_at: float = 0
+    stopping: bool = False
+    lost: bool = False
+    sent: Object = field(default_factory=dict[str, Any])
+    since: str = field(default_factory=stamp)
+    _times: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+    @property
+    def spec(self) -> Any:
+        return self.pod["spec"]
+
+    @property
+    def main(self) -> list[Any]:
+        return self.spec["containers"]
+
+    @property
+    def first(self) -> list[Any]:
+        """The init containers that end before the others start; sidecars are played."""
+        return [each for each in self.spec.get("initContainers") or [] if each.get("restartPolicy") != "Always"]
+
+    @property
+    def really(self) -> bool:
+        """Whether any of it is run, and not only played."""
+        return any(is_local(each) for each in self.main)
+
+    def unpullable(self) -> str:
+        """The first image that cannot be had: "" if none."""
+        owners = self.pod["metadata"].get("ownerReferences") or []
+        of_job = any(owner["kind"] == "Job" for owner in owners)
+        for each in [*self.first, *self.main]:
+            name = each["image"].rpartition("/")[2].partition(":")[0]
+            if is_local(each):
+                if workdir(each["image"]) is None:
+                    return each["image"]
+            elif of_job and not self.really and name not in ENDLESS:
+                return each["image"]
+        return ""
+
+    def last(self, name: str) -> Container | None:
+        return self.attempts[name][-1] if self.attempts.get(name) else None
+
+    def running(self) -> list[Container]:
+        return [run for runs in self.attempts.values() for run in runs if not run.over]
+
+    def advance(self, start: Any) -> None:
+        """Poll what runs and start what is next; `start(container, number)` makes a Container or raises ConfigError."""
+        for run in self.running():
+            run.poll()
+        if self.stopping or time.monotonic() < self.again_at:
+            return
+        if image := self.unpullable():
+            self._not_pulled(image)
+            return
+        try:
+            for each in self.first:
+                if is_local(each) and not self._step(each, start):
+                    return
+            if self.failed_first():
+                return
+            for each in self.main:
+                if is_local(each):
+                    self._step(each, start)
+            self.fault = None
+        except ConfigError as error:
+            self.fault, self.again_at = (
+                PodFault("CreateContainerConfigError", str(error)),
+                time.monotonic() + _BACK_OFF_S,
+            )
+
+    def _step(self, container: Any, start: Any) -> bool:
+        """Start a container if it has to run, for the first time or again; whether it has succeeded."""
+        name, run = container["name"], self.last(container["name"])
+        if run is None:
+            self.attempts[name] = [start(container, 0)]
+        elif run.over and self._again(container, run):
+            failures = len(self.attempts[name])
+            if time.monotonic() > run.over_since + _BACK_OFF_S * 2 ** min(failures - 1, 5):
+                self.attempts[name].append(start(container, failures))
+        return run is not None and run.exit_code == 0
+
+    def _again(self, container: Any, run: Container) -> bool:
+        policy = self.spec.get("restartPolicy", "Always")
+        if policy == "Always" and container in self.main:
+            return True
+        return policy != "Never" and run.exit_code != 0
+
+    def _not_pulled(self, image: str) -> None:
+        name = f'"{image}"'
+        if self.fault is None:
+            why = f"failed to pull and unpack image {name}: failed to resolve reference {name}: {image}: not found"
+            self.fault = PodFault("ErrImagePull", f"rpc error: code = NotFound desc = {why}")
+        else:
+            self.fault = PodFault("ImagePullBackOff", f"Back-off pulling image {name}")
+        self.again_at = time.monotonic() + _BACK_OFF_S
+
+    def failed_first(self) -> bool:
+        """Whether an init container failed for good."""
+        runs = [self.last(each["name"]) for each in self.first]
+        return self.spec.get("restartPolicy") == "Never" and any(run and run.exit_code for run in runs)
+
+    def ended(self) -> bool:
+        """Whether every container that is run has ended for good."""
+        if self.running():
+            return False
+        if self.stopping or self.failed_first():
+            return True
+        runs = [(each, self.last(each["name"])) for each in self.main if is_local(each)]
+        return bool(runs) and all(run and run.over and not self._again(each, run) for each, run in runs)
+
+    def phase(self) -> str:
+        if self.ended():
+            codes = [run.exit_code for each in [*self.first, *self.main] if (run := self.last(each["name"]))]
+            return "Failed" if self.lost or any(codes) or (self.stopping and not codes) else "Succeeded"
+        if self.fault and not self.attempts:
+            return "Pending"
+        started = not self.really or any(self.last(each["name"]) for each in self.main)
+        return "Running" if started else "Pending"
+
+    def status(self) -> Object:
+        """The status as it is now, but for what the API server and the scheduler keep of it."""
+        phase = self.phase()
+        body: Object = {
+            "phase": phase,
+            "startTime": self.since,
+            "hostIP": LOCAL,
+            "hostIPs": [{"ip": LOCAL}],
+            "containerStatuses": [self._container(each, phase) for each in self.main],
+        }
+        if phase != "Pending":
+            body |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
+        if self.first:
+            body["initContainerStatuses"] = [self._container(each, phase) for each in self.first]
+        ready = phase == "Running" and all(each["ready"] for each in body["containerStatuses"])
+        why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+        waits_first = phase == "Pending" and bool(self.first)
+        conditions = {
+            "PodReadyToStartContainers": (phase in ("Pending", "Running"), ""),
+            "Initialized": (not waits_first and not self.failed_first(), "ContainersNotInitialized"),
+            "ContainersReady": (ready, why),
+            "Ready": (ready, why),
+        }
+        body["conditions"] = [self._condition(kind, *state) for kind, state in conditions.items()]
+        if self.lost and phase == "Failed":
+            # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+            said = "Pod was terminated in response to imminent node shutdown."
+            body |= {"reason": "Terminated", "message": said}
+            body["conditions"].append(self._condition("DisruptionTarget", True, "TerminationByKubelet", said))
+        return body
+
+    def _condition(self, kind: str, holds: bool, reason: str, message: str = "") -> Object:
+        state = str(holds)
+        if self._times.get(kind, ("", ""))[0] != state:
+            self._times[kind] = (state, stamp())
+        body = {"type": kind, "status": state, "lastTransitionTime": self._times[kind][1]}
+        return body | ({"reason": reason, "message": message} if reason and (not holds or message) else {})
+
+    def _container(self, container: Any, phase: str) -> Object:
+        name = container["name"]
+        runs = self.attempts.get(name, [])
+        state, last = self._state(container, phase), {}
+        if runs and not runs[-1].over and len(runs) > 1:
+            last = _terminated(container, runs[-2])
+        elif "waiting" in state and runs:
+            last = _terminated(container, runs[-1])
+        ready = "running" in state or (container in self.first and "terminated" in state)
+        return {
+            "name": name,
+            "image": container["image"],
+            "imageID": "",
+            "containerID": f"containerd://{runs[-1].folder.name}" if runs else "",
+            "ready": ready,
+            "started": "running" in state,
+            "restartCount": max(len(runs) - 1, 0),
+            "state": state,
+            "lastState": last,
+        }
+
+    def _state(self, container: Any, phase: str) -> Object:
+        run = self.last(container["name"])
+        over = phase in ("Succeeded", "Failed")
+        if run is None:
+            if self.fault:
+                return {"waiting": {"reason": self.fault.reason, "message": self.fault.message}}
+            if is_local(container):
+                return {"waiting": {"reason": "PodInitializing" if self.first else "ContainerCreating"}}
+            if over or container in self.first:
+                played = {"exitCode": 0, "reason": "Completed", "startedAt": self.since, "finishedAt": self.since}
+                return {"terminated": played}
+            return {"running": {"startedAt": self.since}}
+        if not run.over:
+            return {"running": {"startedAt": seconds(run.started_at)}}
+        if not over and not self.stopping and self._again(container, run):
+            return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off restarting {container['name']}"}}
+        return _terminated(container, run)
+
+
+def _terminated(container: Any, run: Container) -> Object:
+    message = run.message
+    if not message and run.exit_code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+        message = run.tail()
+    body = {
+        "exitCode": run.exit_code,
+        "reason": run.reason,
+        "startedAt": seconds(run.started_at),
+        "finishedAt": seconds(run.ended_at),
+        "containerID": f"containerd://{run.folder.name}",
+    }
+    return {"terminated": body | ({"message": message} if message else {})}
+
 
 _GRACE_S = 30  # of a pod that does not say
 _GONE = (404, 409)

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import requests
 
@@ -12,16 +13,124 @@ from accel.catalog.nearest import UnknownName
 from ..google import scoped
 from ..keys import key
 from .autoscaler import Autoscaler
-from .client import Cluster, Refusal
-from .drivers import Drivers
+from .client import Cluster, Object, Refusal
 from .kubelet import Kubelet
 from .machines import Machines
+from .nodes import GPU, NO_PLUGIN_LABEL
 from .pool import Pool
-from .pools import Google
 from .provisioning import COLLECTION, Provisioning
-from .settings import SettingsFile
+from .settings import Settings, SettingsFile
 from .store import Store
 from .streams import Streams
+
+DRIVER_SETS = ("nvidia-driver-installer", "nvidia-driver-daemonset")
+"""How the names of Google's installers begin, and of the GPU operator's."""
+_PLUGIN = "device-plugin"
+
+
+class Drivers:
+    """Gives nodes their GPUs when they have a driver and a device plugin.
+
+    GKE installs the driver on nodes with the label gke-gpu-driver-version; elsewhere it is there once a pod of the
+    DaemonSet nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, runs on the node. GKE's own
+    device plugin then reports the GPUs, unless a label switches it off: then a DaemonSet named ...device-plugin... must
+    run there. https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers,
+    .../docs/how-to/gpu-operator
+    """
+
+    def __init__(self, cluster: Cluster, nodes: Store, pods: Store) -> None:
+        self._cluster, self._nodes, self._pods = cluster, nodes, pods
+        self._since: dict[str, float] = {}
+
+    def tick(self, pools: list[Pool], settings: Settings) -> None:
+        """Look at every node once. Raises Refusal."""
+        groups = [group for pool in pools if GPU in pool.extended for group in pool.groups]
+        for node in self._nodes.all():
+            group = next((group for group in groups if group.holds(node)), None)
+            if group is None or GPU in node["status"].get("allocatable", {}):
+                continue
+            if not self._equipped(node, group.pool):
+                continue
+            name = node["metadata"]["name"]
+            if settings.now() < self._since.setdefault(name, settings.now()) + settings.driver_s:
+                continue
+            count = {GPU: str(group.pool.extended[GPU])}
+            try:
+                change = {"status": {"capacity": count, "allocatable": count}}
+                self._nodes.put(self._cluster.patch(f"/api/v1/nodes/{name}/status", change))
+            except Refusal as error:
+                if error.status != 404:
+                    raise
+
+    def _equipped(self, node: Object, pool: Pool) -> bool:
+        labels, sets = node["metadata"]["labels"], self._daemon_sets(node)
+        driver = pool.driver or any(name.startswith(DRIVER_SETS) for name in sets)
+        own_plugin = labels.get(NO_PLUGIN_LABEL) == "true"
+        return bool(driver) and (not own_plugin or any(_PLUGIN in name for name in sets))
+
+    def _daemon_sets(self, node: Object) -> set[str]:
+        """The names of the DaemonSets of which a ready pod runs on a node."""
+        return {
+            owner["name"]
+            for pod in self._pods.all()
+            if pod["spec"].get("nodeName") == node["metadata"]["name"] and pod["status"].get("phase") == "Running"
+            for owner in pod["metadata"].get("ownerReferences") or []
+            if owner["kind"] == "DaemonSet"
+        }
+
+
+_TIMEOUT_S = 10
+
+
+class Google:
+    """The sandbox's Google. Every method raises requests.RequestException where it does not answer as it should."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self._url, self._token = url.rstrip("/"), home / "key"
+        self._http = requests.Session()
+        self._http.trust_env = False
+        self._sizes: dict[str, int] = {}
+
+    def pools(self) -> list[Pool]:
+        """All node pools that are there or nearly; one that is not autoscaled with the size it was given last."""
+        clusters = self._get("container.googleapis.com/v1/projects/-/locations/-/clusters").get("clusters") or []
+        return [
+            Pool(cluster, self._sized(body), cluster["selfLink"].partition("/projects/")[2].partition("/")[0])
+            for cluster in clusters
+            for body in cluster.get("nodePools") or []
+            if cluster.get("status") != "STOPPING" and body.get("status") != "STOPPING"
+        ]
+
+    def out_of_stock(self) -> set[str]:
+        """Machine types, alone or as ZONE/TYPE, that cannot be had."""
+        return set(self._get("sandbox-api/faults").get("stockout") or [])
+
+    def resize(self, sizes: dict[str, int]) -> None:
+        """Tells it what its autoscaler has made of groups, by their paths; those that are as before are left out."""
+        if changed := {path: size for path, size in sizes.items() if self._sizes.get(path) != size}:
+            self._http.post(
+                f"{self._url}/sandbox-api/sizes", json=changed, headers=self._headers(), timeout=_TIMEOUT_S
+            ).raise_for_status()
+        self._sizes = sizes
+
+    def _sized(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A pool's initialNodeCount stays what it was; its groups have what it was set to."""
+        if (body.get("autoscaling") or {}).get("enabled"):
+            return body
+        for url in body.get("instanceGroupUrls") or []:
+            group = self._get(f"compute.googleapis.com/compute/v1/{url.partition('/compute/v1/')[2]}")
+            return {**body, "initialNodeCount": group["targetSize"]}
+        return body
+
+    def _headers(self) -> dict[str, str]:
+        token = self._token.read_text().strip() if self._token.exists() else ""
+        return {"Authorization": f"Bearer {scoped(token, '')}"}
+
+    def _get(self, path: str) -> dict[str, Any]:
+        answer = self._http.get(f"{self._url}/{path}", headers=self._headers(), timeout=_TIMEOUT_S)
+        answer.raise_for_status()
+        return answer.json()
+
 
 _KUBELET_S = 0.1  # between two looks at the processes
 _CLOUD_S = 0.3

@@ -33,7 +33,7 @@ class Growth:
 
 
 @dataclass
-class Place:
+class NodeRoom:
     """A node that is there or on its way, and what is free of it."""
 
     node: Object
@@ -119,7 +119,7 @@ class Machines:
     def backs_off(self, group: Group, settings: Settings) -> bool:
         return self._backoff.get(group.name, 0) > settings.now()
 
-    def template(self, group: Group) -> Place:
+    def template(self, group: Group) -> NodeRoom:
         """A node of a group as it would come, with what its DaemonSets leave free."""
         node = group.node(self._kubelet_port)
         free = amounts(group.pool.allocatable())
@@ -127,12 +127,12 @@ class Machines:
             spec = daemon["spec"]["template"]["spec"]
             if not obstacles(spec, node, free):
                 take(free, requests(spec))
-        return Place(node, free)
+        return NodeRoom(node, free)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[NodeRoom]:
         """Every node that takes pods, there or on its way, with what is free of it."""
         groups = {(group.pool.name, group.zone): group for pool in self.pools for group in pool.groups}
-        found: dict[str, Place] = {}
+        found: dict[str, NodeRoom] = {}
         for node in self._nodes.all():
             if node["spec"].get("unschedulable") or node["metadata"].get("deletionTimestamp"):
                 continue
@@ -142,7 +142,7 @@ class Machines:
                 free = amounts(group.pool.extended) | free
             # Conditions pass: a node has such a taint from its birth until it is seen to be ready.
             taints = [each for each in node["spec"].get("taints") or [] if not each["key"].startswith(_CONDITION)]
-            found[node["metadata"]["name"]] = Place({**node, "spec": {**node["spec"], "taints": taints}}, free)
+            found[node["metadata"]["name"]] = NodeRoom({**node, "spec": {**node["spec"], "taints": taints}}, free)
         for pod in self._pods.all():
             place = found.get(pod["spec"].get("nodeName", ""))
             if place and pod["status"].get("phase") not in ("Succeeded", "Failed"):

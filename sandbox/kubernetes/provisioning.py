@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .client import Cluster, Object, Refusal
 from .events import stamp
 from .fit import obstacles, requests, take
-from .machines import Machines, Place
+from .machines import Machines, NodeRoom
 from .nodes import REQUEST_LABEL, Group
 from .settings import Settings
 from .store import Store
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
     nodes: int
 
 
-class Refused(NamedTuple):
+class RequestRefusal(NamedTuple):
     """Why a request fails."""
 
     reason: str
@@ -78,7 +78,7 @@ class Provisioning:
 
     def _accept(self, request: Object) -> None:
         found = self._choose(request)
-        if isinstance(found, Refused):
+        if isinstance(found, RequestRefusal):
             self._set(request, ("Failed", True, *found))
             return
         group = found.group
@@ -98,8 +98,8 @@ class Provisioning:
         groups = [group for pool in self._machines.pools for group in pool.groups]
         group = next((each for each in groups if f"{each.name}-grp" == details["NodeGroupName"]), None)
         found = self._choose(request, group)
-        if group is None or isinstance(found, Refused):
-            self._set(request, ("Failed", True, *(found if isinstance(found, Refused) else _NO_POOL)))
+        if group is None or isinstance(found, RequestRefusal):
+            self._set(request, ("Failed", True, *(found if isinstance(found, RequestRefusal) else _NO_POOL)))
             return
         here = [node for node in self._nodes.all() if node["metadata"]["labels"].get(REQUEST_LABEL) == name]
         if len(here) >= found.nodes:
@@ -109,7 +109,7 @@ class Provisioning:
         elif not self._machines.ordered(name):
             self._machines.grow(group, found.nodes - len(here), settings, name)
 
-    def _choose(self, request: Object, only: Group | None = None) -> Choice | Refused:
+    def _choose(self, request: Object, only: Group | None = None) -> Choice | RequestRefusal:
         """The group that holds all the pods and how many nodes they take; else reason and message."""
         why: dict[str, dict[str, str]] = {}
         specs = self._pods(request)
@@ -129,12 +129,12 @@ class Provisioning:
                 why.setdefault(reason, {})[pool.name] = pool.name
         for reason in (_SPREAD, _NO_ROOM, _NO_FIT):
             if reason in why:
-                return Refused(reason, _TEXTS[reason].format(", ".join(why[reason].values())))
-        return Refused(*_NO_POOL)
+                return RequestRefusal(reason, _TEXTS[reason].format(", ".join(why[reason].values())))
+        return RequestRefusal(*_NO_POOL)
 
     def _nodes_for(self, specs: list[Any], group: Group) -> int | str:
         """New nodes that hold all the pods, whole slices; else why the first pod fits none."""
-        places: list[Place] = []
+        places: list[NodeRoom] = []
         for spec in specs:
             selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != REQUEST_LABEL}
             wanted = {**spec, "nodeSelector": selector}

@@ -1,23 +1,36 @@
 """The kubelets' HTTPS server, which the API server asks for logs and for commands to run in a pod.
 
 Logs are read here, from what container.py keeps. Commands are run here for a client whose WebSocket the API server
-hands through (joining.py), by a wrapper that gives them the container's folder and environment.
+hands through, by a wrapper that gives them the container's folder and environment; its streams are channels of one
+connection. The API server hands it through as it is where the client speaks v4.channel.k8s.io, and v5 as well with the
+feature gate TranslateStreamCloseWebsocketRequests off; without it, it would ask for SPDY.
+https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go
 """
 
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
 import ssl
+import struct
+import subprocess
 import sys
+import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
-from ..websocket import handshake
+from ..websocket import BINARY, END, PING, PONG, end, frames, handshake, send
 from .container import PROJECT, Container
-from .joining import PROTOCOLS, join
 from .kubelet import Kubelet
 
 _POLL_S = 0.1
@@ -37,7 +50,7 @@ except OSError as error:
 """
 
 
-class Refused(Exception):
+class StreamError(Exception):
     """What a kubelet answers instead: HTTP status and text."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -99,8 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
                 case "exec", [namespace, pod, *_, container]:
                     self._exec(namespace, pod, container, parts.query)
                 case _:
-                    raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"the sandbox's kubelet does not serve {kind}")
-        except Refused as refusal:
+                    raise StreamError(HTTPStatus.NOT_IMPLEMENTED, f"the sandbox's kubelet does not serve {kind}")
+        except StreamError as refusal:
             body = str(refusal).encode()
             self.send_response(refusal.status)
             self.send_header("Content-Length", str(len(body)))
@@ -127,11 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
         """The run of a container whose log is asked for; None: it is only played, and says nothing."""
         found = self.server.kubelet.find(namespace, pod)
         if found is None:
-            raise Refused(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
+            raise StreamError(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
         runs = found.attempts.get(container, [])
         if previous:
             if len(runs) < 2:
-                raise Refused(
+                raise StreamError(
                     HTTPStatus.BAD_REQUEST, f'previous terminated container "{container}" in pod "{pod}" not found'
                 )
             return runs[-2]
@@ -144,13 +157,13 @@ class _Handler(BaseHTTPRequestHandler):
             if why in ("ErrImagePull", "ImagePullBackOff"):
                 why = "trying and failing to pull image" if why == "ErrImagePull" else "image can't be pulled"
             said = f'container "{container}" in pod "{pod}" is waiting to start: {why}'
-            raise Refused(HTTPStatus.BAD_REQUEST, said)
+            raise StreamError(HTTPStatus.BAD_REQUEST, said)
         return None
 
     def _exec(self, namespace: str, pod: str, container: str, query: str) -> None:
         run = self._container(namespace, pod, container)
         if run is None or run.over:
-            raise Refused(
+            raise StreamError(
                 HTTPStatus.BAD_REQUEST, f'cannot exec in "{container}" of "{pod}": no process of it runs here'
             )
         pairs = parse_qsl(query, keep_blank_values=True)
@@ -158,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         wrapped = [sys.executable, "-c", _ENTER, str(run.folder / "spec.json"), str(PROJECT), *words]
         opening = handshake(self.headers, PROTOCOLS)
         if opening is None:
-            raise Refused(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
+            raise StreamError(HTTPStatus.NOT_IMPLEMENTED, "exec is by WebSocket here")
         self.connection.sendall(opening.encode())
         asked = {name for name, value in pairs if value in ("1", "true")}
         join(self.connection, wrapped, "stdin" in asked or "input" in asked, "tty" in asked)
@@ -196,3 +209,92 @@ def _since(query: dict[str, str]) -> str:
     if query.get("sinceSeconds"):
         return f"{datetime.now(UTC) - timedelta(seconds=int(query['sinceSeconds'])):%Y-%m-%dT%H:%M:%S.%f}000Z"
     return ""
+
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_PIPE_CHUNK = 1 << 15
+
+
+def join(connection: ssl.SSLSocket, command: Sequence[str], stdin: bool, tty: bool) -> None:
+    """Run a command over an open connection until it has ended, or the client has gone, which ends it."""
+    terminal, inner = pty.openpty() if tty else (-1, -1)
+    give = inner if tty else subprocess.PIPE
+    process = subprocess.Popen(
+        command,
+        stdin=give if tty or stdin else subprocess.DEVNULL,
+        stdout=give,
+        stderr=give,
+        start_new_session=True,
+        preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if tty else None,
+    )
+    if tty:
+        os.close(inner)
+        outputs, pipe = {terminal: _STDOUT}, terminal
+    else:
+        assert process.stdout and process.stderr
+        outputs = {process.stdout.fileno(): _STDOUT, process.stderr.fileno(): _STDERR}
+        pipe = process.stdin.fileno() if process.stdin else -1
+    messages = frames(connection)
+    try:
+        while outputs:
+            ready: list[Any] = (
+                [connection] if connection.pending() else select.select([connection, *outputs], [], [])[0]
+            )
+            for each in ready:
+                if each is connection:
+                    if not _heard(next(messages), connection, process, pipe):
+                        return
+                elif data := _read(each):
+                    send(connection, BINARY, bytes([outputs[each]]) + data)
+                else:
+                    del outputs[each]
+        send(connection, BINARY, bytes([_ERROR]) + _status(process.wait()))
+        end(connection, 1000)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
+        if tty:
+            os.close(terminal)
+
+
+def _heard(frame: tuple[int, bytes], connection: ssl.SSLSocket, process: Any, pipe: int) -> bool:
+    """Do what a frame says; whether the client goes on."""
+    kind, data = frame
+    if kind == END:
+        return False
+    if kind == PING:
+        send(connection, PONG, data)
+    elif kind == BINARY and data:
+        channel, rest = data[0], data[1:]
+        with contextlib.suppress(OSError):  # the command reads no more
+            if channel == _STDIN and pipe >= 0 and rest:
+                os.write(pipe, rest)
+            elif channel == _CLOSE and rest[:1] == bytes([_STDIN]) and process.stdin and not process.stdin.closed:
+                process.stdin.close()
+            elif channel == _RESIZE and pipe >= 0:
+                size = json.loads(rest)
+                fcntl.ioctl(pipe, termios.TIOCSWINSZ, struct.pack("HHHH", size["Height"], size["Width"], 0, 0))
+    return True
+
+
+def _read(stream: int) -> bytes:
+    try:
+        return os.read(stream, _PIPE_CHUNK)
+    except OSError:  # a terminal whose last user has gone
+        return b""
+
+
+def _status(code: int) -> bytes:
+    """How the command ended, as a Status object."""
+    if code == 0:
+        return json.dumps({"metadata": {}, "status": "Success"}).encode()
+    code = code if code > 0 else 128 - code
+    said = f"command terminated with non-zero exit code: exit status {code}"
+    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+    body = {"metadata": {}, "status": "Failure", "message": said, "reason": "NonZeroExitCode", "details": causes}
+    return json.dumps(body).encode()

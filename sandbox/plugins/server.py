@@ -17,7 +17,7 @@ _DIFF = provider_pb2.PropertyDiff.Kind
 _log = logging.getLogger("sandbox.plugins")
 
 
-class Refused(Exception):
+class ProviderError(Exception):
     """The cloud, or its client, refused. The message is what the user reads."""
 
 
@@ -185,7 +185,7 @@ def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any], bound
     def run(request: Any, context: grpc.ServicerContext) -> Any:
         try:
             if not peers.ours(int(context.peer().rpartition(":")[2]), boundary.port):
-                raise Refused("the sandbox serves its own user alone")
+                raise ProviderError("the sandbox serves its own user alone")
             return act(request, context)
         except PartlyMade as error:
             detail = provider_pb2.ErrorResourceInitFailed(
@@ -198,7 +198,7 @@ def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any], bound
             status.details.add().Pack(detail)
             context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
-        except Refused as error:
+        except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:
             if context.code() is None:  # else `abort` itself raised, and has said it

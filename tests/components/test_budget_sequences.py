@@ -13,7 +13,7 @@ import pytest
 from accel.budget.acting import LEASE_S, look, resume
 from accel.budget.levers import Lever, LeverFailed
 from accel.budget.spending import Limit, Reading
-from components.aws.budget_levers import Environments, Jobs, Queues
+from components.aws.budget_function import Environments, Jobs, Queues
 from components.gcp.budget_function.cloud import Cloud, NotThere
 from components.gcp.budget_function.handler import levers as google_levers
 from components.gcp.budget_function.plan import Plan, PlannedCluster

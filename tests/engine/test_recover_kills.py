@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox.cloud import ACCOUNT_ID
+from sandbox.aws.__main__ import ACCOUNT_ID
 from sandbox.environment import environment
 from tests.engine import test_recover, test_recover_google
 from tests.support import killed, services

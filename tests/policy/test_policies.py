@@ -13,11 +13,10 @@ from pulumi.runtime import proto
 
 from policy.analyzer import Analyzer
 from policy.capacity import MAKERS
-from policy.commands import policy
+from policy.commands import policies_page, policy
 from policy.guard import Policy, ResourcePolicy
 from policy.judge import Config, ConfigFault, Finding, findings
 from policy.judge import config as read_config
-from policy.page import page
 from policy.resource import UNSEEN, Resource
 from policy.table import POLICIES
 from tests.support.soak import SOAK
@@ -109,7 +108,7 @@ def test_no_policy_falls_over_what_it_does_not_expect(name: str) -> None:
 
 
 def test_the_page_is_of_this_table() -> None:
-    assert (ROOT / "docs" / "policy.md").read_text() == page(), "python -m policy page > docs/policy.md"
+    assert (ROOT / "docs" / "policy.md").read_text() == policies_page(), "python -m policy page > docs/policy.md"
 
 
 def run(*arguments: str, document: Any = None) -> subprocess.CompletedProcess[str]:

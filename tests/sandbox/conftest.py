@@ -164,7 +164,7 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
     (home / "cloud.json").unlink(missing_ok=True)
     where = ["--home", str(home), "--root", str(root)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.cloud", *where], cwd=ROOT,
+        [sys.executable, "-m", "sandbox.aws", *where], cwd=ROOT,
         env={**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment},
     )  # fmt: skip
     until(lambda: (home / "cloud.json").exists() or process.poll() is not None)

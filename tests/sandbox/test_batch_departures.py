@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from botocore.loaders import Loader
 
-from sandbox.batch.departures import DEPARTURES, Departure
+from sandbox.aws.batch.departures import DEPARTURES, Departure
 
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_batch*.py"))
 SHAPES = Loader().load_service_model("batch", "service-2")["shapes"]

@@ -13,7 +13,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from components.aws.budget_levers import Environments
+from components.aws.budget_function import Environments
 from tests.support.soak import sampled
 
 TOO_BIG, OVER_MAX = (

@@ -5,7 +5,7 @@ import pytest
 
 from accel.catalog import Machine, machines
 from accel.catalog.memory import ecs_gpus
-from sandbox.batch.instances import families, kinds
+from sandbox.aws.batch.instances import families, kinds
 
 
 @pytest.mark.parametrize("machine", machines("aws"), ids=lambda machine: machine.name)

@@ -10,7 +10,7 @@ from moto.logs.models import logs_backends
 from moto.logs.responses import LogsResponse
 from moto.sns.models import Subscription, sns_backends
 
-from sandbox import events
+from sandbox.aws import events
 
 ACCOUNT, REGION = "210020003000", "eu-north-1"
 

@@ -15,10 +15,9 @@ from accel.budget.spending import Limit, Reading
 from accel.budget.state import Moved, State
 from components.gcp.budget_function.cloud import Cloud
 from components.gcp.budget_function.clusters import Pools, Queues
-from components.gcp.budget_function.handler import levers, reading
+from components.gcp.budget_function.handler import TpuRequests, levers, reading
 from components.gcp.budget_function.notices import crossed
 from components.gcp.budget_function.plan import STOP, Plan, PlannedBudget, PlannedCluster, of_json, to_json
-from components.gcp.budget_function.queued import TpuRequests
 from components.gcp.budget_function.store import BucketStore
 from components.gcp.budget_function.waiting import Records, Regional
 from components.gcp.queue_hooks import GIVEN

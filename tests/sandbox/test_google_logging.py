@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.google.log_filter import nanoseconds, parsed
-from sandbox.google.logs import Logs
+from sandbox.google.world import Logs
 from tests.support.google_fake import Fake, P
 from tests.support.waiting import until
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.gcp.job_bucket import READS, WRITES, written_by_jobs
 from sandbox.google import PROJECT, account_token
-from sandbox.google.errors import Refused
+from sandbox.google.errors import ApiError
 from sandbox.google.storage_access import holds
 from tests.support.google_fake import Fake, fake
 
@@ -105,5 +105,5 @@ def test_another_account_may_nothing_and_a_token_of_none_is_refused(job: Fake, f
 def test_a_condition_that_the_sandbox_does_not_know_is_refused() -> None:
     assert holds('resource.service == "storage.googleapis.com"', "storage.googleapis.com/Bucket", "b")
     assert not holds('resource.name != "a!b" && resource.name == "c"', "storage.googleapis.com/Bucket", "c!")
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         holds("request.time < timestamp()", "storage.googleapis.com/Bucket", "b")

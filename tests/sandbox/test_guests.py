@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from sandbox.environment import project
-from sandbox.google.guests import Guests
+from sandbox.google.guests.guests import Guests
 from sandbox.processes import stop
 from tests.support.guests import KEY, TOKEN, address, machine, processes, runs, said
 from tests.support.nobody import as_nobody, as_root
@@ -240,7 +240,7 @@ def test_nothing_is_left_after_close(guests: Guests, tmp_path: Path) -> None:
 _OWNER = """
 import sys, time
 from pathlib import Path
-from sandbox.google.guests import Guests
+from sandbox.google.guests.guests import Guests
 from tests.sandbox.test_guests import _hard
 guests = Guests(Path(sys.argv[1]), "http://127.0.0.1:9", lambda account: "token", lambda user: None)
 print(*_hard(guests), flush=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sandbox.environment import project
-from sandbox.google.guests import Guests
+from sandbox.google.guests.guests import Guests
 from tests.support.guests import KEY, machine, said
 
 pytest_plugins = ["tests.support.guests"]

@@ -7,7 +7,7 @@ import pytest
 from sandbox.plugins.kubernetes.objects import difference, imported, observed, to_api, with_generated_name
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin
 from sandbox.plugins.mapping import UNKNOWN
-from sandbox.plugins.server import Refused
+from sandbox.plugins.server import ProviderError
 
 
 def thing(kind: str, api: str = "v1", *, name: str = "a", auto: bool = False, **fields: Any) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_what_is_seen() -> None:
     ],
 )
 def test_refused_types(tmp_path: Any, token: str, why: str) -> None:
-    with pytest.raises(Refused, match=f"^{token}: .*{why}"):
+    with pytest.raises(ProviderError, match=f"^{token}: .*{why}"):
         KubernetesPlugin(tmp_path).check(token, "a", {}, {}, {}, "0" * 16)
 
 

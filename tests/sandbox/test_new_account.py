@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sandbox import keys
-from sandbox.account import LIMITS
+from sandbox.aws.account import LIMITS
 
 REGION = "eu-west-3"
 """Where no other test makes anything."""

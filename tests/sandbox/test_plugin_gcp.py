@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sandbox.plugins.gcp.plugin import KINDS, GcpPlugin
-from sandbox.plugins.server import Refused
+from sandbox.plugins.server import ProviderError
 from tests.support.engine import Engine
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P, engine_on
 
@@ -206,7 +206,7 @@ def test_what_is_refused_says_why(engine: Engine) -> None:
 )
 def test_what_is_refused_before_anything_is_made(token: str, inputs: dict[str, Any], said: str) -> None:
     plugin = GcpPlugin("http://127.0.0.1:9", Path("/nowhere"))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProviderError) as refused:
         plugin.check(token, "x", {}, inputs, {"project": "accel-sandbox"}, "0123456")
     assert said in str(refused.value)
 

@@ -16,7 +16,7 @@ from sandbox import toolchain
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
-from sandbox.plugins.server import Refused, Servicer, serve
+from sandbox.plugins.server import ProviderError, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
 from tests.support.kubernetes import kubernetes
 from tests.support.soak import soak_only
@@ -430,7 +430,7 @@ def reason(home: Path, config: dict[str, Any]) -> str:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     try:
         plugin.read("kubernetes:core/v1:Namespace", "default", body, {}, {})
-    except Refused as error:
+    except ProviderError as error:
         return str(error).partition("unreachable: ")[2].partition("; if it was deleted")[0]
     return ""
 

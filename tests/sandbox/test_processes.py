@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import Fault, keys, processes
+from sandbox import SandboxError, keys, processes
 from sandbox.__main__ import ONLY
 from sandbox.environment import environment, project, require_sandbox
 
@@ -118,7 +118,7 @@ def test_foreign_process_under_our_pid_is_left_alone(home: Path) -> None:
 def test_failed_start_shows_the_log_and_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_ACCOUNT_ID", "1")
     monkeypatch.setattr(processes, "project", lambda: home / "nowhere")
-    with pytest.raises((Fault, OSError)):
+    with pytest.raises((SandboxError, OSError)):
         processes.start(home)
     assert not mine(home)
 
@@ -144,7 +144,7 @@ def test_refuses_what_is_not_the_sandbox(tmp_path: Path, backend: str, endpoint:
     if said is None:
         require_sandbox(environ)
         return
-    with pytest.raises(Fault) as refused:
+    with pytest.raises(SandboxError) as refused:
         require_sandbox(environ)
     assert refused.value.code == 2 and str(refused.value).startswith(said)
 
@@ -167,7 +167,7 @@ def test_refuses_what_leads_to_a_real_google_or_cluster(tmp_path: Path, name: st
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         name: value.replace("HOME", str(tmp_path)),
     }
-    with contextlib.nullcontext() if accepted else pytest.raises(Fault, match=f"^{name} is "):
+    with contextlib.nullcontext() if accepted else pytest.raises(SandboxError, match=f"^{name} is "):
         require_sandbox(environ)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.cloud import ACCOUNT_ID
+from sandbox.aws.__main__ import ACCOUNT_ID
 
 from .engine import Sandbox
 

@@ -9,7 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from sandbox.google.guests import Guests, Machine
+from sandbox.google.guests.guests import Guests
+from sandbox.google.guests.machine import Machine
 from tests.support.waiting import until
 
 TOKEN = "the-token-of-the-sandbox"

@@ -18,8 +18,8 @@ class Moto:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import make_server
 
-        from sandbox import signatures
-        from sandbox.answers import send
+        from sandbox.aws import signatures
+        from sandbox.aws.answers import send
 
         moto: Any = DomainDispatcherApplication(create_backend_app)
 

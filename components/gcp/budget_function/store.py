@@ -25,7 +25,7 @@ class BucketStore:
         self._cloud, self.bucket = cloud, bucket
 
     def plan(self) -> plans.Plan:
-        """What the stack has. Raises Refused."""
+        """What the stack has. Raises CallRefused."""
         return plans.of_json(self._read(plans.PLAN)[0])
 
     def load(self) -> tuple[State, str]:

@@ -3,8 +3,3 @@
 `world.guests.start(Machine(...))` boots one. Every method of Guests returns at once, and may be called with the world's
 lock held; `running` says when a machine that was stopped, preempted or switched off by itself is gone.
 """
-
-from .guests import Guests
-from .machine import Machine
-
-__all__ = ["Guests", "Machine"]

@@ -4,30 +4,247 @@ It starts the startup script, serves SSH on the listening socket whose descripto
 that runs on the machine, also of what was left behind by its own parent. Commands on stdin, a line each: `stop SECONDS`
 shuts down; the end of stdin, however it came, ends everything at once. SIGUSR1 is the machine switching itself off.
 
+SSH runs commands by `sh -c` with the machine's environment, for keys that OS Login knows; without `enable-oslogin` in
+its metadata, for the keys of `ssh-keys` there. No SFTP and no forwarding.
+
 FOLDER/machine.json  {"environment": {...}, "metadata": host and port, "grace_s": s, "token": for docker's login}
 FOLDER/startup-script, FOLDER/shutdown-script; FOLDER/serial.log: what they print; FOLDER/home: where they run
 """
 
+import base64
 import contextlib
 import ctypes
+import fcntl
+import http.client
 import json
 import os
+import pty
 import queue
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import psutil
 
-from .sshd import Sessions
+if TYPE_CHECKING:
+    import paramiko
+
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, of Linux
 _TICK_S = 0.05
 _KILL_S = 10
+
+
+_CHUNK = 1 << 15
+
+
+class Sessions:
+    """Serves from threads of its own, until `closed`."""
+
+    def __init__(self, listener: socket.socket, folder: Path, environment: dict[str, str], metadata: str) -> None:
+        self.closed = False
+        self._listener, self._folder = listener, folder
+        self._environment, self._metadata = environment, metadata
+        self._processes: list[subprocess.Popen[bytes]] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def groups(self) -> list[int]:
+        """The process groups of commands that run."""
+        return [process.pid for process in self._processes if process.poll() is None]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        import paramiko
+        from paramiko.common import MSG_CHANNEL_REQUEST
+
+        transport = paramiko.Transport(connection)
+        transport.add_server_key(paramiko.Ed25519Key.from_private_key_file(str(self._folder / "host_key")))
+        interface = _interface(self)
+        # A command may be over before paramiko has said that it was started; so it is started after that.
+        table = transport._channel_handler_table
+        requested = table[MSG_CHANNEL_REQUEST]
+
+        def started(channel: paramiko.Channel, message: paramiko.Message) -> None:
+            requested(channel, message)
+            interface.begin(channel)
+
+        transport._channel_handler_table = {**table, MSG_CHANNEL_REQUEST: started}
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # a client that goes away
+            transport.start_server(server=interface)
+
+    def keys(self, user: str) -> set[str]:
+        """The public keys, in base64, that may sign in as this user now."""
+        if self._ask("instance/attributes/enable-oslogin").upper() == "TRUE":
+            found = json.loads(self._ask(f"oslogin/users?username={quote(user)}") or "{}").get("loginProfiles", [])
+            rows = [row for profile in found for row in profile.get("sshPublicKeys", {}).values()]
+            now = time.time() * 1e6
+            lines = [row["key"] for row in rows if int(row.get("expirationTimeUsec") or now + 1) > now]
+        else:
+            rows = [line.partition(":") for line in self._ask("instance/attributes/ssh-keys").splitlines()]
+            lines = [key for name, _, key in rows if name == user]
+        return {line.split()[1] for line in lines if len(line.split()) > 1}
+
+    def _ask(self, path: str) -> str:
+        """A value of the metadata server; "" where there is none."""
+        connection = http.client.HTTPConnection(self._metadata, timeout=10)
+        connection.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return text if answer.status == 200 else ""
+
+    def run(self, channel: "paramiko.Channel", user: str, command: list[str], terminal: tuple[int, int] | None) -> Any:
+        """Start a command on a channel; returns what changes the size of its terminal."""
+        master, inner = pty.openpty() if terminal else (-1, -1)
+        if terminal:
+            _resize(master, *terminal)
+        give = inner if terminal else subprocess.PIPE
+        process = subprocess.Popen(
+            command, stdin=give, stdout=give, stderr=give, start_new_session=True,
+            cwd=self._folder / "home", env=self._environment | {"USER": user, "LOGNAME": user},
+            preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if terminal else None,
+        )  # fmt: skip
+        self._processes.append(process)
+        if terminal:
+            os.close(inner)
+            ends = {"in": os.dup(master), "out": master}
+        else:
+            assert process.stdin and process.stdout and process.stderr
+            ends = {"in": process.stdin, "out": process.stdout, "err": process.stderr}
+        threading.Thread(target=_converse, args=(channel, process, ends), daemon=True).start()
+        return lambda width, height: _resize(master, width, height)
+
+
+def _converse(channel: "paramiko.Channel", process: subprocess.Popen[bytes], ends: dict[str, Any]) -> None:
+    """Hand the streams on until the command has ended, and tell how."""
+    outputs = [
+        threading.Thread(target=_pump, args=(ends[name], send), daemon=True)
+        for name, send in (("out", channel.sendall), ("err", channel.sendall_stderr))
+        if name in ends
+    ]
+    for each in outputs:
+        each.start()
+    threading.Thread(target=_feed, args=(channel, ends["in"], isinstance(ends["in"], int)), daemon=True).start()
+    for each in outputs:
+        each.join()
+    code = process.wait()
+    with contextlib.suppress(OSError, EOFError):
+        if code >= 0:
+            channel.send_exit_status(code)
+        else:
+            _send_exit_signal(channel, signal.Signals(-code).name.removeprefix("SIG"))
+        channel.close()
+
+
+def _pump(source: Any, send: Callable[[bytes], Any]) -> None:
+    """Until the source ends, or nobody reads: then it is closed, as sshd does."""
+    number = source if isinstance(source, int) else source.fileno()
+    with contextlib.suppress(OSError):  # a terminal whose last user has gone, a client that has
+        while data := os.read(number, _CHUNK):
+            send(data)
+    with contextlib.suppress(OSError):
+        os.close(number) if isinstance(source, int) else source.close()
+
+
+def _feed(channel: "paramiko.Channel", sink: Any, terminal: bool) -> None:
+    number = sink if terminal else sink.fileno()
+    with contextlib.suppress(OSError):
+        while data := channel.recv(_CHUNK):
+            while data:
+                data = data[os.write(number, data) :]
+    with contextlib.suppress(OSError):
+        os.close(number) if terminal else sink.close()
+
+
+def _send_exit_signal(channel: "paramiko.Channel", name: str) -> None:
+    """RFC 4254, 6.10; paramiko sends only statuses."""
+    import paramiko
+    from paramiko.common import cMSG_CHANNEL_REQUEST
+
+    message = paramiko.Message()
+    message.add_byte(cMSG_CHANNEL_REQUEST)
+    message.add_int(channel.remote_chanid)
+    message.add_string("exit-signal")
+    message.add_boolean(False)
+    message.add_string(name)
+    message.add_boolean(False)
+    message.add_string("")
+    message.add_string("")
+    if channel.transport:
+        channel.transport._send_user_message(message)
+
+
+def _resize(terminal: int, width: int, height: int) -> None:
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+
+def _interface(sessions: Sessions) -> Any:
+    """What one connection may do. Made in here, since paramiko is loaded when somebody connects."""
+    import paramiko
+
+    class Interface(paramiko.ServerInterface):
+        def __init__(self) -> None:
+            self.user = ""
+            self.terminals: dict[int, tuple[int, int]] = {}
+            self.resize: dict[int, Callable[[int, int], None]] = {}
+            self.asked: dict[int, list[str]] = {}
+
+        def get_allowed_auths(self, username: str) -> str:
+            return "publickey"
+
+        def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+            known = base64.b64encode(key.asbytes()).decode() in sessions.keys(username)
+            self.user = username
+            return paramiko.AUTH_SUCCESSFUL if known else paramiko.AUTH_FAILED
+
+        def check_channel_request(self, kind: str, chanid: int) -> int:
+            known = kind == "session" and not sessions.closed
+            return paramiko.OPEN_SUCCEEDED if known else paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+
+        def check_channel_pty_request(
+            self, channel: paramiko.Channel, term: bytes, width: int, height: int,
+            pixelwidth: int, pixelheight: int, modes: bytes,
+        ) -> bool:  # fmt: skip
+            self.terminals[channel.get_id()] = (width, height)
+            return True
+
+        def check_channel_window_change_request(
+            self, channel: paramiko.Channel, width: int, height: int, pixelwidth: int, pixelheight: int
+        ) -> bool:
+            if resize := self.resize.get(channel.get_id()):
+                resize(width, height)
+            return True
+
+        def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+            self.asked[channel.get_id()] = ["sh", "-c", command.decode()]
+            return True
+
+        def check_channel_shell_request(self, channel: paramiko.Channel) -> bool:
+            self.asked[channel.get_id()] = ["sh"]
+            return True
+
+        def begin(self, channel: paramiko.Channel) -> None:
+            """Start what a channel has asked for, if anything."""
+            number = channel.get_id()
+            if command := self.asked.pop(number, None):
+                self.resize[number] = sessions.run(channel, self.user, command, self.terminals.get(number))
+
+    return Interface()
 
 
 class Running:

@@ -20,18 +20,144 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
-
-from .command_line import CommandLine, Failed, parse, variables
-from .container import TICK_S, Container
 
 PROJECT = Path(__file__).resolve().parents[3]
 RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
 FOREVER_S = 10**8  # SIGTERM of a client that hands it on is not followed by SIGKILL
 STOP_S = 10
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+_VALUES = (
+    "--name --network --net --gpus --shm-size -e --env --env-file -v --volume --mount --entrypoint -w --workdir "
+    "--stop-timeout -u --user --ipc --ulimit -l --label -h --hostname --pull --device -m --memory --cpus --log-driver "
+    "--log-opt --cap-add --pid --restart --runtime -t --time --timeout -s --signal -f --filter -p --password "
+    "--username --format --tmpfs"
+)
+_OPTIONS_WITH_VALUE = frozenset(_VALUES.split())
+"""Options with a value; -t, -f and -u are switches or have one, by verb."""
+_SWITCHES = "--rm --privileged -d --detach -i --interactive --tty -it --init -q --quiet -a --all --force --follow"
+_ALL_SWITCHES = frozenset([*_SWITCHES.split(), "--password-stdin"])
+_OWN_SWITCHES = {"run": {"-t"}, "exec": {"-t"}, "rm": {"-f", "-v"}, "logs": {"-f"}}
+
+
+class Failed(Exception):
+    """What docker says, and its exit code."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass
+class CommandLine:
+    """A command line: options by name, and what follows them."""
+
+    options: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    rest: list[str] = field(default_factory=list[str])
+
+    def last(self, *names: str) -> str | None:
+        found = [value for name in names for value in self.options.get(name, [])]
+        return found[-1] if found else None
+
+    def has(self, *names: str) -> bool:
+        return any(name in self.options for name in names)
+
+
+def parse(verb: str, arguments: list[str]) -> CommandLine:
+    """Options up to the first other word; for verbs without a command, wherever they are."""
+    asked, words = CommandLine(), list(arguments)
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if not name.startswith("-") or name == "-":
+            asked.rest.append(name + equals + value)
+            if verb in ("run", "exec"):
+                asked.rest += words
+                break
+        elif name in _OWN_SWITCHES.get(verb, ()) or name in _ALL_SWITCHES:
+            asked.options.setdefault(name, []).append(value or "true")
+        elif name not in _OPTIONS_WITH_VALUE:
+            raise Failed(f"unknown flag: {name}\n\nUsage:  docker {verb}", 125)
+        elif not equals and not words:
+            raise Failed(f"flag needs an argument: {name}", 125)
+        else:
+            asked.options.setdefault(name, []).append(value if equals else words.pop(0))
+    return asked
+
+
+def variables(asked: CommandLine) -> dict[str, str]:
+    """The variables of --env-file and -e; a name alone takes the value that the client has."""
+    files = [Path(name).read_text().splitlines() for name in asked.options.get("--env-file", [])]
+    lines = [line for rows in files for line in rows if line.strip() and not line.lstrip().startswith("#")]
+    found: dict[str, str] = {}
+    for line in [*lines, *asked.options.get("-e", []), *asked.options.get("--env", [])]:
+        name, given, value = line.partition("=")
+        if given or name in os.environ:
+            found[name] = value if given else os.environ[name]
+    return found
+
+
+_TICK_S = 0.02
+
+
+@dataclass(frozen=True)
+class Container:
+    """What is known of a container, in its folder."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def read(self, name: str) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.folder / name).read_text()
+        return ""
+
+    def status(self) -> Any:
+        return json.loads(self.read("status.json") or "{}")
+
+    def runner(self) -> psutil.Process | None:
+        """The process that runs it; None: it is over."""
+        with contextlib.suppress(psutil.Error, ValueError):
+            process = psutil.Process(int(self.read("pid")))
+            ours = str(self.folder) in process.cmdline()
+            return process if ours and process.status() != psutil.STATUS_ZOMBIE else None
+        return None
+
+    def signal(self, number: signal.Signals) -> None:
+        if runner := self.runner():
+            with contextlib.suppress(psutil.Error):
+                runner.send_signal(number)
+
+    def kill(self) -> None:
+        if runner := self.runner():
+            for process in [*runner.children(recursive=True), runner]:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+
+    def over(self, within_s: float) -> bool:
+        """Whether it is over within this time."""
+        until = time.monotonic() + within_s
+        while self.runner() is not None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_TICK_S)
+        return True
+
+    def exit_code(self) -> int:
+        """As docker tells it; what was killed with its runner has 137."""
+        code, why = self.status().get("exit_code"), self.status().get("reason") or ""
+        if why.startswith("not-started"):
+            said = f"failed to create task for container: {why[12:].strip()}"
+            sys.stderr.write(f"docker: Error response from daemon: {said}\n")
+        return 137 if code is None else code
 
 
 class Docker:
@@ -126,7 +252,7 @@ class Docker:
                         sys.stdout.buffer.write(part)
                 sys.stdout.flush()
             if goes_on:
-                time.sleep(TICK_S)
+                time.sleep(_TICK_S)
 
     def exec(self, asked: CommandLine) -> int:
         container, command = self.container(asked.rest[0]), asked.rest[1:]

@@ -1,4 +1,9 @@
-"""The types that are more, or less, than one resource of a collection."""
+"""The types that are more, or less, than one resource of a collection.
+
+Topics, fields of Firestore, TensorBoards, budgets, channels and functions are as the provider makes them: its
+resource_pubsub_topic.go, resource_firestore_field.go, resource_vertex_ai_tensorboard.go, resource_billing_budget.go,
+resource_monitoring_notification_channel.go and resource_cloudfunctions2_function.go.
+"""
 
 import io
 import zipfile
@@ -7,9 +12,185 @@ from urllib.parse import quote
 
 from ..mapping import Unmapped
 from ..resource import State
-from . import billing, gke, groups, machines, managed, members
+from . import gke, groups, machines
 from .life import Kind, Own, address, body, finished, formatted, observed_state, outputs
 from .rest import Google, GoogleError, Json
+
+
+def create_named(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """What gets its name from the service."""
+    made = google.call("POST", kind.api, formatted(kind.path, inputs), _body(kind, inputs))
+    return finished(google, kind, {**inputs, "name": made["name"]})
+
+
+def finish_named(google: Google, kind: Kind, state: State) -> tuple[str, State]:
+    found = google.get(kind.api, state["name"]) or {}
+    return found.get("name", state["name"]), observed_state(
+        kind, {**state, "id": state["name"]}, state, _pulumis(found)
+    )[1]
+
+
+def read_named(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+    found = google.get(kind.api, id)
+    return (
+        None if found is None else observed_state(kind, {**outs, **inputs, "id": id}, inputs or outs, _pulumis(found))
+    )
+
+
+def update_named(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
+    whole, before = _body(kind, state), _body(kind, olds)
+    keys = sorted(key for key in whole.keys() | before.keys() if whole.get(key) != before.get(key))
+    if keys:
+        sent = {key: whole.get(key) for key in keys}
+        google.call("PATCH", kind.api, state["name"], sent, updateMask=",".join(keys))
+
+
+def delete_named(google: Google, kind: Kind, id: str, outs: State) -> None:
+    if google.get(kind.api, id) is not None:
+        google.call("DELETE", kind.api, id)
+
+
+def _body(kind: Kind, state: State) -> Json:
+    """As body(); a budget's label has a list of its one value."""
+    made = body(kind, state)
+    kept = made.get("budgetFilter", {})
+    if "labels" in kept:
+        made["budgetFilter"] = {**kept, "labels": {name: [value] for name, value in kept["labels"].items()}}
+    return made
+
+
+def _pulumis(found: Json) -> Json:
+    kept = found.get("budgetFilter", {})
+    if "labels" in kept:
+        plain = {name: value[0] for name, value in kept["labels"].items()}
+        return {**found, "budgetFilter": {**kept, "labels": plain}}
+    return found
+
+
+def create_schedule(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """The whole name is in the body."""
+    sent = {**body(kind, inputs), "name": formatted(kind.id, inputs)}
+    google.done(kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}")
+    return finished(google, kind, inputs)
+
+
+def create_function(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """The name is in the body too, whole."""
+    sent = {**body(kind, inputs), "name": address(kind, inputs)}
+    google.done(
+        kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}", functionId=inputs["name"]
+    )
+    return finished(google, kind, inputs)
+
+
+_RETRIES = 8
+
+
+def _policy_of(kind: Kind, state: State) -> tuple[str, str, str]:
+    """API, and the paths of reading and writing a policy."""
+    at = formatted(kind.path, state)
+    return (kind.api, f"{at}/iam", f"{at}/iam") if kind.api == "storage" else (
+        kind.api, f"{at}:getIamPolicy", f"{at}:setIamPolicy",
+    )  # fmt: skip
+
+
+def _policy(google: Google, kind: Kind, state: State) -> Json:
+    api, reading, _ = _policy_of(kind, state)
+    wanted = {"options": {"requestedPolicyVersion": 3}}
+    if api == "storage":
+        return google.call("GET", api, reading, optionsRequestedPolicyVersion=3)
+    if api == "cloudresourcemanager":
+        return google.call("POST", api, reading, wanted)
+    return google.call("POST" if api == "iam" else "GET", api, reading, **{"options.requestedPolicyVersion": 3})
+
+
+def _is_ours(binding: Json, state: State) -> bool:
+    return binding["role"] == state["role"] and binding.get("condition") == (state.get("condition") or None)
+
+
+def _edit(google: Google, kind: Kind, state: State, add: bool) -> Json:
+    """Read, change and write; again where another was faster."""
+    for attempt in range(_RETRIES):
+        policy = _policy(google, kind, state)
+        bindings = policy.get("bindings", [])
+        ours = next((binding for binding in bindings if _is_ours(binding, state)), None)
+        members = {*(ours or {}).get("members", [])}
+        if (state["member"] in members) == add:
+            return policy
+        members ^= {state["member"]}
+        condition = {"condition": state["condition"]} if state.get("condition") else {}
+        changed = {"role": state["role"], "members": sorted(members), **condition}
+        policy["bindings"] = [b for b in bindings if b is not ours] + ([changed] if members else [])
+        policy["version"] = 3 if any("condition" in b for b in policy["bindings"]) else policy.get("version", 1)
+        api, _, writing = _policy_of(kind, state)
+        sent = policy if api == "storage" else {"policy": policy}
+        try:
+            return google.call("PUT" if api == "storage" else "POST", api, writing, sent)
+        except GoogleError as error:
+            if error.code != 409 or attempt == _RETRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def create_member(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    with google.editing:
+        policy = _edit(google, kind, inputs, True)
+    titled = f"/{inputs['condition']['title']}" if inputs.get("condition") else ""
+    return formatted(kind.id, inputs) + titled, {**inputs, "etag": policy["etag"]}
+
+
+def read_member(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+    state = inputs or outs
+    try:
+        policy = _policy(google, kind, state)
+    except GoogleError as error:
+        if error.code == 404:
+            return None
+        raise
+    held = any(_is_ours(b, state) and state["member"] in b["members"] for b in policy.get("bindings", []))
+    return (inputs, {**outs, **inputs, "etag": policy["etag"]}) if held else None
+
+
+def delete_member(google: Google, kind: Kind, id: str, outs: State) -> None:
+    try:
+        with google.editing:
+            _edit(google, kind, outs, False)
+    except GoogleError as error:
+        if error.code != 404:
+            raise
+
+
+def create_topic(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    google.call("PUT", kind.api, address(kind, inputs), body(kind, inputs))
+    return finished(google, kind, inputs)
+
+
+def create_field(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """Every field is there already: what is made is its own settings."""
+    google.done(kind.api, "PATCH", address(kind, inputs), body(kind, inputs), doing=f"to create {kind.title}")
+    return finished(google, kind, inputs)
+
+
+def read_field(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+    state = {**outs, **inputs}
+    found = google.get(kind.api, address(kind, state))
+    if found is None or not found.keys() & {"ttlConfig", "indexConfig"}:
+        return None
+    return observed_state(kind, {**state, "id": id}, inputs, found)
+
+
+def delete_field(google: Google, kind: Kind, id: str, outs: State) -> None:
+    at = address(kind, outs)
+    if google.get(kind.api, at) is not None:
+        google.done(kind.api, "PATCH", at, {}, doing="Deleting Field", updateMask="indexConfig,ttlConfig")
+
+
+def create_tensorboard(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    """Its name is a number that the service makes up."""
+    ended = google.done(
+        kind.api, "POST", formatted(kind.path, inputs), body(kind, inputs), doing=f"to create {kind.title}"
+    )
+    return finished(google, kind, {**inputs, "name": ended["response"]["name"]})
 
 
 def _router(google: Google, state: State) -> tuple[str, Json | None]:
@@ -201,17 +382,17 @@ def delete_object(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 
 _NAMED = Own(
-    create=billing.create_named,
-    read=billing.read_named,
-    update=billing.update_named,
-    delete=billing.delete_named,
-    finish=billing.finish_named,
+    create=create_named,
+    read=read_named,
+    update=update_named,
+    delete=delete_named,
+    finish=finish_named,
 )
 ACTS = {
     "cluster": Own(create=gke.create_cluster, update=gke.update_cluster, delete=gke.delete_cluster),
     "pool": Own(create=gke.create_pool, read=gke.read_pool, update=gke.update_pool, finish=gke.finish_pool),
     "nat": Own(create=create_nat, read=read_nat, update=update_nat, delete=delete_nat, finish=finish_nat),
-    "member": Own(create=members.create_member, read=members.read_member, delete=members.delete_member),
+    "member": Own(create=create_member, read=read_member, delete=delete_member),
     "service": Own(
         create=create_service, read=read_service, update=keep_service, delete=delete_service, finish=finish_service
     ),
@@ -235,13 +416,13 @@ ACTS = {
         finish=groups.finish_attached,
     ),
     "labels": Own(update=relabel),
-    "topic": Own(create=managed.create_topic),
-    "field": Own(create=managed.create_field, read=managed.read_field, delete=managed.delete_field),
-    "tensorboard": Own(create=managed.create_tensorboard),
+    "topic": Own(create=create_topic),
+    "field": Own(create=create_field, read=read_field, delete=delete_field),
+    "tensorboard": Own(create=create_tensorboard),
     "budget": _NAMED,
     "channel": _NAMED,
-    "function": Own(create=billing.create_function),
-    "schedule": Own(create=billing.create_schedule),
+    "function": Own(create=create_function),
+    "schedule": Own(create=create_schedule),
     "reservation": Own(update=resize_reservation),
     "bucket": Own(delete=delete_bucket),
     "object": Own(

@@ -8,7 +8,7 @@ from accel.clouds.google.rest import signed
 from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from components.gcp.budget_function import notices
-from components.gcp.budget_function.cloud import Cloud, NotThere, Refused
+from components.gcp.budget_function.cloud import CallRefused, Cloud, NotThere
 from components.gcp.budget_function.handler import BUCKET, levers
 from components.gcp.budget_function.store import BucketStore
 
@@ -27,7 +27,7 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
         plan = store.plan()
     except NotThere as gone:
         raise NotFound(f"{gone}", "it is made with the budget: pulumi up") from None
-    except Refused as refused:
+    except CallRefused as refused:
         raise (CloudRefused if refused.status else CloudSilent)(f"{refused}") from None
 
     def readings() -> Sequence[Reading]:

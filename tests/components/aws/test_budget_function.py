@@ -14,13 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import components.aws.budget_function as budget_function
-import components.aws.budget_levers as budget_levers
 from accel.budget.acting import LEASE_S, look, resume
 from accel.budget.levers import SUBMISSIONS, Change
 from accel.budget.spending import Limit, Reading
 from accel.budget.state import State
-from components.aws.budget_function import SETTINGS, Settings, Unconfirmed, Unfinished, handler
-from components.aws.budget_levers import Environments, Jobs, Queues
+from components.aws.budget_function import (
+    SETTINGS,
+    Environments,
+    Jobs,
+    Queues,
+    Settings,
+    Unconfirmed,
+    Unfinished,
+    handler,
+)
 from tests.support.stopping import Killed, Memory
 
 BATCH = "arn:aws:batch:us-east-1:111122223333"
@@ -201,7 +208,7 @@ def test_running_jobs_and_tasks_of_arrays_are_ended_some_at_a_time() -> None:
 
 
 def test_a_change_under_way_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget_levers, "PAUSE_S", 0)
+    monkeypatch.setattr(budget_function, "PAUSE_S", 0)
     answers = iter([refused("Cannot update, resource is being modified")] * 2)
 
     def call() -> str:
@@ -209,7 +216,7 @@ def test_a_change_under_way_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
             raise error
         return "done"
 
-    assert budget_levers.call_patiently(call) == "done"
+    assert budget_function.call_patiently(call) == "done"
 
 
 class Table:

@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
 from components.aws.bucket_mounts import bucket_mounts_script
-from components.aws.compute_environment import OnDemandSpec, SpotSpec
+from components.aws.compute_environment import OnDemandSpec, SpotSpec, local_nvme_script
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec, container
-from components.aws.local_nvme import local_nvme_script
 from components.aws.network import Network, NetworkArgs, NetworkSpec
 from tests.laws import components as make
 from tests.support import memory

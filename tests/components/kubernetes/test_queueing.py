@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from accel.contract.gke import Taint
-from components.kubernetes.kueue import flavor, quantity
-from components.kubernetes.queueing import Queueing, QueueingArgs, QueueingSpec
+from components.kubernetes.queueing import Queueing, QueueingArgs, QueueingSpec, flavor, quantity
 from tests.support import memory
 
 from . import makers

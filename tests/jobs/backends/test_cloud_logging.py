@@ -14,7 +14,7 @@ from jobs.backends import google_logging as module
 from jobs.backends.base import LogLine
 from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, log_lines, moment
 from sandbox.google.log_filter import nanoseconds, parsed
-from sandbox.google.logs import Logs
+from sandbox.google.world import Logs
 from tests.support.soak import SOAK
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from accel.diagnostics.errors import BadInputs
 from jobs.backends.vm.tpu.queued import queued_resource
 from jobs.model.keys import platform_name, submission_key
 from sandbox.google.discovery import check, document
-from sandbox.google.errors import Refused
+from sandbox.google.errors import ApiError
 from tests.jobs.backends.test_tpu_vm_render import WHOLE, Fields, machine, of
 from tests.jobs.backends.tpu_target import ZONES, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
@@ -149,7 +149,7 @@ def test_a_body_with_a_field_of_no_schema_would_be_seen() -> None:
     record = make_record(make_request())
     sent = queued_resource(record, record.last)
     sent["tpu"]["nodeSpec"][0]["node"]["acceleratorTyp"] = "v2-8"
-    with pytest.raises(Refused, match="acceleratorTyp"):
+    with pytest.raises(ApiError, match="acceleratorTyp"):
         check(document("tpu.v2"), "QueuedResource", sent)
 
 

@@ -17,7 +17,7 @@ from jobs.backends.vm import logs as module
 from jobs.backends.vm.logs import BOOT_LINES, MOST_CLAUSES, logs
 from jobs.backends.vm.record import Attempt, Record, Result
 from sandbox.google.log_filter import nanoseconds, parsed
-from sandbox.google.logs import Logs
+from sandbox.google.world import Logs
 from tests.support.google_fake import Fake
 
 pytest_plugins = ["tests.support.google_fake"]

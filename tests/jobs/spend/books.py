@@ -160,7 +160,7 @@ def make_table(name: str) -> dict[str, str]:
 @contextmanager
 def aws(home: Path) -> Generator[dict[str, str]]:
     """The sandbox's AWS as a process; the variables that lead to it."""
-    process = subprocess.Popen([sys.executable, "-m", "sandbox.cloud", "--home", str(home)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "sandbox.aws", "--home", str(home)], cwd=ROOT)
     try:
         until = time.monotonic() + 60
         while not (home / "cloud.json").exists():
