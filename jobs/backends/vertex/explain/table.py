@@ -6,7 +6,7 @@ docs/explain-vertex.md is made of the causes.
 import re
 
 from ...causes import Cause
-from ...vm.explain.words import Row
+from ...vm.explain.table import Row
 
 AGENT = "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/"
 SERVICE = f"{AGENT}training/understanding-training-service"
