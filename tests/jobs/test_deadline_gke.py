@@ -8,10 +8,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from jobs.backends.base import Backend, JobRef, LogLine, Phase, Request, Status
-from jobs.backends.gke import cancel as ending
-from jobs.backends.gke import resubmit as again
 from jobs.backends.gke import status as observe
-from jobs.backends.gke.submit import submit
+from jobs.backends.gke.submit import again, cancel, submit
 from jobs.backends.registry import of_target
 from jobs.client.deadline.follow import Follower
 from jobs.client.deadline.plan import Plan, plan_job, plan_of
@@ -46,10 +44,10 @@ class OnCluster:
         return observe.status(self.cluster.api(), SCOPE, ref)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        ending.cancel(self.cluster.api(), SCOPE, ref, reason)
+        cancel(self.cluster.api(), SCOPE, ref, reason)
 
     def again(self, ref: JobRef, key: str) -> Request:
-        return again.again(self.cluster.api(), SCOPE, ref, key)
+        return again(self.cluster.api(), SCOPE, ref, key)
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
         return iter(())

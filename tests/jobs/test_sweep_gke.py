@@ -9,9 +9,8 @@ import pytest
 from accel.diagnostics.errors import BadInput
 from jobs.backends.base import JobRef, Phase
 from jobs.backends.gke.request import MIN_PARALLELISM
-from jobs.backends.gke.resubmit import again
-from jobs.backends.gke.submit import submit
-from jobs.backends.gke.tasks import tasks
+from jobs.backends.gke.status import tasks
+from jobs.backends.gke.submit import again, submit
 from jobs.model import sweep_tasks
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request

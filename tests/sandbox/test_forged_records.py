@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accel.clouds.google.api import Google
+from jobs.backends.vm.function import Reconciler
 from jobs.backends.vm.queues import Declared, QueueRecords, _record  # pyright: ignore[reportPrivateUsage]
-from jobs.backends.vm.reconcile import Reconciler
 from jobs.backends.vm.record import Record, as_json
 from tests.jobs.backends.test_vms_compare import EVIL, forged
 from tests.jobs.backends.vms_cloud import BUCKET, QUICK, gce, keep, ref

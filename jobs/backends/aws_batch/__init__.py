@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from accel.clouds.aws.client import CONNECTIONS
 from accel.clouds.aws.clients import Clients, Timing
 from accel.clouds.rate_limit import Rate
 from accel.contract.targets import AwsBatchTarget
@@ -9,9 +10,12 @@ from accel.diagnostics.collector import Diagnostics
 
 from ...model.job import Job
 from ..base import Attempt, Explanation, JobRef, LogLine, PlatformBackend, QuotaAnswer, Request, Status
+from ..claims.dynamodb import TableClaims
 from ..claims.files import FileClaims
 from ..free_gpus import Free
 from ..tasks import TaskStatus
+from . import logs, quota, status, submit
+from .definition import choose
 from .request import KIND, render
 
 __all__ = ["KIND", "AwsBatchBackend", "Timing"]
@@ -40,40 +44,29 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return text
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The RegisterJobDefinition (or null) and SubmitJob inputs for a job. See render.render."""
+        """The RegisterJobDefinition (or null) and SubmitJob inputs for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py for how, and for what it does not cover."""
-        from ..claims.dynamodb import TableClaims
-        from .submit import submit
-
         table = self._target.claim_table if self._target else None
         if table and self._target and self._target.budget_stops:
-            from .budget_gate import refuse
-
-            refuse(self._clients, table)
+            submit.refuse(self._clients, table)
         if table is None:
-            return submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
-        return submit(request, self._clients, TableClaims(self._clients, table))
+            return submit.submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
+        return submit.submit(request, self._clients, TableClaims(self._clients, table))
 
     def status(self, ref: JobRef) -> Status:
         """From DescribeJobs. Raises NotFound where Batch does not know the job."""
-        from .status import status
-
-        return status(self._clients, self._checked(ref), self._queue_name)
+        return status.status(self._clients, self._checked(ref), self._queue_name)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """From DescribeJobs, a hundred jobs a call; without those that Batch does not know."""
-        from .status import statuses
-
-        return statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
+        return status.statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
-        from accel.clouds.aws.client import CONNECTIONS
-
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)
         for _ in (clients.batch, clients.batch_once, clients.dynamodb):
@@ -86,79 +79,58 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
-        from .status import cancel
-
-        cancel(self._clients, self._checked(ref), reason)
+        submit.cancel(self._clients, self._checked(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
-        from .logs import logs
-
         group = self._target.log_group if self._target else None
-        return logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
+        return logs.logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The queue's jobs, newest first; array tasks are part of their job."""
-        from .status import listed
-
         target_name, target = self._needed("list")
-        return listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
+        return status.listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """The same definition, size, command and environment as the job of `ref` had."""
-        from .resubmit import again
-
-        return again(self._clients, self._checked(ref), key, self._queue_name, self._target)
+        return submit.again(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, an array of these tasks; a plain job of one."""
-        from .resubmit import again
-
-        return again(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
+        return submit.again(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From ListJobs and DescribeJobs of the array's children."""
-        from .tasks import tasks
-
-        return tasks(self._clients, self._checked(ref))
+        return status.tasks(self._clients, self._checked(ref))
 
     def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """From FilterLogEvents, a hundred attempts a call."""
-        from .progress_lines import progress_lines
-
         group = self._target.log_group if self._target else None
-        return progress_lines(self._clients, self._checked(ref), group, tasks)
+        return logs.progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From DescribeJobs: its attempts that have ended, and the present one."""
-        from .attempts import attempts
-
-        return attempts(self._clients, self._checked(ref))
+        return status.attempts(self._clients, self._checked(ref))
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""
-        from .explain import explain
+        from .explain import explain  # a dozen modules that nothing else needs
 
         return explain(self._clients, self._checked(ref), elsewhere)
 
     def free(self) -> Sequence[Free]:
-        """From DescribeComputeEnvironments. See free.py."""
-        from .free import free
-
-        return free(self._clients, self._needed("free")[1])
+        """From DescribeComputeEnvironments. See quota.py."""
+        return quota.free(self._clients, self._needed("free")[1])
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""
-        from .definition import choose
-        from .quota import check
-
         _, target = self._needed("quota")
         choice = choose(job, target, Diagnostics())
-        return check(choice.size, target, job.nodes) if choice else QuotaAnswer()
+        return quota.check(choice.size, target, job.nodes) if choice else QuotaAnswer()
 
     def _queue_name(self, queue_arn: str) -> str | None:
         """The target's name, where the queue is the target's."""

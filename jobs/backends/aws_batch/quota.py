@@ -1,21 +1,31 @@
 """Whether the account's EC2 quotas let any instance start that holds a job: a limit of 0 is the usual one, and a job
-above it waits in RUNNABLE without a word."""
+above it waits in RUNNABLE without a word. And GPUs that a queue's environments may still start: what max_vcpus leaves
+above the vCPUs that Batch wants now.
+
+`desiredvCpus` is what Batch has scaled an environment to, and a GPU that idles on an instance that runs counts as
+taken: no page says of ECS's `remainingResources` what it lists of GPUs. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
+"""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accel.catalog import Machine, UnknownName, expand, holding
+from accel.catalog.memory import ecs_gpus
 from accel.catalog.quotas import Quota, quota_for
-from accel.clouds.aws.clients import Client
+from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, JobsError
+from accel.rules.aws import types
 from accel.rules.aws.fit import Size
 
 from ..base import QuotaAnswer
+from ..free_gpus import Free
 
 SERVICE = "ec2"
 
@@ -154,3 +164,28 @@ def _over(option: _Option, limit: float, region: str) -> str:
         f"{f', {option.vcpus} for {option.nodes} nodes' if option.nodes > 1 else ''}; the "
         f"limit of {option.quota} in {region} is {limit:g}"
     )
+
+
+def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
+    """One for each environment with GPUs, in the order in which Batch tries them."""
+    arns = [each.arn for each in target.environments]
+    with asking("DescribeComputeEnvironments"):
+        answer = clients.batch.describe_compute_environments(computeEnvironments=arns)
+    rows = {str(row["computeEnvironmentArn"]): row for row in parts(answer, "computeEnvironments")}
+    found: list[Free] = []
+    for each in target.environments:
+        machines = [machine for _, machine in types.find_machines(each.instance_types) if ecs_gpus(machine)]
+        row = rows.get(each.arn)
+        if row is None or not machines:
+            continue
+        resources = part(row, "computeResources")
+        most = int(resources.get("maxvCpus") or each.max_vcpus)
+        # A disabled environment runs what it has and starts nothing.
+        left = most - int(resources.get("desiredvCpus") or 0) if row.get("state") == "ENABLED" else 0
+        found.append(Free(each.name, _gpus(left, machines), _gpus(most, machines)))
+    return found
+
+
+def _gpus(vcpus: int, machines: Sequence[Machine]) -> int:
+    """The most GPUs that instances of so many vCPUs have."""
+    return max(max(0, vcpus) // machine.vcpus * ecs_gpus(machine) for machine in machines)

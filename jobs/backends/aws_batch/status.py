@@ -1,4 +1,9 @@
-"""Status, listing and cancelling."""
+"""Status and listing of jobs, the tasks of an array, and the attempts that DescribeJobs has.
+
+Batch tells when an attempt's command began and ended, not when its instance was found: the time before an attempt is
+that of the queue, the instance's start and the image's pull together.
+Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_AttemptDetail.html
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -7,13 +12,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import DESCRIBED_AT_ONCE, describe, pages
 from accel.clouds.aws.clients import Client, Clients
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused, NotFound
 from accel.rules.jobs import exit_codes
 
 from ...model.owners import owner_of
-from ..base import JobRef, Phase, Status
-from .lookup import DESCRIBED_AT_ONCE, describe, pages, part, parts, terminate
+from ..base import Attempt, JobRef, Phase, Status
+from ..tasks import TaskStatus
 from .request import KIND
 
 PHASES = {
@@ -63,12 +70,6 @@ def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
             f"{ref}: AWS Batch knows no such job", "an ended job is forgotten about seven days after its end"
         )
     return found[0]
-
-
-def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
-    """Terminates the job unless it has ended. Raises NotFound."""
-    if not PHASES[detail(clients, ref)["status"]].ended:
-        terminate(clients.batch, ref.id, reason or "cancelled")
 
 
 def listed(
@@ -244,3 +245,69 @@ def _reason(batch: str | None, container: str | None) -> str | None:
 def moment(milliseconds: Any) -> datetime | None:
     """A time of Batch's; None where there is none."""
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None
+
+
+def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
+    """By index; of a job that is no array, itself. Those of an array that Batch has not made yet are left out.
+
+    A hundred tasks a call. Raises NotFound.
+    """
+    job = detail(clients, ref)
+    size = part(job, "arrayProperties").get("size")
+    if not size:
+        return [_state(ref, job, 0)]
+    # The id of a child is its parent's with its index: https://docs.aws.amazon.com/batch/latest/userguide/array_jobs.html
+    children = describe(clients.batch, [f"{ref.id}:{index}" for index in range(size)])
+    return [_state(ref, child, int(child["jobId"].rpartition(":")[2])) for child in children]
+
+
+def _state(ref: JobRef, job: "dict[str, object]", index: int) -> TaskStatus:
+    told = status_of(ref, job, None)
+    running = PHASES[told.native].value in ("STARTING", "RUNNING")
+    return TaskStatus(index, told.phase, told.native, (told.attempts or 0) + running, told.exit_code, told.reason)
+
+
+TASKS_MAX = 100
+"""Of an array: one call. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""
+
+
+def attempts(clients: Clients, ref: JobRef) -> list[Attempt]:
+    """Of the job, or of the first tasks of an array. Raises NotFound."""
+    job = detail(clients, ref)
+    size = part(job, "arrayProperties").get("size")
+    if not size:
+        return of_job(job, None)
+    known = {each["jobId"]: each for each in describe(clients.batch, [f"{ref.id}:{i}" for i in range(_first(size))])}
+    return [attempt for i in range(_first(size)) if (task := known.get(f"{ref.id}:{i}")) for attempt in of_job(task, i)]
+
+
+def _first(size: int) -> int:
+    return min(size, TASKS_MAX)
+
+
+def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
+    """Those that have ended, and the one that runs: `attempts` has it only when it is over."""
+    found: list[Attempt] = []
+    made = moment(job.get("createdAt"))
+    for number, each in enumerate(parts(job, "attempts"), 1):
+        container = part(each, "container")
+        code = container.get("exitCode")
+        told = [str(text) for text in (each.get("statusReason"), container.get("reason")) if text]
+        found.append(
+            Attempt(
+                number,
+                place,
+                # When a later one was asked for is not told; it is when the one before it ended.
+                created=made if number == 1 else found[-1].stopped,
+                started=moment(each.get("startedAt")),
+                stopped=moment(each.get("stoppedAt")),
+                exit_code=int(code) if code is not None else None,
+                reason=": ".join(dict.fromkeys(told)) or None,
+                lost=is_lost(each),
+            )
+        )
+    if not PHASES[job["status"]].ended:
+        running = PHASES[job["status"]] is Phase.RUNNING
+        started = moment(job.get("startedAt")) if running else None
+        found.append(Attempt(len(found) + 1, place, found[-1].stopped if found else made, None, started))
+    return found

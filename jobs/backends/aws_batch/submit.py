@@ -1,20 +1,32 @@
-"""SubmitJob, and the job's own definition before it. See jobs.backends.claims.submit for how one key makes one job."""
+"""What changes jobs: SubmitJob with the definition before it, the same job once more, TerminateJob.
+
+See jobs.backends.claims.submit for how one key makes one job.
+"""
 
 import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from accel.clouds.aws.clients import Clients
-from accel.clouds.aws.errors import asking
+from accel.clouds.aws.clients import Client, Clients
+from accel.clouds.aws.errors import PERMISSION, asking
+from accel.clouds.aws.responses import part, parts
 from accel.clouds.backoff import Lease, now, patiently
-from accel.diagnostics.errors import CloudSilent, Throttled
+from accel.contract import stop
+from accel.contract.targets import AwsBatchTarget
+from accel.contract.variables import INDEX_FROM, RESERVED_PREFIXES, TASK_INDEX
+from accel.diagnostics.errors import BadInput, BadInputs, CloudRefused, CloudSilent, NotFound, OverLimit, Throttled
+from accel.rules.aws import jobs
 
+from ...model import sweep_tasks
+from ...model.keys import NAMED_DIGITS, platform_name
 from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
-from .lookup import find_jobs, terminate
-from .request import KIND
+from .lookup import find_jobs
+from .request import KIND, ONE_MACHINE_ONLY, spec_hash
+from .status import PHASES, detail, node_count
 
 FORGOTTEN_S = 6 * 86_400
 """Batch lists an ended job for seven days at least; past six, that none is listed proves nothing.
@@ -26,6 +38,10 @@ FORGOTTEN = (
 REGISTRATIONS = 3
 REGISTERED_S = 60
 
+TASK_ALONE = (
+    "the submit policy ends whole jobs only, since AWS has no tags of a single task: cancel the whole job, or ask for "
+    "batch:TerminateJob on job/*:* (docs/security.md)"
+)
 log = logging.getLogger("accel.jobs.aws_batch")
 
 
@@ -79,7 +95,7 @@ class _Batch:
         return find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
 
     def stop(self, job_id: str, reason: str) -> None:
-        terminate(self._clients.batch, job_id, reason)
+        _terminate(self._clients.batch, job_id, reason)
 
     def _register_once(self, name: str, lease: Lease) -> None:
         for attempt in range(REGISTRATIONS):
@@ -104,3 +120,148 @@ class _Batch:
             answer = self._clients.batch_once.register_job_definition(**self._register)
         if not answer.get("jobDefinitionArn"):
             raise CloudSilent("RegisterJobDefinition: the answer has no ARN")
+
+
+LOOKED_S = 5
+"""A command that submits thousands of jobs looks so often; the queues themselves are disabled a moment later."""
+
+
+def refuse(clients: Clients, table: str) -> None:
+    """Raises OverLimit where the stack is stopped. One GetItem every few seconds."""
+    if now() - clients.looked.get(table, -LOOKED_S) < LOOKED_S:
+        return
+    with asking(f"claim table {table}: GetItem"):
+        answer = clients.dynamodb.get_item(TableName=table, Key={stop.TABLE_KEY: {"S": stop.KEY}}, ConsistentRead=True)
+    item: dict[str, Any] = answer.get("Item") or {}
+    if stop.STOPPED in item:
+        raise OverLimit(
+            f"the stack takes no new jobs: {item[stop.STOPPED]['S']}",
+            "`stacks budget status` says what was stopped, `stacks budget resume` takes jobs again",
+        )
+    clients.looked[table] = now()
+
+
+COPIED = ("arrayProperties", "parameters", "propagateTags", "retryStrategy", "shareIdentifier", "timeout")
+"""What DescribeJobs says in the words of SubmitJob."""
+
+
+def again(
+    clients: Clients,
+    ref: JobRef,
+    key: str,
+    target_of: Callable[[str], str | None],
+    target: AwsBatchTarget | None,
+    tasks: Sequence[int] | None = None,
+) -> Request:
+    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
+
+    Raises NotFound where Batch has forgotten the job or its definition, BadInput for a task of an array.
+    """
+    for mark, whole in ((":", "a task of an array; give the array"), ("#", "a node of a job; give the job")):
+        if mark in ref.id:
+            raise BadInput(f"{ref}: is {whole}, {ref.id.partition(mark)[0]}")
+    job = detail(clients, ref)
+    old_tags = part(job, "tags")
+    job_name = old_tags.get(labels.JOB) or job["jobName"][: 128 - NAMED_DIGITS - 1]
+    name = platform_name(job_name, key)
+    marks = {labels.JOB: job_name, labels.KEY: key} | ({labels.STACK: target.definition_prefix} if target else {})
+    definition, warnings = _definition(clients, job["jobDefinition"])
+    submit: dict[str, Any] = {field: job[field] for field in COPIED if job.get(field)}
+    if "arrayProperties" in submit:
+        submit["arrayProperties"] = {"size": submit["arrayProperties"]["size"]}
+    if job.get("schedulingPriority") is not None and "shareIdentifier" in submit:
+        submit["schedulingPriorityOverride"] = job["schedulingPriority"]
+    if job.get("dependsOn"):
+        warnings.append("the jobs that it waited for are left out")
+    submit |= {
+        **_as_it_was(job),
+        "jobDefinition": definition,
+        "jobName": name,
+        "jobQueue": job["jobQueue"],
+        "tags": dict(sorted({**old_tags, **marks, labels.SPEC: ""}.items())),
+    }
+    if tasks is not None:
+        _narrow(submit, tasks, ref)
+    body: dict[str, Any] = {"register": None, "submit": dict(sorted(submit.items()))}
+    if large := [f"{each.field}: {each.text}" for each in jobs.request_size(submit) if each.severity == "reject"]:
+        raise BadInputs(large, "submit the job file again")
+    body["submit"]["tags"][labels.SPEC] = spec_hash(body)
+    if target is None or target.claim_table is None:
+        warnings.append(ONE_MACHINE_ONLY)
+    return Request(KIND, target_of(job["jobQueue"]) or job["jobQueue"], name, key, body, tuple(warnings))
+
+
+def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
+    """Of one task Batch makes no array, and then tells it no index."""
+    overrides = part(submit, "containerOverrides")
+    env = sweep_tasks.narrowed({each["name"]: each["value"] for each in parts(overrides, "environment")}, tasks, ref)
+    submit.pop("arrayProperties", None)
+    if len(tasks) > 1:
+        submit["arrayProperties"] = {"size": len(tasks)}
+    else:
+        env |= {INDEX_FROM: TASK_INDEX, TASK_INDEX: "0"}
+    environment = [{"name": name, "value": env[name]} for name in sorted(env)]
+    submit["containerOverrides"] = {**overrides, "environment": environment}
+
+
+def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
+    """The same revision while it is active, else the latest of its name."""
+    family = arn.rpartition(":")[0]
+    name = family.rpartition("/")[2]
+    with asking(f"DescribeJobDefinitions {name}"):
+        answer = clients.batch.describe_job_definitions(jobDefinitionName=name, status="ACTIVE")
+    active = [each["jobDefinitionArn"] for each in parts(answer, "jobDefinitions")]
+    if arn in active:
+        return arn, []
+    if not active:
+        raise NotFound(f"job definition {name}: no revision is active any more", "submit the job file again")
+    latest = max(active, key=lambda each: int(each.rpartition(":")[2]))
+    return latest, [f"revision {arn.rpartition(':')[2]} of {name} is gone; {latest.rpartition(':')[2]} is used"]
+
+
+def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
+    """The overrides that make the containers of the definition those of the job."""
+    count = node_count(job)
+    if not count:
+        return {"containerOverrides": _overrides(part(job, "container"))}
+    ranges = [
+        {"targetNodes": each["targetNodes"], "containerOverrides": _overrides(part(each, "container"))}
+        for each in parts(part(job, "nodeProperties"), "nodeRangeProperties")
+    ]
+    for each in ranges:
+        each["containerOverrides"].pop("resourceRequirements", None)  # the definition's: no submit changes them
+    return {"nodeOverrides": {"nodePropertyOverrides": ranges}}
+
+
+def _overrides(container: dict[str, Any]) -> dict[str, Any]:
+    overrides: dict[str, Any] = {}
+    environment = [
+        each
+        for each in parts(container, "environment")
+        if each["name"].startswith(RESERVED_PREFIXES[0]) or not each["name"].startswith(RESERVED_PREFIXES)
+    ]
+    if environment:
+        overrides["environment"] = sorted(environment, key=lambda each: each["name"])
+    if container.get("resourceRequirements"):
+        overrides["resourceRequirements"] = sorted(container["resourceRequirements"], key=lambda each: each["type"])
+    if container.get("command"):
+        overrides["command"] = container["command"]
+    return overrides
+
+
+def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
+    """Terminates the job unless it has ended. Raises NotFound."""
+    if not PHASES[detail(clients, ref)["status"]].ended:
+        _terminate(clients.batch, ref.id, reason or "cancelled")
+
+
+def _terminate(batch: Client, job_id: str, reason: str) -> None:
+    """Stops a job in any state: TerminateJob cancels those that have not started.
+    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html"""
+    try:
+        with asking(f"TerminateJob {job_id}"):
+            batch.terminate_job(jobId=job_id, reason=reason[:1024])
+    except CloudRefused as refused:
+        if ":" in job_id and refused.hint == PERMISSION:
+            raise CloudRefused(refused.message, TASK_ALONE) from refused
+        raise

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from accel.clouds.google.api import Google
 from accel.clouds.kubernetes.client import Api, Timing
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
@@ -9,7 +10,9 @@ from accel.diagnostics.errors import BadInput
 from ...model.job import Job
 from ..base import Attempt, Explanation, JobRef, LogLine, Places, PlatformBackend, RateLimited, Request, Status, Streams
 from ..free_gpus import Free
+from ..google_budget_gate import refuse
 from ..tasks import TaskStatus
+from . import logs, quota, status, submit
 from .clusters import Clusters
 from .labels import KIND, Scope
 from .request import render
@@ -46,22 +49,16 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The objects for a job. See render.render."""
+        """The objects for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
-        from .submit import submit
-
         if self._target and self._target.stop:
-            from accel.clouds.google.api import Google
-
-            from ..google_budget_gate import refuse
-
             refuse(Google(self._clusters.timing), self._target)
         self._turn()
-        return submit(request, self._clusters.api)
+        return submit.submit(request, self._clusters.api)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Make what threads of one process share: connections and a rate."""
@@ -70,69 +67,49 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
 
     def status(self, ref: JobRef) -> Status:
         """From the Job or JobSet and its pods. Raises NotFound."""
-        from .status import status
-
-        return status(*self._at(ref))
+        return status.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that the cluster does not know."""
-        from .status import statuses
-
         refs = [self._checked(ref) for ref in refs]
-        return statuses(self._clusters.api, self._scope, refs)
+        return status.statuses(self._clusters.api, self._scope, refs)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The namespace's jobs, newest first; tasks and nodes are part of their job."""
-        from .status import listed
-
-        return listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
+        return status.listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
-        """From the cluster's nodes and pods, and Kueue's quota. See free.py."""
-        from .free import free
-
+        """From the cluster's nodes and pods, and Kueue's quota. See quota.py."""
         _, target = self._needed("free")
-        return free(self._clusters.api, target)
+        return quota.free(self._clusters.api, target)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Ends the job's pods and gives its quota back; the job stays to be seen. See ending.py."""
-        from .cancel import cancel
-
-        cancel(*self._at(ref), reason)
+        """Ends the job's pods and gives its quota back; the job stays to be seen. See submit.py."""
+        submit.cancel(*self._at(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every pod's lines; tasks or nodes side by side, unless `task` names one."""
-        from .logs import logs
-
-        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From its pods, as long as the cluster keeps them."""
-        from .attempts import attempts
-
-        return attempts(*self._at(ref))
+        return status.attempts(*self._at(ref))
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        from .resubmit import again
-
-        return again(*self._at(ref), key)
+        return submit.again(*self._at(ref), key)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer indexes."""
-        from .resubmit import again
-
-        return again(*self._at(ref), key, tasks)
+        return submit.again(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From the Job and its pods, some hundreds a call."""
-        from .tasks import tasks
-
-        return tasks(*self._at(ref))
+        return status.tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
         """The tasks or nodes whose pods run now."""
@@ -152,7 +129,7 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which cluster, so nothing is looked for elsewhere."""
-        from .explain import explain
+        from .explain import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 

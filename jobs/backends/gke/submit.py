@@ -1,16 +1,27 @@
-"""Makes the objects of a request, so that one key makes one job.
+"""What changes jobs: a submit of which one key makes one job, the same job once more, and cancelling.
 
 A Job's name is made from the key, and Kubernetes takes a name once: a create that was not answered is made again, and
 finds what the first one made. The key is remembered for as long as the object is there: until `keep_s` after its end.
+
+Cancelling ends every pod, gives the queue's quota back, and leaves the job to be seen:
+
+running    the Job's deadline is set to a second: it ends as Failed, its pods get SIGTERM and their grace period
+suspended  a deadline does not run; Kueue is told to leave the job alone (its Workload is made inactive, as
+           `kueuectl stop workload` does), and without a queue it is suspended already
+
+Both carry an annotation first, by which a job that never started counts as ended, and a job that is being started at
+this moment has the deadline on it.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import AlreadyExists, part
+from accel.clouds.kubernetes.responses import AlreadyExists, part, parts
 from accel.clouds.timeouts import pause
+from accel.contract.gke import ASKING_AGAIN
 from accel.diagnostics.errors import (
     BadInput,
     CloudRefused,
@@ -22,9 +33,14 @@ from accel.diagnostics.errors import (
     Unreached,
 )
 
+from ...model import sweep_tasks
+from ...model.keys import platform_name
 from ..base import JobRef, Request
-from . import labels
+from . import labels, lookup
 from .labels import Scope
+from .lookup import GkeJob, body, main
+from .request import MIN_PARALLELISM, request
+from .status import status
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
@@ -120,3 +136,86 @@ def _take_back(api: Api, scope: Scope, others: list[dict[str, Any]]) -> None:
             api.delete(f"{path_of(scope, each)}/{each['metadata']['name']}")
         except JobsError:
             return  # the refusal of the job itself counts for more
+
+
+def again(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
+    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
+
+    Raises NotFound where the job has been deleted, BadInput where it does not say what was sent.
+    """
+    job = GkeJob(body(api, scope, ref.id))
+    kept = job.annotations.get(labels.REQUEST)
+    if not isinstance(kept, str):
+        raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
+    name = labels.object_name(platform_name(str(job.annotations.get(labels.NAME, ref.id)), key))
+    # The old name is in host names, selectors and variables too; its last twelve digits make it no other word.
+    objects: list[dict[str, Any]] = json.loads(kept.replace(ref.id, name))
+    annotations: dict[str, Any] = objects[-1]["metadata"]["annotations"]
+    annotations[labels.KEY] = key
+    annotations.pop(labels.SPEC, None)
+    if tasks is not None:
+        _narrow(objects[-1], tasks, ref)
+    return request(str(annotations.get(labels.TARGET, "")), key, str(scope), objects, [])
+
+
+def _narrow(made: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
+    spec: dict[str, Any] = made["spec"]
+    container: dict[str, Any] = main(parts(part(spec, "template", "spec"), "containers"))
+    env: list[dict[str, Any]] = container.get("env", [])
+    told = {each["name"]: str(each["value"]) for each in env if "value" in each}
+    changed = sweep_tasks.narrowed(told, tasks, ref)
+    rest = [each for each in env if each["name"] not in changed]
+    container["env"] = sorted(
+        [*rest, *({"name": name, "value": changed[name]} for name in changed)], key=lambda each: str(each["name"])
+    )
+    if spec.get("completionMode") == "Indexed":
+        spec |= {"completions": len(tasks), "parallelism": min(int(spec["parallelism"]), len(tasks))}
+        if spec["parallelism"] == 1:  # Kueue takes a least number below the most only
+            made["metadata"]["annotations"].pop(MIN_PARALLELISM, None)
+
+
+DEADLINE_S = 1
+
+
+def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
+    """Asks the job to stop. Raises NotFound."""
+    if status(api, scope, ref).phase.ended:
+        return
+    body = lookup.body(api, scope, ref.id)
+    annotation = {"metadata": {"annotations": {labels.CANCELLED: reason or "cancelled"}}}
+    job = GkeJob(body)
+    if job.jobset:
+        body = api.patch(f"{scope.jobsets}/{ref.id}", annotation)
+        if not _end_children(api, scope, ref.id) and job.queue is None:
+            body = api.patch(f"{scope.jobsets}/{ref.id}", {"spec": {"suspend": True}})
+    else:
+        deadline = {"spec": {"activeDeadlineSeconds": DEADLINE_S}}
+        body = api.patch(f"{scope.jobs}/{ref.id}", {**annotation, **deadline})
+    if GkeJob(body).queue and GkeJob(body).suspended:
+        _deactivate(api, scope, body)
+
+
+def _end_children(api: Api, scope: Scope, name: str) -> int:
+    """The Jobs of a JobSet that run; its failure policy says that their deadline is its end."""
+    ended = 0
+    for child in api.items(scope.jobs, labelSelector=f"jobset.sigs.k8s.io/jobset-name={name}"):
+        if part(child, "spec").get("suspend") is not True:
+            path = f"{scope.jobs}/{part(child, 'metadata').get('name')}"
+            try:
+                api.patch(path, {"spec": {"activeDeadlineSeconds": DEADLINE_S}})
+                ended += 1
+            except NotFound:
+                continue  # it was replaced in between; a new one is caught by cancelling again
+    return ended
+
+
+def _deactivate(api: Api, scope: Scope, body: dict[str, Any]) -> None:
+    workload = lookup.workload(api, scope, str(part(body, "metadata").get("uid")))
+    if workload is None:
+        return
+    again = ASKING_AGAIN in part(workload, "metadata", "labels")
+    if again or part(workload, "spec").get("active") is not False:
+        name = part(workload, "metadata").get("name")
+        # With the label, whoever asks for its nodes anew would make it active again.
+        unmarked = {"metadata": {"labels": {ASKING_AGAIN: None}}} if again else {}
+        api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}, **unmarked})

@@ -9,9 +9,12 @@ from accel.diagnostics.errors import BadInput
 from ...model.job import Job
 from ...model.keys import platform_name
 from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
 from ..tasks import TaskStatus
+from . import logs, quota, status, submit
 from .labels import KIND, Scope
+from .request import render
 
 __all__ = ["KIND", "GoogleBatchBackend"]
 
@@ -40,91 +43,66 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The Job of the API for a job. See render.render."""
-        from .request import render
-
+        """The Job of the API for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
-        from ..google_budget_gate import refuse
-        from .submit import submit
-
         refuse(self._google, self._target)
-        return submit(request, self._google, self._turn)
+        return submit.submit(request, self._google, self._turn)
 
     def status(self, ref: JobRef) -> Status:
         """From the job and, where they are few, its tasks. Raises NotFound."""
-        from .status import status
-
-        return status(*self._at(ref))
+        return status.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Batch does not know."""
-        from .status import statuses
-
-        return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+        return status.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs, newest first; tasks and nodes are part of their job."""
-        from .status import listed
-
-        return listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return status.listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
-        from .status import cancel
-
-        cancel(*self._at(ref))
+        submit.cancel(*self._at(ref))
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
-        from .logs import logs
-
-        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From what Batch tells of each task."""
-        from .attempts import attempts
-
-        return attempts(*self._at(ref))
+        return status.attempts(*self._at(ref))
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
-        from .resubmit import again
-
-        return again(*self._at(ref), key)
+        return submit.again(*self._at(ref), key)
 
     def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer tasks."""
-        from .resubmit import again
-
-        return again(*self._at(ref), key, tasks)
+        return submit.again(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From Batch's list of them, a thousand a call."""
-        from .tasks import tasks
-
-        return tasks(*self._at(ref))
+        return status.tasks(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be
         rendered. See quota.py."""
-        from .quota import quota
-
         try:
             request = self.render(job, platform_name(job.name, _ANY_KEY), _ANY_KEY)
         except BadInput:
             return QuotaAnswer()
-        return quota(request, self._timing)
+        return quota.quota(request, self._timing)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
-        from .explain import explain
+        from .explain import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))

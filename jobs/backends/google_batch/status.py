@@ -1,25 +1,27 @@
-"""Status, listing and cancelling."""
+"""Status and listing of jobs, their tasks, and the attempts at them, from the events that Batch keeps of each task.
+
+Source of the events: https://docs.cloud.google.com/batch/docs/view-jobs-tasks
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
-from uuid import uuid4
 
 from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, Garbled
-from accel.clouds.timeouts import tried
-from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.diagnostics.errors import NotFound
 from accel.rules.batch.jobs import LOST
 
 from ...model.owners import owner_of
-from ..base import JobRef, Phase, Status
+from ..base import Attempt, JobRef, Phase, Status
 from ..google_logging import moment
+from ..tasks import TaskStatus
 from . import labels
 from .labels import Scope
-from .lookup import KEPT, BatchJob, Event, Task, first, look, path_of, task, tasks
+from .lookup import BatchJob, Event, Task, first, look, task
+from .lookup import tasks as list_tasks
 
 PHASES = {
     "QUEUED": Phase.QUEUED,
@@ -61,8 +63,8 @@ def seen_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
         only = task(google, scope, job.name, 0)
         return [only] if only else []
     if job.several == "node":
-        return tasks(google, scope, job.name, limit=NODES)
-    return tasks(google, scope, job.name, state="FAILED", limit=1) if phase(job) is Phase.FAILED else []
+        return list_tasks(google, scope, job.name, limit=NODES)
+    return list_tasks(google, scope, job.name, state="FAILED", limit=1) if phase(job) is Phase.FAILED else []
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
@@ -114,30 +116,6 @@ def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[Ba
     wanted = f'status.state="{state}"' if state else None
     query = {"orderBy": "create_time desc", "pageSize": PAGE, "filter": wanted}
     return (BatchJob(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
-
-
-def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
-    """Asks Batch to stop the job, unless it has ended or is stopping. Raises NotFound."""
-    if _over(look(google, scope, ref.id)):
-        return
-    request = {"requestId": str(uuid4())}
-
-    def once() -> None:
-        if "name" not in google.post("batch", f"{path_of(scope, ref.id)}:cancel", request):
-            raise Garbled(f"batch: what was answered is not an operation that cancels {ref.id}", REACH)
-
-    try:
-        tried(google.timing, once)
-    except NotFound:
-        raise NotFound(f"{ref}: Batch knows no such job", KEPT) from None
-    except CloudRefused:
-        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
-        if not _over(look(google, scope, ref.id)):
-            raise
-
-
-def _over(job: BatchJob) -> bool:
-    return job.state == "CANCELLATION_IN_PROGRESS" or phase(job).ended
 
 
 def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) -> Status:
@@ -266,3 +244,82 @@ def gpus(job: BatchJob) -> float:
     except UnknownName:
         return 0
     return on_vm / int(job.group.get("taskCountPerNode") or 1)
+
+
+TASKS_MAX = 100
+_TASK_MOVED = re.compile(r"Task state is updated from \w+ to (\w+)")
+
+
+def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
+    """Of the job's task, or of the first tasks of several. Raises NotFound."""
+    job = look(google, scope, ref.id)
+    queued = moved(job, "SCHEDULED") or found_at(job, "createTime")
+    if job.state == "QUEUED":
+        return [Attempt(1, created=found_at(job, "createTime"))]
+    if job.count == 1:
+        only = task(google, scope, job.name, 0)
+        return _of(only, None, found_at(job, "createTime")) if only else []
+    seen = sorted(list_tasks(google, scope, job.name, limit=TASKS_MAX), key=lambda each: each.index)
+    return [attempt for each in seen for attempt in _of(each, each.index, queued)]
+
+
+def _of(each: Task, place: int | None, asked: datetime | None) -> list[Attempt]:
+    """A machine is found when the task is assigned to one; a task that has ended and moves again is tried again."""
+    found: list[Attempt] = []
+    placed = started = None
+    begun = True
+    for event in each.events:
+        state = told[1] if (told := _TASK_MOVED.search(event.text)) else ""
+        if state == "ASSIGNED":
+            begun, placed = True, placed or event.at
+        elif state == "RUNNING":
+            begun, started = True, event.at
+        elif state in ("FAILED", "SUCCEEDED"):
+            found.append(_ended(event, len(found) + 1, place, (asked, placed, started), state))
+            asked, placed, started, begun = event.at, None, None, False
+    if each.state not in ("FAILED", "SUCCEEDED") and (begun or each.state in ("PENDING", "ASSIGNED", "RUNNING")):
+        found.append(Attempt(len(found) + 1, place, asked, placed, started))
+    return found
+
+
+def _ended(
+    event: Event,
+    number: int,
+    place: int | None,
+    times: tuple[datetime | None, datetime | None, datetime | None],
+    state: str,
+) -> Attempt:
+    code = 0 if state == "SUCCEEDED" else event.exit_code
+    words = None if state == "SUCCEEDED" else event.text
+    return Attempt(number, place, *times, event.at, code, words, lost=code in LOST)
+
+
+_TASK_PHASES = {
+    "PENDING": Phase.QUEUED,
+    "ASSIGNED": Phase.STARTING,
+    "RUNNING": Phase.RUNNING,
+    "SUCCEEDED": Phase.SUCCEEDED,
+    "FAILED": Phase.FAILED,
+    "UNEXECUTED": Phase.FAILED,
+}
+"""The last one: the job ended before the task began. Source:
+https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs.taskGroups.tasks"""
+
+
+def tasks(google: Google, scope: Scope, ref: JobRef) -> list[TaskStatus]:
+    """By index, those that Batch has made. A task that had not ended when its job did has failed. Raises NotFound."""
+    job = look(google, scope, ref.id)
+    ended = phase(job).ended
+    found = [_state(each, ended) for each in list_tasks(google, scope, ref.id, limit=job.count)]
+    return sorted(found, key=lambda each: each.index)
+
+
+def _state(task: Task, ended: bool) -> TaskStatus:
+    now = _TASK_PHASES.get(task.state, Phase.QUEUED)
+    last = task.failures[-1] if task.failures else None
+    reason = TAKEN if last and last.exit_code in LOST else last.text if last else None
+    if ended and not now.ended:
+        now = Phase.FAILED
+    return TaskStatus(
+        task.index, now, task.state, task.attempts, task.exit_code, reason if now is Phase.FAILED else None
+    )

@@ -1,4 +1,4 @@
-"""Makes the job of a request, so that one key makes one job.
+"""What changes jobs: a submit of which one key makes one job, the same job once more, and cancelling.
 
 The job's id is made from the key and Batch takes an id once; for an hour it also knows the request's id. So a create
 that was not answered is made again, and either is ignored or finds what the first one made. The key is remembered for
@@ -7,21 +7,26 @@ https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jo
 https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.timeouts import pause
+from accel.clouds.google.rest import REACH, Garbled, entries, mapping
+from accel.clouds.timeouts import pause, tried
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
 
+from ...model import sweep_tasks
+from ...model.keys import NAMED_DIGITS, platform_name
 from ..base import JobRef, Request
 from . import labels
+from . import labels as marks
 from .labels import Scope
-from .lookup import BatchJob, is_job, look
-from .status import found_at
+from .lookup import KEPT, BatchJob, is_job, look, path_of
+from .status import found_at, phase
 
 NEW = timedelta(minutes=2)
 """A job that was made longer ago was there before: clocks differ by less."""
@@ -97,3 +102,71 @@ def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
     except (NotFound, CloudRefused, CloudSilent, NoCredentials):
         return None
     return None if found.state == "DELETION_IN_PROGRESS" else found
+
+
+OUTPUT = ("name", "uid", "status", "createTime", "updateTime")
+"""What Batch says and is not told."""
+PREDEFINED = ("goog-", "google-", "batch-job-id", "batch-job-uid", "batch-node")
+"""What labels of Batch's own begin with. Source:
+https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
+
+
+def again(google: Google, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
+    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep. Raises NotFound where
+    Batch has forgotten the job."""
+    found = look(google, scope, ref.id)
+    name = str(found.labels.get(marks.NAME) or ref.id[: marks.ID_MAX - NAMED_DIGITS - 1])
+    target = str(found.labels.get(marks.TARGET, ""))
+    new = marks.job_id(platform_name(name, key))
+    job = {field: value for field, value in found.body.items() if field not in OUTPUT}
+    if marks.MAKER in found.labels:
+        # The old id is in variables and folders too; its last twelve digits make it no other word.
+        job = json.loads(json.dumps(job).replace(ref.id, new))
+    job["labels"] = _own(job.get("labels"))
+    if "labels" in (allocation := mapping(job.get("allocationPolicy")) or {}):
+        job["allocationPolicy"] = {**allocation, "labels": _own(allocation["labels"])}
+    groups = (mapping(each) or {} for each in entries(job.get("taskGroups")))
+    job["taskGroups"] = [{field: each[field] for field in each if field != "name"} for each in groups]
+    if tasks is not None:
+        _narrow(job["taskGroups"][0], tasks, ref)
+    return Request(
+        marks.KIND, target, new, key, {"parent": scope.parent, "job": marks.labelled(job, name, key, target)}
+    )
+
+
+def _own(labels: Any) -> dict[str, Any]:
+    return {name: text for name, text in (mapping(labels) or {}).items() if not name.startswith(PREDEFINED)}
+
+
+def _narrow(group: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
+    spec: dict[str, Any] = mapping(group.get("taskSpec")) or {}
+    environment: dict[str, Any] = mapping(spec.get("environment")) or {}
+    told = sweep_tasks.narrowed(mapping(environment.get("variables")) or {}, tasks, ref)
+    group["taskSpec"] = {**spec, "environment": {**environment, "variables": dict(sorted(told.items()))}}
+    most = {name: min(int(group[name]), len(tasks)) for name in ("parallelism", "taskCountPerNode") if group.get(name)}
+    # Batch gives integers of 64 bits as text: https://protobuf.dev/programming-guides/json/
+    group |= {"taskCount": len(tasks), **most}
+
+
+def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
+    """Asks Batch to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    if _over(look(google, scope, ref.id)):
+        return
+    request = {"requestId": str(uuid4())}
+
+    def once() -> None:
+        if "name" not in google.post("batch", f"{path_of(scope, ref.id)}:cancel", request):
+            raise Garbled(f"batch: what was answered is not an operation that cancels {ref.id}", REACH)
+
+    try:
+        tried(google.timing, once)
+    except NotFound:
+        raise NotFound(f"{ref}: Batch knows no such job", KEPT) from None
+    except CloudRefused:
+        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        if not _over(look(google, scope, ref.id)):
+            raise
+
+
+def _over(job: BatchJob) -> bool:
+    return job.state == "CANCELLATION_IN_PROGRESS" or phase(job).ended

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accel.clouds import timeouts
 from accel.clouds.rate_limit import Rate
@@ -10,12 +9,14 @@ from accel.contract.google_jobs import VertexTarget
 
 from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..claims.claim import Claims
 from ..claims.files import FileClaims
+from ..claims.firestore import FirestoreClaims
+from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
+from . import logs, quota, status, submit
 from .labels import KIND, Scope
-
-if TYPE_CHECKING:
-    from ..claims.claim import Claims
+from .request import render
 
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
@@ -71,26 +72,19 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The CustomJob for a job. See render.render."""
-        from .request import render
-
+        """The CustomJob for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
-        from ..google_budget_gate import refuse
-        from .submit import submit
-
         refuse(self._google, self._target)
-        return submit(request, self._google, self._claims(request), self._times, self._turn)
+        return submit.submit(request, self._google, self._claims(request), self._times, self._turn)
 
-    def _claims(self, request: Request) -> "Claims":
+    def _claims(self, request: Request) -> Claims:
         """In the target's database; without one, those of this machine alone."""
         if self._target is None or self._target.claims is None:
             return FileClaims(f"{KIND}:{request.body['parent']}")
-        from ..claims.firestore import FirestoreClaims
-
         return FirestoreClaims(self._google, self._target.claims)
 
     def threads(self, submits_per_s: int | None = None) -> int:
@@ -100,54 +94,40 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
 
     def status(self, ref: JobRef) -> Status:
         """From the custom job. Raises NotFound."""
-        from .status import status
-
-        return status(*self._at(ref))
+        return status.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Vertex does not know."""
-        from .status import statuses
-
-        return statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+        return status.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs that were made here, newest first."""
-        from .status import list_jobs
-
-        return list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return status.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Asks Vertex to stop the job; it keeps no reason. An ended job stays as it is."""
-        from .lookup import cancel
-
-        cancel(self._google, self._scope, self._checked(ref).id)
+        submit.cancel(self._google, self._scope, self._checked(ref).id)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every replica's lines; nodes side by side, unless `task` names one."""
-        from .logs import logs
-
-        return logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def again(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        from .resubmit import again
-
-        return again(*self._at(ref), key)
+        return submit.again(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
-        from .explain import explain
+        from .explain import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
-        from .quota import check
-
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
-        return check(body["customJob"], target.project, target.region)
+        return quota.check(body["customJob"], target.project, target.region)

@@ -8,7 +8,7 @@ from typing import Any
 
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
-from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.diagnostics.errors import NotFound
 
 from ..base import Phase
 from ..google_logging import moment
@@ -163,22 +163,3 @@ def listed(google: Google, scope: Scope, query: str) -> Iterator[Job]:
         token = page.get("nextPageToken") or None
         if token is None:
             return
-
-
-def cancel(google: Google, scope: Scope, wanted: str) -> None:
-    """Asks Vertex to stop the job, unless it has ended or is stopping. Raises NotFound."""
-    if over(look(google, scope, wanted)):
-        return
-    try:
-        google.post(scope.api, f"{scope.jobs}/{part(wanted)}:cancel", {}, repeat=True)
-    except NotFound:
-        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
-    except CloudRefused:
-        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
-        if not over(look(google, scope, wanted)):
-            raise
-
-
-def over(job: Job) -> bool:
-    """Whether it has ended, or will."""
-    return job.state == "JOB_STATE_CANCELLING" or job.phase.ended

@@ -1,10 +1,11 @@
-"""A job as a custom job of Vertex AI. Pure.
+"""A job as a custom job of Vertex AI, with how its machines are had and when it ends. Pure.
 
 The body is {"parent": ..., "customJob": CustomJob}. Source:
 https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -17,16 +18,31 @@ from accel.rules.gcp import gpu_vm_jobs, vms
 from accel.rules.gcp import labels as gcp_labels
 from accel.rules.jobs import containers, launchers, placeholders
 from accel.rules.vertex import jobs
+from accel.rules.vertex import machines as vertex_machines
+from accel.rules.vertex import scheduling as vertex_scheduling
 
 from ...model import sweep_tasks
 from ...model.blocks_google import Vertex
 from ...model.job import Job, prefers, unused_blocks
 from ..base import Request
-from . import labels, pools, scheduling
+from . import labels, pools
 from .containers import Node, task
 from .labels import KIND, Scope
+from .machines import VertexChoice
 from .nodes import PORT
 from .pools import Planned
+
+KEY = "compute.googleapis.com/reservation-name"
+
+
+@dataclass(frozen=True)
+class How:
+    """What is asked for beside the machines. `strategy` is None on a persistent resource."""
+
+    strategy: str | None
+    reservation: str | None
+    persistent: str | None
+
 
 OWN_VARIABLES = 17
 """That a container is told at most, beside the job's."""
@@ -46,9 +62,9 @@ def render(
     found = pools.plan(job, target, today or date.today(), diagnostics)
     choices = [each.choice for each in found.values()]
     disks = any(each.disk_gb for each in found.values()) or bool(job.vertex and job.vertex.disk_type)
-    how = scheduling.how(job, target, choices, disks)
+    how = _how(job, target, choices, disks)
     if found:
-        diagnostics.add(scheduling.findings(job, target, how, choices))
+        diagnostics.add(_scheduling_findings(job, target, how, choices))
     if diagnostics.errors:
         raise BadInputs(list(dict.fromkeys(diagnostics.errors)))
     made = {
@@ -90,9 +106,7 @@ def _asked(job: Job, target: VertexTarget) -> list[Finding]:
     return found + gcp_labels.labels(job.labels, own=OWN_LABELS + len(target.labels))
 
 
-def _spec(
-    job: Job, name: str, target: VertexTarget, found: Mapping[int, Planned], how: scheduling.How
-) -> dict[str, Any]:
+def _spec(job: Job, name: str, target: VertexTarget, found: Mapping[int, Planned], how: How) -> dict[str, Any]:
     """CustomJobSpec."""
     block = job.vertex or Vertex()
     several = 1 in found
@@ -101,7 +115,7 @@ def _spec(
         "workerPoolSpecs": [
             _pool(job, name, place, found, how) if place in found else {} for place in range(max(found) + 1)
         ],
-        "scheduling": scheduling.scheduling(job, how, several),
+        "scheduling": _scheduling(job, how, several),
         "serviceAccount": target.service_account,
         "baseOutputDirectory": {"outputUriPrefix": block.output or f"gs://{target.bucket}/{buckets.JOBS}/{name}"},
     }
@@ -120,12 +134,12 @@ def _spec(
     return made
 
 
-def _pool(job: Job, name: str, place: int, found: Mapping[int, Planned], how: scheduling.How) -> dict[str, Any]:
+def _pool(job: Job, name: str, place: int, found: Mapping[int, Planned], how: How) -> dict[str, Any]:
     """WorkerPoolSpec."""
     planned = found[place]
     machine = planned.choice.spec()
     if planned.choice == found[0].choice:
-        machine |= scheduling.affinity(how)  # other machines are not of the reservation
+        machine |= _affinity(how)  # other machines are not of the reservation
     made: dict[str, Any] = {"machineSpec": machine, "replicaCount": str(planned.replicas)}
     disk = {"bootDiskType": planned.disk_type, "bootDiskSizeGb": planned.disk_gb}
     if disk := {field: value for field, value in disk.items() if value}:
@@ -148,3 +162,78 @@ def _shares(job: Job) -> list[dict[str, str]]:
             folder = mount.path.removeprefix(jobs.NFS_ROOT).rstrip("/")
             found.append({"server": server, "path": f"/{path}", "mountPoint": folder})
     return found
+
+
+def _how(job: Job, target: VertexTarget, choices: Sequence[VertexChoice], disks: bool) -> How:
+    """`disks`: whether the job asks for disks of its own, which machines that are there already have not."""
+    block = job.vertex or Vertex()
+    strategy = "FLEX_START" if block.provisioning else "SPOT" if job.spot else "STANDARD"
+    kept = block.persistent_resource
+    if kept is None and strategy == "STANDARD" and not disks and not block.reservation and job.spot is None:
+        kept = target.persistent_resource if _fit(target, choices) else None
+    reservation = block.reservation
+    if reservation is None and strategy == "STANDARD" and kept is None:
+        reservation = target.reservation
+    return How(None if kept and strategy == "STANDARD" else strategy, reservation, kept)
+
+
+def _fit(target: VertexTarget, choices: Sequence[VertexChoice]) -> bool:
+    return bool(choices) and all(each.key in target.persistent_machines for each in choices)
+
+
+def _scheduling_findings(job: Job, target: VertexTarget, asked: How, choices: Sequence[VertexChoice]) -> list[Finding]:
+    """What the rules say, in the job file's names."""
+    block = job.vertex or Vertex()
+    spot, flex = asked.strategy == "SPOT", asked.strategy == "FLEX_START"
+    said: list[Finding] = []
+    if flex and job.spot:
+        said += vertex_scheduling.flex_with_spot("vertex.provisioning")
+    if flex:
+        machines = [(each.machine, each.gpu, each.gpus) for each in choices]
+        said += vertex_scheduling.flex_start(machines, job.timeout_s, "vertex.provisioning")
+    said += vertex_scheduling.wait(block.wait_s, flex, "vertex.wait_s")
+    if asked.reservation:
+        field = "vertex.reservation"
+        said += vertex_scheduling.reservation(asked.reservation, target.region, field)
+        said += vertex_scheduling.reservation_with(spot=spot, flex=flex, persistent=bool(asked.persistent), field=field)
+    if asked.persistent:
+        field = "vertex.persistent_resource"
+        said += vertex_scheduling.persistent(asked.persistent, spot=spot, flex=flex, field=field)
+    for each in choices:
+        if each.tpu:
+            said += vertex_scheduling.spot_tpu(each.tpu.slice, each.tpu.hosts, spot)
+        elif not asked.persistent:
+            said += vertex_machines.had(each.machine, asked.strategy, asked.reservation, "spot")
+    said += vertex_scheduling.retries(job.retries, job.lost_retries)
+    return said + vertex_scheduling.restart(block.restart, _once(job), "vertex.restart")
+
+
+def _once(job: Job) -> bool:
+    """Whether nothing shall be tried again."""
+    return not job.retries and not job.lost_retries and (job.retries is not None or job.lost_retries is not None)
+
+
+def _scheduling(job: Job, asked: How, several: bool) -> dict[str, Any]:
+    """Scheduling. Of several machines that work together all restart when one is lost, unless the job says otherwise.
+    Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
+    block = job.vertex or Vertex()
+    made: dict[str, Any] = {}
+    if asked.strategy:
+        made["strategy"] = asked.strategy
+    if job.timeout_s:
+        made["timeout"] = f"{job.timeout_s}s"
+    if block.wait_s:
+        made["maxWaitDuration"] = f"{block.wait_s}s"
+    if _once(job):
+        made["disableRetries"] = True
+    elif block.restart or (block.restart is None and several):
+        made["restartJobOnWorkerRestart"] = True
+    return made
+
+
+def _affinity(asked: How) -> dict[str, Any]:
+    """Of a MachineSpec."""
+    if asked.reservation is None:
+        return {}
+    made = {"reservationAffinityType": "SPECIFIC_RESERVATION", "key": KEY, "values": [asked.reservation]}
+    return {"reservationAffinity": made}

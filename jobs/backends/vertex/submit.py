@@ -1,5 +1,9 @@
-"""customJobs.create, which has no idempotency. See jobs.backends.claims.submit for how one key makes one job."""
+"""What changes jobs: customJobs.create, the same job once more, and cancelling.
 
+A create has no idempotency; see jobs.backends.claims.submit for how one key makes one job.
+"""
+
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,15 +12,16 @@ from typing import Any
 from accel.clouds.backoff import Lease
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, line
-from accel.diagnostics.errors import CloudSilent, OverLimit, Throttled
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound, OverLimit, Throttled
 
+from ...model.keys import platform_name
 from ..base import JobRef, Request
 from ..claims import submit as submission
 from ..claims.claim import Claims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
 from .labels import Scope
-from .lookup import cancel, listed, number
+from .lookup import ELSEWHERE, Job, listed, look, number, part
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
 """Of a 429 that no waiting helps against. Sources: https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
@@ -77,3 +82,43 @@ class _Vertex:
 
     def stop(self, job_id: str, reason: str) -> None:
         cancel(self._google, self._scope, job_id)
+
+
+SENT = ("jobSpec", "encryptionSpec")
+
+
+def again(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
+    """The request for the same job under a new key.
+
+    Raises NotFound where the job has been deleted, BadInput where it was not made here.
+    """
+    job = look(google, scope, ref.id)
+    if job.labels.get(labels.MAKER) != labels.JOBS:
+        raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
+    target, given = str(job.labels.get(labels.TARGET, "")), str(job.labels.get(labels.NAME, ""))
+    name = platform_name(job.name.rpartition("-")[0], key)
+    # The old name is in folders too; its last twelve digits make it no other word.
+    sent: dict[str, Any] = {each: job.body[each] for each in SENT if each in job.body}
+    sent = json.loads(json.dumps(sent).replace(job.name, name))
+    own = {label: text for label, text in job.labels.items() if not label.startswith("accel-")}
+    labelled = labels.labelled({"displayName": name, **sent, "labels": own}, given, key, target)
+    return Request(labels.KIND, target, name, key, {"parent": scope.parent, "customJob": labelled})
+
+
+def cancel(google: Google, scope: Scope, wanted: str) -> None:
+    """Asks Vertex to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    if _over(look(google, scope, wanted)):
+        return
+    try:
+        google.post(scope.api, f"{scope.jobs}/{part(wanted)}:cancel", {}, repeat=True)
+    except NotFound:
+        raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
+    except CloudRefused:
+        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        if not _over(look(google, scope, wanted)):
+            raise
+
+
+def _over(job: Job) -> bool:
+    """Whether it has ended, or will."""
+    return job.state == "JOB_STATE_CANCELLING" or job.phase.ended

@@ -24,7 +24,7 @@ from .logs import logs
 from .reconciler import advance, ask, look, take_back
 from .record import MADE, PLANNED, Attempt, Record, Result, never_made
 from .records import Records
-from .run import Shells, places
+from .shell import Shells, places
 from .state_machine import MachineState, NoCapacity
 from .status import attempts, status_of
 
@@ -222,7 +222,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """A command on a machine of the job, by SSH through Identity-Aware Proxy. See run.py."""
+        """A command on a machine of the job, by SSH through Identity-Aware Proxy. See shell.py."""
         record = self._alive(ref)
         if task is None and record.hosts > 1:
             raise BadInput(f"{ref}: --node is missing; it has nodes 0 to {record.hosts - 1}")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jobs.backends.aws_batch import AwsBatchBackend
-from jobs.backends.aws_batch.attempts import of_job
+from jobs.backends.aws_batch.status import of_job
 from jobs.backends.base import Attempts
-from jobs.backends.gke.attempts import attempts as of_pods
+from jobs.backends.gke.status import attempts as of_pods
 from jobs.backends.gke.submit import submit
 from jobs.backends.local import LocalBackend
 from jobs.backends.vm.status import attempts as of_record

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.aws_batch import progress_lines
+from jobs.backends.aws_batch import logs as aws_logs
 from jobs.backends.tasks import ProgressLines
 from jobs.runtime import lines
 from tests.jobs.backends.aws_batch_cloud import Cloud
@@ -79,11 +79,7 @@ class AsAws:
     def filter_log_events(self, **asked: Any) -> dict[str, Any]:
         self.calls += 1
         names = asked["logStreamNames"]
-        assert (
-            len(names) <= 100
-            and asked["logGroupName"] == LOG_GROUP
-            and asked["filterPattern"] == progress_lines.PATTERN
-        )
+        assert len(names) <= 100 and asked["logGroupName"] == LOG_GROUP and asked["filterPattern"] == aws_logs.PATTERN
         if any(name not in self.printed for name in names):
             raise Missing("The specified log stream does not exist.")
         told = [(name, text) for name in names for text in self.printed[name] if "@accel" in text]
@@ -96,7 +92,7 @@ class AsAws:
 
 
 def test_a_stream_that_is_missing_and_pages_that_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_lines, "CALLS_PER_S", 1000)
+    monkeypatch.setattr(aws_logs, "CALLS_PER_S", 1000)
     batch, printed = array()
     logs = AsAws(printed)
     assert sorted(found(batch, logs)) == WANTED

@@ -12,7 +12,7 @@ from accel.diagnostics.errors import CloudRefused
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.free_gpus import FreeGpus
 from jobs.backends.gke import GkeBackend
-from jobs.backends.gke.free import KUEUE, free
+from jobs.backends.gke.quota import KUEUE, free
 from tests.jobs.backends import gke_target
 from tests.jobs.backends.aws_batch_target import QUICK, make_target
 from tests.jobs.backends.gke_cluster import Cluster

@@ -9,7 +9,7 @@ import pytest
 from accel.contract.gke import ASKED_AGAIN, GIVEN_UP
 from jobs.backends.base import Explanation
 from jobs.backends.gke import labels as marks
-from jobs.backends.gke.explain import CAUSES, explain, words
+from jobs.backends.gke.explain import CAUSES, explain, table
 from jobs.backends.gke.explain.__main__ import page
 from jobs.backends.gke.status import status
 from jobs.backends.gke.submit import submit
@@ -353,7 +353,7 @@ def test_a_failure_without_a_pod_is_unknown(cluster: Cluster) -> None:
 
 
 def test_every_cause_in_the_words_is_documented_and_the_page_is_of_now() -> None:
-    assert {row.cause for row in (*words.WAITING, *words.FAILED)} <= CAUSES.keys()
-    assert words.OF_GKE.keys() <= CAUSES.keys()
+    assert {row.cause for row in (*table.WAITING, *table.FAILED)} <= CAUSES.keys()
+    assert table.OF_GKE.keys() <= CAUSES.keys()
     assert all(cause.source.startswith("https://") for cause in CAUSES.values())
     assert (ROOT / "docs" / "explain-gke.md").read_text() == page()

@@ -11,10 +11,9 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFou
 from jobs.backends.base import JobRef, LogLine, Phase, Status
 from jobs.backends.gke import GkeBackend
 from jobs.backends.gke import labels as marks
-from jobs.backends.gke.cancel import cancel
 from jobs.backends.gke.logs import logs
 from jobs.backends.gke.status import listed, status, statuses
-from jobs.backends.gke.submit import submit
+from jobs.backends.gke.submit import cancel, submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.gke import labels, pod, retries
+from jobs.backends.gke import labels, request, retries
 from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gke_target import POOLS, gpu_pool, make_request, make_target, pool, pools_of, spec_of
 
@@ -242,7 +242,7 @@ def expanded(text: str, known: dict[str, str]) -> str:
 @given(st.text(alphabet="$()AB ", max_size=12))
 @settings(max_examples=300, deadline=None)
 def test_what_a_job_says_reaches_its_command_as_it_is(text: str) -> None:
-    assert expanded(pod.literal(text), {"A": "1", "B": "2", "AB": "3", "": "4"}) == text
+    assert expanded(request.literal(text), {"A": "1", "B": "2", "AB": "3", "": "4"}) == text
 
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", fullmatch=True)

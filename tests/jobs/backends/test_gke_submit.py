@@ -8,8 +8,7 @@ import pytest
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backends.base import JobRef
 from jobs.backends.gke import labels
-from jobs.backends.gke.resubmit import again
-from jobs.backends.gke.submit import submit
+from jobs.backends.gke.submit import again, submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
 

@@ -9,7 +9,7 @@ import pytest
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends import outcome
 from jobs.backends.base import Explain, Explanation, JobRef, Phase
-from jobs.backends.vertex.explain import CAUSES, explain, words
+from jobs.backends.vertex.explain import CAUSES, explain, table
 from jobs.backends.vertex.explain.__main__ import page
 from jobs.backends.vertex.labels import Scope
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
@@ -119,10 +119,10 @@ def test_words_of_vertex(cloud: Cloud, message: str, cause: str) -> None:
 
 
 def test_every_row_of_words_is_met() -> None:
-    met = [next(row for row in words.FAILED if row.pattern.search(message)) for message, cause in WORDS
+    met = [next(row for row in table.FAILED if row.pattern.search(message)) for message, cause in WORDS
            if cause not in ("no-capacity", "unknown")]  # fmt: skip
-    assert {row.cause for row in words.FAILED} == {row.cause for row in met}
-    assert {row.cause for row in words.FAILED} | {*words.OF_VERTEX} <= CAUSES.keys()
+    assert {row.cause for row in table.FAILED} == {row.cause for row in met}
+    assert {row.cause for row in table.FAILED} | {*table.OF_VERTEX} <= CAUSES.keys()
     assert {row.cause for row in outcome.WORDS} | {*(each[0] for each in outcome.SHELL.values())} <= CAUSES.keys()
 
 
@@ -214,7 +214,7 @@ def test_a_job_that_succeeded(cloud: Cloud) -> None:
 def test_a_program_that_failed(cloud: Cloud, text: str, cause: str) -> None:
     told = ended(cloud, text, **run(text))
     assert told.cause == cause
-    assert told.next_step == words.OF_VERTEX.get(cause, told.next_step)
+    assert told.next_step == table.OF_VERTEX.get(cause, told.next_step)
 
 
 def test_a_traceback_after_many_lines(cloud: Cloud) -> None:

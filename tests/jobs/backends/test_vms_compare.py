@@ -12,10 +12,9 @@ import pytest
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import write
 from accel.diagnostics.errors import CloudSilent, NotPromised
-from jobs.backends.vm import compare
-from jobs.backends.vm.compare import UNSAID, difference
+from jobs.backends.vm import records
 from jobs.backends.vm.record import Record
-from jobs.backends.vm.records import Records
+from jobs.backends.vm.records import UNSAID, Records, difference
 from tests.jobs.backends import gce_target, tpu_target
 from tests.jobs.backends.test_gce_render import JOBS as GCE
 from tests.jobs.backends.test_tpu_vm_render import JOBS as TPU
@@ -120,7 +119,7 @@ def test_what_was_sent_agrees_with_its_target(
 def test_what_a_target_does_not_say_is_its_models_default() -> None:
     fields = {**GceTarget.model_fields, **TpuVmTarget.model_fields}
     optional = {name for name, field in fields.items() if not field.is_required()}
-    read = re.findall(r'target\["(\w+)"\]', inspect.getsource(compare))
+    read = re.findall(r'target\["(\w+)"\]', inspect.getsource(records))
     assert set(read) & optional - {"kind"} == set(UNSAID)
     assert {name: fields[name].get_default(call_default_factory=True) for name in UNSAID} == UNSAID
 

@@ -10,7 +10,7 @@ import pytest
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation
 from jobs.backends.vm.cloud_messages import MachineMessages, maintenance
-from jobs.backends.vm.explain import CAUSES, explain, words, zones
+from jobs.backends.vm.explain import CAUSES, explain, table, zones
 from jobs.backends.vm.explain.__main__ import page
 from jobs.backends.vm.explain.explanation import span
 from jobs.backends.vm.gpu import status as gce_states
@@ -239,8 +239,8 @@ def test_what_is_asked_for_in_words() -> None:
 
 
 def test_every_cause_is_documented_and_the_page_is_of_now() -> None:
-    rows = (*words.REFUSED, *words.UNREADY, *words.TPU)
-    assert {row.cause for row in rows} | words.OF_VMS.keys() <= CAUSES.keys()
+    rows = (*table.REFUSED, *table.UNREADY, *table.TPU)
+    assert {row.cause for row in rows} | table.OF_VMS.keys() <= CAUSES.keys()
     assert all(cause.source.startswith("https://") for cause in CAUSES.values())
     assert isinstance(backend("gce"), Explain) and isinstance(backend("tpu-vm"), Explain)
     assert (ROOT / "docs" / "explain-vms.md").read_text() == page()

@@ -17,7 +17,7 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCre
 from jobs.backends.base import Streams
 from jobs.backends.vm import iap, oslogin
 from jobs.backends.vm.hosts import Host
-from jobs.backends.vm.ssh import Connection
+from jobs.backends.vm.shell import Connection
 from sandbox.google import PROJECT
 from sandbox.google.__main__ import Server, handler
 from sandbox.google.api import Methods

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.vm import function, reconcile
-from jobs.backends.vm.reconcile import Reconciler
+from jobs.backends.vm import function
+from jobs.backends.vm.function import Reconciler
 from jobs.backends.vm.records import Records
 from tests.jobs.backends.test_tpu_vm_walk import RECORD, TARGETS
 from tests.jobs.backends.test_vms_queues import QueueClient, QueueWorld
@@ -33,7 +33,7 @@ class Counting(QueueClient):
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Both:
-    monkeypatch.setattr(reconcile, "PAUSE_S", 0)
+    monkeypatch.setattr(function, "PAUSE_S", 0)
     made = Both()
     made.declare()
     made.put("accel-targets/tpus.json", json.dumps(TARGETS["tpus"]), None)

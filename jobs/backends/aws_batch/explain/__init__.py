@@ -1,26 +1,29 @@
 """Why a job waits or failed: the facts are read as they are needed, cheapest first, and a table of causes judges them.
+Causes of a failed job are here, those of one that waits in waiting.py.
 
 A cause is named only where what was read shows it; where none fits, the answer is "unknown", with what was looked at.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import describe
 from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
+from ... import outcome
 from ...base import Explanation, JobRef
-from .. import lookup as jobs
-from ..lookup import part, parts
 from ..status import task_counts
-from . import ended, waiting
-from .facts import Facts
+from . import waiting
+from .facts import Attempt, Facts
 from .gather import Gather
 from .reader import Reader
-from .table import CAUSES, because
-from .times import ago
+from .size import OVER_MAX, TOO_BIG, max_vcpus, too_large
+from .table import CAUSES, ago, because
 
 __all__ = ["CAUSES", "decide", "explain"]
 
@@ -40,7 +43,7 @@ def explain(
     Raises NoCredentials, CloudRefused or CloudSilent where DescribeJobs itself does not answer.
     """
     now = time.time() if now is None else now
-    found = jobs.describe(clients.batch, [ref.id])
+    found = describe(clients.batch, [ref.id])
     if not found:
         return _missing(clients, ref, elsewhere())
     reader = Reader(clients)
@@ -55,7 +58,7 @@ def decide(facts: Facts) -> Explanation | None:
     """The first cause whose facts are there. Pure but for what the facts read."""
     if facts.status in ("RUNNING", "SUCCEEDED"):
         return _well(facts)
-    causes = ended.CAUSES if facts.status == "FAILED" else waiting.CAUSES
+    causes = FAILURE_CAUSES if facts.status == "FAILED" else waiting.CAUSES
     return next((told for cause in causes if (told := cause(facts))), None)
 
 
@@ -121,7 +124,7 @@ def _missing(clients: Clients, ref: JobRef, elsewhere: Sequence[str]) -> Explana
     for region in dict.fromkeys(each for each in elsewhere if each != clients.region):
         other = Clients(region, clients.timing)
         try:
-            found = jobs.describe(other.batch, [ref.id])
+            found = describe(other.batch, [ref.id])
         except (CloudRefused, CloudSilent) as error:
             unread.append(f"batch:DescribeJobs in {region}: {error.message}")
             continue
@@ -157,3 +160,245 @@ def _unknown(facts: Facts, reader: Reader) -> Explanation:
         if facts.status in waiting.STATES
         else "`accel-jobs logs REF` and `accel-jobs get REF` show all that the job left",
     )
+
+
+# https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html
+TIME_LIMIT = re.compile(r"Canceled by JobStateTimeLimit action due to reason: *(\S+)")
+TIMED_OUT = "Job attempt duration exceeded timeout"
+HOST = "Host EC2"
+_OTHERS_SHOWN = 5
+
+MEANINGS = {
+    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY": (
+        "EC2 had no capacity of the instance types",
+        "submit it again later, or to a queue with more instance types, zones or on-demand capacity",
+    ),
+    OVER_MAX: ("max_vcpus has no room for an instance that holds it", "raise max_vcpus, or ask for less"),
+    TOO_BIG: ("no instance type of the queue holds it", "ask for less, or use a queue with larger types"),
+    "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS": (
+        "Batch lacks a permission in its service role",
+        "attach AWSBatchServiceRole to the role, or leave service_role out",
+    ),
+}
+
+
+def time_limit(facts: Facts) -> Explanation | None:
+    """Cancelled by the queue's own rule."""
+    found = TIME_LIMIT.search(facts.reason)
+    if not found:
+        return None
+    code = found[1]
+    why, next_step = MEANINGS.get(code, (code, "docs/explain.md has the reasons"))
+    queue = facts.queue()
+    limit = queue.limits.get(code) if queue else None
+    told = (f"queue {queue.name} cancels for this reason after {limit} s",) if queue and limit else ()
+    same = too_large(facts) if code == TOO_BIG else max_vcpus(facts) if code == OVER_MAX else None
+    more = same.evidence if same else ()
+    next_step = same.next_step if same else next_step
+    return because("time-limit", f"the queue cancelled the job: {why}", (facts.reason, *told, *more), next_step)
+
+
+def stopped(facts: Facts) -> Explanation | None:
+    """Cancelled or terminated by a person or a program."""
+    word = "terminated" if facts.job.get("isTerminated") else "cancelled" if facts.job.get("isCancelled") else ""
+    if not word:
+        return None
+    reason = facts.reason or "no reason was given"
+    return because("stopped", f"the job was {word}: {reason}", (facts.reason,), "`accel-jobs retry` runs it again")
+
+
+def dependency_failed(facts: Facts) -> Explanation | None:
+    """A job that it depends on failed first."""
+    if not facts.reason.startswith("Dependent Job failed"):
+        return None
+    failed = [one for one in facts.depends_on() or () if one.status == "FAILED"]
+    rows = tuple(f"{facts.called(one.id, one.name)}: FAILED" for one in failed[:_OTHERS_SHOWN])
+    first = facts.called(failed[0].id) if failed else "REF"
+    return because(
+        "dependency-failed",
+        "a job that it depends on has failed",
+        rows or (facts.reason,),
+        f"`accel-jobs explain {first}` says why; then submit both again",
+    )
+
+
+def refused(facts: Facts) -> Explanation | None:
+    """No attempt was made."""
+    if facts.attempts or not facts.reason or part(facts.job, "arrayProperties").get("size"):
+        return None
+    if _SECRETS.search(facts.reason):
+        return _secrets(facts.reason)
+    return because("refused", "ECS refused the task", (facts.reason,), "the reason is AWS's own and names the field")
+
+
+_SECRETS = re.compile(
+    r"pull secrets or registry auth|[Ff]etching secret data|retrieve secrets? from|must also specify a value for "
+    r"'executionRoleArn'|can't find the specified secret|invalid ssm parameters|[Ii]nvalid parameters: "
+)
+
+
+def _secrets(reason: str) -> Explanation:
+    denied = re.search(r"AccessDenied|not authorized|executionRoleArn", reason)
+    missing = re.search(r"ResourceNotFound|can't find|[Ii]nvalid (ssm )?parameters|not exist", reason)
+    how = (
+        (
+            "the execution role may not read it",
+            "give the execution role secretsmanager:GetSecretValue, ssm:GetParameters",
+        )
+        if denied
+        else ("there is none of that name", "create the secret, or correct its name in the job")
+        if missing
+        else ("AWS gives another reason", "the reason names the secret and what went wrong with it")
+    )
+    return because("secrets", f"a secret of the job cannot be read: {how[0]}", (reason,), how[1])
+
+
+_PULLS = (
+    ("image-rate-limit", r"toomanyrequests|pull rate limit|Too Many Requests",
+     "the registry allows no more pulls from this address just now",
+     "log in to the registry, or copy the image to ECR"),
+    ("image-platform", r"descriptor matching platform|no matching manifest for|exec format error",
+     "the image is not for this CPU", "build it with `docker build --platform linux/amd64`"),
+    ("disk-full", r"no space left on device", "the instance's disk has no room for the image",
+     "a larger disk_gib in the environment, or a smaller image"),
+    ("image-forbidden",
+     r"AccessDenied|not authorized|no basic auth credentials|403 Forbidden|unauthorized|authorization failed",
+     "the instance or the execution role may not read the image",
+     "let the instance role and the execution role read ECR; another account's repository has to allow this one"),
+    ("image-unreachable",
+     r"i/o timeout|connection refused|Client\.Timeout|request canceled|context deadline|no such host|network is "
+     r"unreachable|TLS handshake timeout|RequestError",
+     "the registry cannot be reached from the instance",
+     "a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3; a public registry needs a way to the internet"),
+    ("image-missing", r"manifest unknown|manifest for .* not found|: not found|RepositoryNotFound|ImageNotFound"
+     r"|name unknown|invalid reference format",
+     "the registry has no such image or tag", "correct the image's name and tag, or push it"),
+)  # fmt: skip
+"""Cause, ECS's words, reason, next step.
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html"""
+
+
+def image(facts: Facts) -> Explanation | None:
+    """The image could not be pulled."""
+    last = _last(facts)
+    if last is None or "CannotPull" not in last.reason:
+        return None
+    told = (f"image {facts.container.get('image')}", last.reason)
+    for cause, words, reason, next_step in _PULLS:
+        if re.search(words, last.reason):
+            return because(cause, reason, told, next_step)
+    if facts.image_exists() is False:
+        return because("image-missing", "ECR has no such image or tag", told, "correct its name and tag, or push it")
+    there = ("ECR has it",) if facts.image_exists() else ()
+    return because(
+        "image-pull",
+        "the image cannot be pulled",
+        (*told, *there),
+        "the reason is the registry's own; is the name right, and may the instance's role read it?",
+    )
+
+
+_STARTS = (
+    ("log-group-missing", r"log group does not exist|log stream.*ResourceNotFoundException",
+     "the job's log group does not exist", "`pulumi up` makes the stack's log group again"),
+    ("log-group-forbidden", r"log(ging driver| stream).*(AccessDenied|not authorized)",
+     "the job's log group may not be written to",
+     "give the instance role (or the execution role) logs:CreateLogStream and logs:PutLogEvents"),
+    ("gpu-driver", r"nvidia-container-cli|nvml|could not select device driver|libnvidia",
+     "the instance has no working NVIDIA driver",
+     "image_type: ECS_AL2023_NVIDIA, or an AMI of your own with a driver as new as the image's CUDA needs"),
+    ("out-of-memory", r"OOM-killed", "the container had no memory to start in", "raise memory_mib"),
+    ("command-not-executable", r"permission denied|exec format error", "the command cannot be run",
+     "give it execute permission in the image; a binary must be for the instance's CPU"),
+    ("command-not-found", r"executable file not found|no such file or directory|No such file or directory"
+     r"|no command specified",
+     "the command is not in the image", "check the command's name, and that the image has it on its PATH"),
+)  # fmt: skip
+
+
+def container(facts: Facts) -> Explanation | None:
+    """The container was not made or not started."""
+    last = _last(facts)
+    if last is None or last.exit_code is not None or not last.reason or "OutOfMemory" in last.reason:
+        return None
+    if _SECRETS.search(last.reason):
+        return _secrets(last.reason)
+    for cause, words, reason, next_step in _STARTS:
+        if re.search(words, last.reason):
+            return because(cause, reason, (last.reason,), next_step)
+    return because(
+        "not-started", "the container was not started", (last.reason,), "the reason is ECS's own and says what failed"
+    )
+
+
+def host(facts: Facts) -> Explanation | None:
+    """The instance went away under the job."""
+    last = _last(facts)
+    if last is None or not last.status_reason.startswith(HOST):
+        return None
+    lost = [each for each in facts.attempts if each.status_reason.startswith(HOST)]
+    place = next((each for each in facts.environments() or () if last.cluster and each.cluster == last.cluster), None)
+    rows = (f"{len(lost)} of {len(facts.attempts)} attempts ended so", last.status_reason)
+    if place and place.spot:
+        return because(
+            "spot-reclaim",
+            f"EC2 took the Spot instance back, {_times(len(lost))}, and it was not tried again",
+            rows,
+            "more retries, checkpoints, or a queue with on-demand capacity; `accel-jobs retry` runs it again",
+        )
+    return because(
+        "host-lost",
+        f"the instance under the job went away, {_times(len(lost))}, and it was not tried again",
+        rows,
+        "`accel-jobs retry` runs it again; retries: n in the job file does so by itself",
+    )
+
+
+def timeout(facts: Facts) -> Explanation | None:
+    """An attempt took too long."""
+    if TIMED_OUT not in facts.reason and not any(TIMED_OUT in each.status_reason for each in facts.attempts[-1:]):
+        return None
+    limit = part(facts.job, "timeout").get("attemptDurationSeconds")
+    evidence = (f"timeout_s is {limit}" if limit else TIMED_OUT, *outcome.last(facts.lines()))
+    return because(
+        "timeout", "an attempt ran longer than its timeout", evidence, "raise timeout_s, or make checkpoints"
+    )
+
+
+def out_of_memory(facts: Facts) -> Explanation | None:
+    """The kernel ended the container for its memory, as ECS tells."""
+    last = _last(facts)
+    if last is None or "OutOfMemory" not in last.reason:
+        return None
+    code = f"exit code {last.exit_code}" if last.exit_code is not None else "no exit code"
+    return because(
+        "out-of-memory",
+        f"the container used more than the {facts.size.memory_mib} MiB of the host's memory that the job asks for",
+        (last.reason, code),
+        "raise memory_mib, or use fewer data loader workers; the GPU's memory has nothing to do with it",
+    )
+
+
+def command(facts: Facts) -> Explanation | None:
+    """The command ended by itself."""
+    last = _last(facts)
+    if last is None or last.exit_code is None:
+        return None
+    size = facts.size
+    shm = part(facts.container, "linuxParameters").get("sharedMemorySize")
+    found = outcome.explain(outcome.Ended(last.exit_code, facts.lines(), size.gpus, size.memory_mib, shm))
+    return because(found.cause, found.reason, found.evidence, found.next_step) if found else None
+
+
+def _last(facts: Facts) -> Attempt | None:
+    return facts.attempts[-1] if facts.attempts else None
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+FAILURE_CAUSES = (
+    time_limit, dependency_failed, stopped, refused, timeout, host, image, container, out_of_memory, command,
+)  # fmt: skip
+"""In the order in which they are looked for; the first that fits is told."""

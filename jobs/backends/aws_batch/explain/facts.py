@@ -10,9 +10,8 @@ from math import ceil
 from typing import Any, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
+from accel.clouds.aws.responses import part, parts
 from accel.rules.aws.fit import Size
-
-from ..lookup import part, parts
 
 T = TypeVar("T")
 Document = Mapping[str, Any]

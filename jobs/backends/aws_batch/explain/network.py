@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..lookup import parts
+from accel.clouds.aws.responses import parts
+
 from .facts import Network
 from .reader import Reader
 

@@ -5,9 +5,8 @@ from typing import Any, TypeVar
 
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-
-from ..lookup import part, parts
 
 T = TypeVar("T")
 

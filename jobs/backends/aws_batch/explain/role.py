@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from ..lookup import part, parts
+from accel.clouds.aws.responses import part, parts
+
 from .facts import Role
 from .reader import Absent, Reader
 

@@ -13,10 +13,9 @@ from ...base import Explanation, JobRef, Phase
 from .. import labels, lookup
 from ..labels import Scope
 from ..status import pending
-from . import nodes
+from . import facts
 from .facts import Facts
-from .table import CAUSES
-from .words import FAILED, OF_GKE, WAITING, Row
+from .table import CAUSES, FAILED, OF_GKE, WAITING, Row
 
 __all__ = ["CAUSES", "explain"]
 
@@ -209,8 +208,8 @@ _ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
     Phase.QUEUED: (_by(WAITING, "given-up", "queue", "check"), _in_queue),
     Phase.STARTING: (
         _by(WAITING, "waiting", "refused"),
-        nodes.without_driver,
-        nodes.mislabelled,
+        facts.without_driver,
+        facts.mislabelled,
         _on_the_way,
         _by(WAITING, "failed-scale", "no-scale", "scheduler"),
         _taint,

@@ -11,9 +11,9 @@ from ..state_machine import ABSENT, LEAVING
 from . import zones
 from .explanation import because, by
 from .facts import Facts
+from .table import OF_VMS, TPU, UNREADY
+from .table import REFUSED as REFUSALS
 from .waiting import NO_WAY_OUT, RELEASE_S, SHOWN, attempts
-from .words import OF_VMS, TPU, UNREADY
-from .words import REFUSED as REFUSALS
 
 _VANISHED = re.compile(r"no longer there|it was deleted")
 """Google leaves what it takes away where it was, in another state, or says so."""

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from ...base import Explanation
-from .table import CAUSES
-from .words import Row
+from .table import CAUSES, Row
 
 WIDTH = 400
 
