@@ -1,0 +1,174 @@
+"""Two stacks of an earlier version, with its claims, its ledgers and its jobs under way, are taken over by this one, on
+the real engine: nothing is replaced, no job is made twice, none is lost, and each is ended, moved on and settled."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.plugins.mapping import plain
+from tests.e2e.conftest import Shell
+from tests.e2e.google import shell_on
+from tests.support import records
+from tests.support.engine import Result
+from tests.support.project import Stack
+from tests.support.records import PROJECT, REGION, Json
+from tests.support.restored import Restored, restoring
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.engine
+SAME = ("attempts", "exit_code", "gpus", "lost", "name", "phase", "reason", "ref", "taken", "target", "tasks")
+"""Of what `get` prints: what the version printed too."""
+IN_FLIGHT = "batch-sent"
+"""A job that was made, whose client died before it wrote so into the claim."""
+
+
+@pytest.fixture(scope="module", params=records.commits())
+def before(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restored]:
+    yield from restoring(tmp_path_factory.mktemp("before"), request.param)
+
+
+@pytest.fixture(scope="module")
+def shell(before: Restored, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """That of whoever used the version: with its targets, its history and its local claims."""
+    folder = tmp_path_factory.mktemp("client")
+    records.unpack(before.records, folder / "state")
+    (folder / "targets.json").write_text(json.dumps(before.targets))
+    for key, each in before.records.jobs.items():
+        (folder / f"{key}.yaml").write_text(json.dumps(each.document))
+    found = shell_on(before.sandbox, folder / "targets.json", folder)
+    return Shell(folder, {**found.variables, "ACCEL_IMAGE_CHECK": "off"})
+
+
+@pytest.fixture(scope="module")
+def in_flight(before: Restored, shell: Shell) -> Iterator["subprocess.Popen[str]"]:
+    """The command that the dead client ran, given again at once: it waits for the end of the other's lease."""
+    sent = before.job(IN_FLIGHT)
+    process = shell.start("jobs", *again(IN_FLIGHT, sent.target))
+    yield process
+    process.kill()
+
+
+def again(key: str, target: str) -> tuple[str, ...]:
+    return ("submit", f"{key}.yaml", "--to", target, "--no-quota", "--key", key, "-o", "id")
+
+
+def got(shell: Shell, ref: str) -> Json:
+    return json.loads(shell.jobs("get", ref, "-o", "json"))
+
+
+def spend(shell: Shell) -> list[Json]:
+    return json.loads(shell.jobs("spend", "-o", "json"))
+
+
+@pytest.mark.usefixtures("in_flight")
+def test_jobs_and_ledgers_are_read_as_they_were(before: Restored, shell: Shell) -> None:
+    """By a client that was updated before its stack."""
+    assert spend(shell) == before.records.spend
+    for each in before.records.jobs.values():
+        if each.ref:
+            wanted = {name: each.printed[name] for name in SAME}
+            until(lambda ref=each.ref, phase=wanted["phase"]: got(shell, ref)["phase"] == phase)
+            found = got(shell, each.ref)
+            assert {name: found[name] for name in SAME} == wanted
+    for target, running in (("vm", {"vm-lost", "vm-moved", "vm-runs"}), ("tpu", {"tpu-runs"})):
+        rows = json.loads(shell.jobs("ls", "--to", target, "-o", "json"))
+        assert {row["name"] for row in rows if row["phase"] == "RUNNING"} == running
+
+
+def updated(before: Restored, name: str, folder: Path) -> Result:
+    """This version's `up` on a stack of the other's."""
+    stack = Stack(folder, before.sandbox, before.records.stacks[name]["environment"], stack=name)
+    (folder / "state.json").write_text(json.dumps(before.exports[name]))
+    stack.run("stack", "import", "--stack", name, "--file", str(folder / "state.json"))
+    return stack.up()
+
+
+def test_an_update_replaces_nothing(before: Restored, shell: Shell, tmp_path: Path) -> None:
+    targets: Json = {}
+    for name in records.STACKS:
+        done = updated(before, name, tmp_path / name)
+        others = {(step.op, step.name) for step in done.steps if step.op not in ("same", "update")}
+        source = {(op, "reconcile-source") for op in ("create-replacement", "delete-replaced", "replace")}
+        assert others <= source, "UPGRADING.md tells of the function's archive alone"
+        assert done.ops("same", "update", "replace") == {}
+        targets |= done.outputs["targets"]
+    for name, old in before.targets.items():
+        assert old.items() <= plain(targets[name]).items()
+    Path(shell.variables["ACCEL_TARGETS"]).write_text(json.dumps(targets))
+
+
+def test_the_same_key_gives_the_same_job(before: Restored, shell: Shell, in_flight: "subprocess.Popen[str]") -> None:
+    held = spend(shell)
+    for key, each in before.records.jobs.items():
+        if each.ref and not key.startswith("file-"):
+            assert shell.jobs(*again(key, each.target)) == each.ref
+    assert spend(shell) == held
+    out, err = in_flight.communicate(timeout=120)
+    made = before.sandbox.client("batch").list_jobs(
+        jobQueue=before.targets["gpu"]["queue_arn"], filters=[{"name": "JOB_NAME", "values": [f"{IN_FLIGHT}-*"]}]
+    )["jobSummaryList"]
+    assert [f"aws-batch:us-east-1/{each['jobId']}" for each in made] == [out.strip()], err
+
+
+def test_jobs_on_vms_are_moved_on_and_ended(before: Restored, shell: Shell) -> None:
+    lost, runs = before.job("vm-lost").ref, before.job("vm-runs").ref
+    (machine,) = [each["instance"] for each in before.records.machines
+                  if "vm-lost" in each.get("instance", {}).get("name", "")]  # fmt: skip
+    before.google("POST", "sandbox-api/preempt", {"name": machine["selfLink"].partition("/v1/")[2]})
+
+    def moved() -> bool:
+        shell.jobs("tend", lost)
+        found = got(shell, lost)
+        return (found["attempts"], found["lost"], found["phase"]) == (2, 1, "RUNNING")
+
+    until(moved)
+    before.go.touch()
+    shell.jobs("wait", runs, "--timeout", "60s")
+    assert got(shell, runs)["phase"] == "SUCCEEDED"
+    for key in ("vm-lost", "vm-moved", "tpu-runs", "tpu-waits"):
+        ref = before.job(key).ref
+        shell.jobs("cancel", ref, "--yes")
+        shell.jobs("wait", ref, "--timeout", "60s", code=125)
+        assert got(shell, ref)["phase"] == "FAILED"
+
+
+def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restored, shell: Shell) -> None:
+    """A job that was claimed, and whose machine nobody had asked for."""
+    before.google("POST", "sandbox-api/faults", {"minute_s": 0.2})
+
+    def runs() -> list[Any]:
+        rows = json.loads(shell.jobs("ls", "--to", "vm", "-o", "json"))
+        return [row["ref"] for row in rows if (row["name"], row["phase"]) == ("vm-planned", "RUNNING")]
+
+    until(lambda: bool(runs()))
+    calls = before.google("GET", "sandbox-api/functions")["calls"]
+    assert calls and {each["code"] for each in calls if each["ended"]} == {0}
+    (ref,) = runs()
+    assert shell.jobs(*again("vm-planned", "vm")) == ref
+    shell.jobs("cancel", ref, "--yes")
+    shell.jobs("wait", ref, "--timeout", "60s", code=125)
+
+
+def test_what_has_ended_is_settled(before: Restored, shell: Shell) -> None:
+    """All on VMs has; what goes on elsewhere stays held, and no hold is counted twice."""
+    was = before.records.spend
+    shell.jobs("spend", "settle")
+    now = spend(shell)
+    assert [row["team"] for row in now] == [row["team"] for row in was]
+    for old, new in zip(was, now, strict=True):
+        assert Decimal(new["held"]) <= Decimal(old["held"]) and Decimal(new["settled"]) >= Decimal(old["settled"])
+    rows = {row["job"]: row for row in json.loads(shell.jobs("spend", "--jobs", "-o", "json"))}
+    for key in ("vm-runs", "vm-lost", "vm-moved", "tpu-runs", "tpu-waits"):
+        assert rows[before.job(key).ref]["settled"] is not None
+    for key in ("batch-runs", "vertex-runs"):
+        assert rows[before.job(key).ref]["settled"] is None
+
+
+def test_what_ran_is_gone(before: Restored) -> None:
+    at = f"compute.googleapis.com/compute/v1/projects/{PROJECT}/zones/{REGION}-"
+    until(lambda: not [zone for zone in "ab" if before.google("GET", f"{at}{zone}/instances").get("items")])

@@ -1,0 +1,491 @@
+"""What an earlier version stored is read as that version did, and changed into what it reads: claims, ledgers, records
+of jobs on VMs, the history of a client. The rows, documents, objects and files of tests/golden/records were written by
+its own commands (tests/support/records.py)."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.clients import Timing as AwsTiming
+from accel.clouds.google.api import Google
+from accel.contract import allowances as columns_of_ledgers
+from accel.contract import claims as columns
+from accel.contract.targets import read_one, write
+from accel.diagnostics.errors import BadInput, CloudSilent, OverLimit
+from jobs.backends.base import JobRef, Request
+from jobs.backends.claims.claim import Claims
+from jobs.backends.claims.dynamodb import TableClaims
+from jobs.backends.claims.files import FileClaims
+from jobs.backends.claims.firestore import FirestoreClaims
+from jobs.backends.claims.platform import ClaimedJob
+from jobs.backends.claims.submit import submit
+from jobs.backends.vm import state_machine as machine
+from jobs.backends.vm.record import Record, Result, as_json, of_json
+from jobs.backends.vm.state_machine import MachineState, decide
+from jobs.client import history
+from jobs.client.allowances.ledgers import ledger_at
+from jobs.client.allowances.price import Price
+from jobs.client.allowances.reservation import MICRO, Balance, Hold, Ledger
+from jobs.client.allowances.reserve import Holding, Wanted
+from jobs.client.allowances.settlement import settle
+from tests.jobs.spend import books
+from tests.support import records
+from tests.support.google_fake import Fake, P
+from tests.support.records import Json
+from tests.support.restored import shifted
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.google_fake"]
+SERVICES = {"file": "file", "dynamodb": "batch", "firestore": "vertex"}
+"""By the kind of a store, how the names of the jobs begin whose claims are there."""
+TEAM, SCOPE = "you", "accel/aws"
+FIRESTORE = "firestore.googleapis.com/v1/"
+
+
+class Stores:
+    """The stores of a version, as it left them, under names that no other test has."""
+
+    def __init__(self, whole: records.Records, kind: str) -> None:
+        self.whole, self.kind = whole, kind
+
+    def rows(self) -> list[Json]:
+        """The claims, as they are stored."""
+        raise NotImplementedError
+
+    def put(self, moment: int) -> None:
+        """Stores all of it; what was to be at `moment` is to be now."""
+        raise NotImplementedError
+
+    def claims(self) -> Claims:
+        """As a new client has them."""
+        raise NotImplementedError
+
+    def ledger(self) -> Ledger:
+        """As a new client has it."""
+        raise NotImplementedError
+
+    def stored(self, key: str) -> Json:
+        """The claim of a submission key as it is stored now."""
+        raise NotImplementedError
+
+    def spoil(self, key: str) -> None:
+        """Takes the owner out of a claim."""
+        raise NotImplementedError
+
+    def row(self, job: str) -> Json:
+        """The plain claim of a job, with the names of the contract."""
+        wanted = f"{SERVICES[self.kind]}-{job}-"
+        (found,) = [row for row in map(self.plain, self.rows()) if row["job_name"].startswith(wanted)]
+        return {columns.BY_FIELD.get(name, name): value for name, value in found.items()}
+
+    def plain(self, row: Json) -> Json:
+        return {name: next(iter(value.values())) for name, value in row.items()}
+
+    def shape(self, row: Json) -> Json:
+        """Of what type each value is."""
+        return {name: next(iter(value)) for name, value in row.items()}
+
+
+class Table(Stores):
+    name = ""
+
+    @property
+    def _dynamodb(self) -> Any:
+        return boto3.Session().client("dynamodb", region_name="us-east-1")
+
+    def _items(self, name: str) -> list[Json]:
+        return next(items for table, items in self.whole.tables.items() if table.startswith(name))
+
+    def rows(self) -> list[Json]:
+        return self._items("claims-")
+
+    def put(self, moment: int) -> None:
+        self.name = uuid4().hex[:8]
+        key = columns.KEY
+        self._dynamodb.create_table(
+            TableName=f"claims-{self.name}",
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        books.make_table(f"ledger-{self.name}")
+        for table in ("claims-", "ledger-"):
+            for item in json.loads(shifted(json.dumps(self._items(table)), moment)):
+                self._dynamodb.put_item(TableName=f"{table}{self.name}", Item=item)
+
+    def claims(self) -> Claims:
+        return TableClaims(Clients("us-east-1", AwsTiming()), f"claims-{self.name}")
+
+    def ledger(self) -> Ledger:
+        return ledger_at(f"dynamodb:us-east-1/ledger-{self.name}")
+
+    def stored(self, key: str) -> Json:
+        return self._dynamodb.get_item(TableName=f"claims-{self.name}", Key={columns.KEY: {"S": key}})["Item"]
+
+    def spoil(self, key: str) -> None:
+        self._dynamodb.update_item(
+            TableName=f"claims-{self.name}", Key={columns.KEY: {"S": key}}, UpdateExpression=f"REMOVE {columns.OWNER}"
+        )
+
+
+class Documents(Stores):
+    fake: Fake
+    claims_at = ledger_at = ""
+
+    def rows(self) -> list[Json]:
+        return [each["fields"] for each in self.whole.documents if f"/{columns.COLLECTION}/" in each["name"]]
+
+    def put(self, moment: int) -> None:
+        self.claims_at, self.ledger_at = (self._database() for _ in range(2))
+        for each in json.loads(shifted(json.dumps(self.whole.documents), moment)):
+            _, _, name = each["name"].partition("/documents/")
+            database = self.claims_at if name.startswith(columns.COLLECTION) else self.ledger_at
+            self.fake.call("PATCH", f"{FIRESTORE}{database}/documents/{name}", {"fields": each["fields"]})
+
+    def _database(self) -> str:
+        name = f"records-{uuid4().hex[:6]}x"
+        where = {"locationId": "us-central1", "type": "FIRESTORE_NATIVE"}
+        self.fake.call("POST", f"{FIRESTORE}{P}/databases", where, databaseId=name)
+        until(lambda: self.fake.ask("GET", f"{FIRESTORE}{P}/databases/{name}").status_code != 404)
+        return f"{P}/databases/{name}"
+
+    def claims(self) -> Claims:
+        return FirestoreClaims(Google(), self.claims_at)
+
+    def ledger(self) -> Ledger:
+        return ledger_at(f"firestore:{self.ledger_at}")
+
+    def stored(self, key: str) -> Json:
+        return self.fake.call("GET", self._path(key))["fields"]
+
+    def spoil(self, key: str) -> None:
+        self.fake.call("PATCH", self._path(key), {"fields": {}}, **{"updateMask.fieldPaths": columns.OWNER})
+
+    def _path(self, key: str) -> str:
+        return f"{FIRESTORE}{self.claims_at}/documents/{columns.COLLECTION}/{key}"
+
+
+class Files(Stores):
+    state: Path
+
+    def rows(self) -> list[Json]:
+        return [json.loads(text) for name, text in self._claims().items()]
+
+    def _claims(self) -> dict[str, str]:
+        return {name: text for name, text in self.whole.files.items() if name.startswith("accel/claims/")}
+
+    def put(self, moment: int) -> None:
+        self.whole = replace(self.whole, files=json.loads(shifted(json.dumps(self.whole.files), moment)))
+        records.unpack(self.whole, self.state)
+
+    def claims(self) -> Claims:
+        """Of the folder that the version made: its name is the scope's hash."""
+        claims = FileClaims("")
+        (folder,) = {Path(name).parent for name in self._claims()}
+        claims._files._folder = self.state / folder  # pyright: ignore[reportPrivateUsage]
+        return claims
+
+    def ledger(self) -> Ledger:
+        return ledger_at(f"file:{SCOPE}")
+
+    def stored(self, key: str) -> Json:
+        return json.loads(self._path(key).read_text())
+
+    def spoil(self, key: str) -> None:
+        kept = {name: value for name, value in self.stored(key).items() if name != columns.OWNER}
+        self._path(key).write_text(json.dumps(kept))
+
+    def _path(self, key: str) -> Path:
+        (path,) = [path for path in (self.state / "accel" / "claims").rglob("*.json") if key in path.read_text()]
+        return path
+
+    def plain(self, row: Json) -> Json:
+        return row
+
+    def shape(self, row: Json) -> Json:
+        return {name: type(value).__name__ for name, value in row.items()}
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with books.aws(tmp_path_factory.mktemp("aws")) as variables:
+        yield variables
+
+
+@pytest.fixture(params=records.commits())
+def whole(request: pytest.FixtureRequest) -> records.Records:
+    return records.read(request.param)
+
+
+@pytest.fixture(params=SERVICES)
+def stores(
+    whole: records.Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Stores:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    match request.param:
+        case "dynamodb":
+            for name, value in request.getfixturevalue("aws").items():
+                monkeypatch.setenv(name, value)
+            made = Table(whole, "dynamodb")
+        case "firestore":
+            made = Documents(whole, "firestore")
+            made.fake = request.getfixturevalue("fake")
+            monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", made.fake.token)
+            root = f"{made.fake.url}/firestore.googleapis.com/"
+            monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_FIRESTORE", root)
+        case _:
+            made = Files(whole, "file")
+            made.state = tmp_path
+    return made
+
+
+class Pace:
+    """Of a service that is quick."""
+
+    lease_s, quiet_s, poll_s, call_s = 20.0, 0.3, 0.1, 0.5
+
+
+class Service:
+    """The platform of an old job, for the request that it was submitted with. `there`: the job that it has made."""
+
+    pace, forgetting = Pace(), None
+
+    def __init__(self, row: Json, there: str = "") -> None:
+        self.name, self.key, self.spec = row[columns.JOB_NAME], row[columns.KEY], row[columns.SPEC_HASH]
+        self.there, self.sent = there, 0
+
+    def turn(self) -> None: ...
+
+    def prepare(self, lease: Any) -> None: ...
+
+    def send(self) -> str:
+        self.sent += 1
+        return "new"
+
+    def listed(self) -> list[ClaimedJob]:
+        return [ClaimedJob(0, self.there, self.spec)] if self.there else []
+
+    def stop(self, job_id: str, reason: str) -> None:
+        raise AssertionError(job_id)
+
+
+@pytest.mark.parametrize("job", ["ended", "runs", "unrecorded"])
+def test_a_claim_with_a_job_gives_that_job(stores: Stores, job: str) -> None:
+    row = stores.row(job if stores.kind != "file" else "ended")
+    stores.put(stores.whole.moment)
+    service = Service(row)
+    assert submit(service, stores.claims()) == (row[columns.JOB_ID], True)
+    assert service.sent == 0
+
+
+@pytest.mark.parametrize("there", ["", "made"])
+def test_a_claim_in_flight_is_waited_for_and_taken_over(stores: Stores, there: str) -> None:
+    """Its client has died: before it sent the request, or after, so that the job is there and in no claim."""
+    row = stores.row("sent" if there else "claimed")
+    assert columns.JOB_ID not in row or row[columns.JOB_ID] is None
+    stores.put(int(row[columns.LEASE_UNTIL]) - 2)
+    service, begun = Service(row, there), time.time()
+    assert submit(service, stores.claims()) == (there or "new", bool(there))
+    assert service.sent == (not there)
+    assert stores.kind == "file" or time.time() - begun > 1, "its lease was not over"
+    # The row is as the version would have completed it, so that it reads it too.
+    whole = next(row for row in stores.rows() if stores.plain(row).get(columns.JOB_ID))
+    assert stores.shape(stores.stored(service.key)) == stores.shape(whole)
+    assert submit(Service(row), stores.claims()) == (there or "new", True)
+
+
+def test_a_claim_that_is_damaged_is_named(stores: Stores) -> None:
+    row = stores.row("claimed")
+    stores.put(stores.whole.moment)
+    stores.spoil(row[columns.KEY])
+    service = Service(row)
+    with pytest.raises(CloudSilent, match=r"cannot read .*: owner is missing or no such value") as named:
+        submit(service, stores.claims())
+    assert service.sent == 0 and named.value.hint and "then remove the claim and submit again" in named.value.hint
+    assert stores.kind == "file" or row[columns.KEY] in named.value.message
+
+
+def test_the_key_of_another_request_is_refused(stores: Stores) -> None:
+    row = stores.row("ended")
+    stores.put(stores.whole.moment)
+    with pytest.raises(BadInput, match=f"it was used for another request: {row[columns.JOB_NAME]} "):
+        submit(Service({**row, columns.SPEC_HASH: "another"}), stores.claims())
+
+
+def terms(stores: Stores) -> list[Json]:
+    """Every hold of a kind, as the version wrote it."""
+    match stores.kind:
+        case "dynamodb":
+            (items,) = [items for name, items in stores.whole.tables.items() if name.startswith("ledger-")]
+            texts = [each["terms"]["S"] for each in items if "terms" in each]
+        case "firestore":
+            texts = [each["fields"]["terms"]["stringValue"] for each in stores.whole.documents
+                     if f"/{columns_of_ledgers.HOLDS}/" in each["name"]]  # fmt: skip
+        case _:
+            (book,) = [text for name, text in stores.whole.files.items() if name.endswith(".sqlite")]
+            with closing(sqlite3.connect(":memory:")) as read:
+                read.executescript(book)
+                texts = [text for (text,) in read.execute("SELECT terms FROM holds")]
+    return [json.loads(text) for text in texts]
+
+
+def balance(ledger: Ledger) -> Balance:
+    ledger.holds(TEAM)
+    return ledger.balance(TEAM, f"{datetime.fromtimestamp(ledger.now(), UTC):%Y-%m}")
+
+
+def test_a_ledger_counts_what_it_counted(stores: Stores) -> None:
+    stores.put(stores.whole.moment)
+    ledger, wrote = stores.ledger(), terms(stores)
+    found = {hold.key: hold for hold in ledger.holds(TEAM)}
+    assert found.keys() == {each["key"] for each in wrote} and len(found) >= 3
+    for each in wrote:
+        now = found[each["key"]]
+        assert (now.usd, now.ref, now.settled, now.why) == tuple(
+            each[name] for name in ("usd", "ref", "settled", "why")
+        )
+    used = sum(each["usd"] if each["settled"] is None else each["settled"] for each in wrote)
+    assert balance(ledger) == (used, sum(each["settled"] or 0 for each in wrote))
+
+
+def test_what_was_held_is_settled_and_counts_for_the_next(stores: Stores) -> None:
+    """A job that goes on is settled once it has ended; a hold in flight is its next client's, and counts once."""
+    stores.put(stores.whole.moment)
+    ledger, before = stores.ledger(), balance(stores.ledger())
+    open_holds = [hold for hold in ledger.holds(TEAM) if hold.open]
+    hold = next((each for each in open_holds if each.ref), open_holds[0])
+    done = books.ended(JobRef.parse(hold.ref) if hold.ref else JobRef("fake", "", "job"), 1800, attempts=1)
+    now = settle(ledger, hold, done)
+    assert now and now.settled == hold.usd_hour * hold.machines // 2
+    assert balance(ledger) == (before.used - hold.usd + now.settled, before.settled + now.settled)
+
+    flight = next(each for each in open_holds if not each.ref and each != hold)
+    price = Price(flight.usd, flight.usd_hour, flight.machines, flight.tasks, flight.attempts, flight.timeout_s)
+    again = Wanted(Request("fake", flight.target, flight.name, flight.key, {}), TEAM, price, flight.known_s)
+    left = balance(ledger)
+    allowances = books.allowances((left.used + 10 * MICRO) / MICRO).model_copy(update={"teams": {
+        TEAM: books.allowances((left.used + 10 * MICRO) / MICRO).teams[books.TEAM]}})  # fmt: skip
+    more = replace(books.wanted("more", 10), team=TEAM)
+    with Holding(ledger, allowances, [again, more]) as holding:
+        for each in (again, more):
+            holding.send(Made(), each.request)  # pyright: ignore[reportArgumentType]
+    assert balance(ledger) == (left.used + 10 * MICRO, left.settled)
+    found = ledger.read(TEAM, [flight.key])[flight.key]
+    assert (found.ref, found.usd, found.open) == (f"fake:/{flight.key}", flight.usd, True)
+    with pytest.raises(OverLimit, match=r"has \$0.00 left of "):
+        Holding(ledger, allowances, [replace(books.wanted("too much", 1), team=TEAM)]).__enter__()
+    assert {*Hold.__dataclass_fields__} == {*terms(stores)[0]}, "the version would not know what is written"
+
+
+class Made:
+    """A backend that makes any job."""
+
+    def submit(self, request: Request) -> JobRef:
+        return JobRef("fake", "", request.key)
+
+
+def vm_records(whole: records.Records) -> dict[str, Record]:
+    """Of VM jobs, by the name of the job."""
+    texts = {name: text for objects in whole.objects.values() for name, text in objects.items()}
+    found = [of_json(json.loads(text), name) for name, text in texts.items() if name.endswith("/record.json")]
+    return {record.job_name: record for record in found}
+
+
+def test_records_of_vms_are_what_this_version_writes(whole: records.Records) -> None:
+    """To the byte, so that an earlier client reads a record that a later one has replaced."""
+    for objects in whole.objects.values():
+        for name, text in objects.items():
+            if name.endswith("/record.json"):
+                record = of_json(json.loads(text), name)
+                assert json.dumps(as_json(record), sort_keys=True, indent=1) == text
+    states = {name: (each.last.state, each.outcome, len(each.attempts)) for name, each in vm_records(whole).items()}
+    assert states == {
+        "tpu-runs": ("made", "", 1),
+        "tpu-waits": ("made", "", 1),
+        "vm-cancelled": ("gone", "cancelled", 1),
+        "vm-ended": ("gone", "succeeded", 1),
+        "vm-failed": ("gone", "failed", 1),
+        "vm-lost": ("made", "", 1),
+        "vm-moved": ("made", "", 2),
+        "vm-planned": ("planned", "", 1),
+        "vm-runs": ("made", "", 1),
+    }
+
+
+class Walk:
+    """The reconciler's steps of one record, against machines that are told."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.steps = record, list[str]()
+        last = record.last
+        self.now = datetime.fromisoformat(last.started or last.made or last.planned) + timedelta(minutes=1)
+
+    def go(self, state: str, results: dict[int, Result] | None = None, most: int = 10) -> "Walk":
+        for _ in range(most):
+            step = decide(self.record, MachineState(state, state.upper()), results or {}, self.now)
+            self.steps.append(type(step).__name__)
+            if isinstance(step, machine.Write):
+                self.record = step.record
+            elif isinstance(step, machine.Remove):
+                state = machine.ABSENT
+            else:
+                break
+        return self
+
+
+def test_records_of_vms_are_moved_on(whole: records.Records) -> None:
+    found = vm_records(whole)
+    assert Walk(found["vm-planned"]).go(machine.ABSENT).steps == ["Make"]
+    for name in ("vm-runs", "vm-moved", "tpu-runs"):
+        assert Walk(found[name]).go(machine.RUNNING).steps[-1] == "Wait"
+    assert Walk(found["tpu-waits"]).go(machine.WAITING).steps == ["Wait"]
+    for name in ("vm-ended", "vm-failed", "vm-cancelled"):
+        assert Walk(found[name]).go(machine.ABSENT).steps == ["Done"]
+
+    for name, number, zone in (("vm-lost", 2, "us-central1-b"), ("vm-moved", 3, "us-central1-a")):
+        lost = Walk(found[name]).go(machine.TAKEN).record
+        before, after = lost.attempts[-2:]
+        assert (before.outcome, before.state, after.number, after.zone) == ("lost", "gone", number, zone)
+        assert after.name == f"{found[name].attempts[0].name}-r{number}" and after.state == "planned"
+
+    said = Result(host=0, exit_code=0, reason="exited", started=None, stopped=None)
+    ended = Walk(found["vm-runs"]).go(machine.RUNNING, {0: said}).record
+    assert (ended.outcome, ended.last.state, len(ended.attempts)) == ("succeeded", "gone", 1)
+    stopped = Walk(replace(found["tpu-runs"], cancelled="enough")).go(machine.RUNNING).record
+    assert (stopped.outcome, stopped.reason) == ("cancelled", "enough")
+
+
+@pytest.fixture
+def client(whole: records.Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    records.unpack(whole, tmp_path)
+
+
+@pytest.mark.usefixtures("client")
+def test_the_history_of_a_client_is_read(whole: records.Records) -> None:
+    assert history.faults() == []
+    found = {entry["key"]: entry for entry in history.recent()}
+    assert {key: entry["ref"] for key, entry in found.items()} == {
+        key: each.ref for key, each in whole.jobs.items() if each.ref
+    }
+    kinds = {entry["spend"]["ledger"].partition(":")[0] for entry in found.values()}
+    assert kinds == {"file", "dynamodb", "firestore"} and all(entry["size"] for entry in found.values())
+
+
+def test_published_targets_are_read(whole: records.Records) -> None:
+    published = [text for objects in whole.objects.values() for name, text in objects.items() if "-targets/" in name]
+    assert len(published) == 3
+    for text in published:
+        old = json.loads(text)
+        assert old.items() <= write({"one": read_one(old)})["one"].items()

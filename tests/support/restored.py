@@ -1,0 +1,202 @@
+"""What an earlier version left (tests/support/records.py), in a sandbox of this version: its resources, made again as
+its states name them, its rows, documents and objects as they were stored, its jobs and machines, which run again.
+
+What a cloud makes up (ids of VPCs and jobs) is another one, in whatever names it; times are those of today."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from sandbox import keys
+from sandbox.environment import environment
+from sandbox.plugins.aws.plugin import AwsPlugin
+from sandbox.plugins.gcp.plugin import GcpPlugin
+from sandbox.plugins.mapping import plain
+from sandbox.processes import start, stop
+
+from . import records
+from .engine import Sandbox
+from .records import GO, PROJECT, REGION, SLOW, Json, Records, Sent
+
+PARTS = ("cloud", "google", "plugins")
+_TIME = re.compile(r"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d)(?=(?:\.\d+)?(?:Z|\+00:00))")
+_SECONDS = re.compile(r"\b(1[789]\d{8})\b")
+_MADE_UP = re.compile(r"[\w./:-]*\d[\w./:-]{5,}")
+_COMPUTE = "compute.googleapis.com/compute/v1"
+_OF_INSTANCE = (
+    *("name", "machineType", "guestAccelerators", "labels", "metadata", "scheduling", "serviceAccounts"),
+    *("shieldedInstanceConfig", "tags"),
+)
+
+
+class Restored:
+    """A running sandbox with all of it. `go`: the file for which jobs wait, instead of that of the records."""
+
+    def __init__(self, home: Path, commit: str, go: Path) -> None:
+        start(home, PARTS)
+        self.sandbox = Sandbox(home, environment(home))
+        self.go = go
+        self._renamed: dict[str, str] = {}
+        self._whole = records.read(commit)
+        self.google("POST", "sandbox-api/faults", SLOW)
+        self.exports = {name: self._made(name) for name in records.STACKS}
+        self._send_jobs()
+        self.records = self._translated()
+        self._store()
+
+    def stop(self) -> None:
+        stop(self.sandbox.home)
+
+    @cached_property
+    def targets(self) -> Json:
+        """Of both stacks."""
+        return {name: each for export in self.exports.values() for name, each in _outputs(export)["targets"].items()}
+
+    def job(self, key: str) -> Sent:
+        return self.records.jobs[key]
+
+    def google(self, http: str, path: str, body: Any = None, data: bytes | None = None, **query: Any) -> Any:
+        url = json.loads((self.sandbox.home / "google.json").read_text())["url"]
+        head = {"Authorization": f"Bearer {keys.key(self.sandbox.home)}"}
+        answer = requests.request(
+            http, f"{url}/{path}", json=body, data=data, params=query, headers=head, timeout=120
+        )  # fmt: skip
+        assert answer.ok, f"{path}: {answer.text}"
+        return answer.json()
+
+    def _made(self, name: str) -> Json:
+        """Every resource of a stack, created by its provider; the state, with the ids that they have now."""
+        told = json.loads((self.sandbox.home / "google.json").read_text())
+        providers = {
+            "aws": AwsPlugin(self.sandbox.variables["AWS_ENDPOINT_URL"], keys.key(self.sandbox.home)),
+            "gcp": GcpPlugin(told["url"], self.sandbox.home),
+        }
+        export = self._whole.stacks[name]["export"]
+        resources: list[Json] = []
+        for old in export["deployment"]["resources"]:
+            new = self._rename(old)
+            provider = providers.get(new["type"].partition(":")[0])
+            if new.get("custom") and provider:
+                id, outputs = provider.create(new["type"], plain(new["inputs"]), False)
+                self._note(new["id"], id)
+                self._note(plain(new.get("outputs", {})), outputs)
+                new = self._rename(old)
+            resources.append(new)
+        return {**export, "deployment": {**export["deployment"], "resources": resources}}
+
+    def _note(self, old: Any, new: Any) -> None:
+        """What the cloud has made up anew."""
+        if isinstance(old, dict) and isinstance(new, dict):
+            for name in old.keys() & new.keys():
+                self._note(old[name], new[name])
+        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            for pair in zip(old, new, strict=True):
+                self._note(*pair)
+        elif isinstance(old, str) and isinstance(new, str) and old != new and _MADE_UP.fullmatch(old):
+            self._renamed.setdefault(old, new)
+
+    def _rename(self, value: Any) -> Any:
+        if not self._renamed:
+            return value
+        names = sorted(self._renamed, key=len, reverse=True)
+        wanted = re.compile("|".join(map(re.escape, names)))
+        return json.loads(wanted.sub(lambda found: self._renamed[found[0]], json.dumps(value)))
+
+    def _send_jobs(self) -> None:
+        """Those of AWS Batch and Vertex AI, under whatever ids they get."""
+        batch = self.sandbox.client("batch")
+        for old in self._rename(self._whole.batch):
+            container = old["container"]
+            new = batch.submit_job(
+                jobName=old["jobName"],
+                jobQueue=old["jobQueue"],
+                jobDefinition=old["jobDefinition"],
+                tags=old["tags"],
+                propagateTags=old["propagateTags"],
+                retryStrategy=old["retryStrategy"],
+                timeout=old["timeout"],
+                containerOverrides={
+                    name: container[name] for name in ("command", "environment", "resourceRequirements")
+                },
+            )
+            self._renamed[old["jobId"]] = new["jobId"]
+        at = f"aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/customJobs"
+        for old in self._rename(self._whole.vertex):
+            new = self.google("POST", at, {name: old[name] for name in ("displayName", "jobSpec", "labels")})
+            self._renamed[old["name"].rpartition("/")[2]] = new["name"].rpartition("/")[2]
+
+    def _translated(self) -> Records:
+        """The records with the new ids, of now, and with the file that this test has for GO."""
+        whole = self._whole
+        names = [name for name in vars(whole) if name not in ("commit", "moment", "stacks", "jobs")]
+        kept = {name: self._rename(getattr(whole, name)) for name in names}
+        kept["jobs"] = {key: vars(each) for key, each in whole.jobs.items()}
+        kept["jobs"] = self._rename(kept["jobs"])
+        text = shifted(json.dumps(kept), whole.moment)
+        values = json.loads(text)
+        jobs = {key: Sent(**each) for key, each in values.pop("jobs").items()}
+        return replace(whole, jobs=jobs, **values)
+
+    def _store(self) -> None:
+        dynamodb = self.sandbox.client("dynamodb")
+        for table, items in self.records.tables.items():
+            for item in items:
+                dynamodb.put_item(TableName=table, Item=item)
+        for document in self.records.documents:
+            self.google("PATCH", f"firestore.googleapis.com/v1/{document['name']}", {"fields": document["fields"]})
+        upload = "storage.googleapis.com/upload/storage/v1/b"
+        for bucket, texts in self.records.objects.items():
+            for name, text in texts.items():
+                self.google("POST", f"{upload}/{bucket}/o", data=text.encode(), uploadType="media", name=name)
+        for each in self.records.machines:
+            self._boot(each)
+
+    def _boot(self, machine: Json) -> None:
+        machine = json.loads(json.dumps(machine).replace(GO, str(self.go)))
+        if queued := machine.get("queued"):
+            at, _, name = queued["name"].rpartition("/")
+            if queued["state"]["state"] != "ACTIVE":
+                self.google("POST", "sandbox-api/faults", records.NO_TPUS)
+            body = {name: value for name, value in queued.items() if name not in ("name", "createTime", "state")}
+            self.google("POST", f"tpu.googleapis.com/v2/{at}", body, queuedResourceId=name)
+            return
+        instance, (disk,) = machine["instance"], machine["disks"]
+        (nic,) = instance["networkInterfaces"]
+        image = {"sourceImage": disk["sourceImage"], "diskSizeGb": disk["sizeGb"], "diskType": disk["type"]}
+        body = {name: instance[name] for name in _OF_INSTANCE if name in instance}
+        body["metadata"] = {"items": instance["metadata"]["items"]}
+        body["tags"] = {"items": instance["tags"]["items"]}
+        body["disks"] = [{"boot": True, "autoDelete": True, "initializeParams": image}]
+        body["networkInterfaces"] = [{name: nic[name] for name in ("network", "subnetwork")}]
+        self.google("POST", f"{_COMPUTE}/{instance['zone'].partition('/v1/')[2]}/instances", body)
+
+
+def restoring(home: Path, commit: str) -> Iterator[Restored]:
+    """For a fixture."""
+    made = Restored(home, commit, home / "go")
+    yield made
+    made.stop()
+
+
+def shifted(text: str, moment: int) -> str:
+    """A text whose times are those of `moment`, as if that were now: no lease and no wait is over, no row expired."""
+    now = int(datetime.now(UTC).timestamp())
+
+    def iso(found: re.Match[str]) -> str:
+        then = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+        return f"{datetime.fromtimestamp(then + now - moment, UTC):%Y-%m-%dT%H:%M:%S}"
+
+    month, today = (f"{datetime.fromtimestamp(each, UTC):%Y-%m}" for each in (moment, now))
+    text = _SECONDS.sub(lambda found: str(int(found[1]) + now - moment), _TIME.sub(iso, text))
+    return re.sub(rf"(?<![\d-]){month}(?![\d-])", today, text)
+
+
+def _outputs(export: Mapping[str, Any]) -> Json:
+    return plain(export["deployment"]["resources"][0]["outputs"])
