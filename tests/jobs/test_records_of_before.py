@@ -180,7 +180,7 @@ class Files(Stores):
     state: Path
 
     def rows(self) -> list[Json]:
-        return [json.loads(text) for name, text in self._claims().items()]
+        return [json.loads(text) for text in self._claims().values()]
 
     def _claims(self) -> dict[str, str]:
         return {name: text for name, text in self.whole.files.items() if name.startswith("accel/claims/")}
@@ -367,7 +367,8 @@ def test_what_was_held_is_settled_and_counts_for_the_next(stores: Stores) -> Non
     hold = next((each for each in open_holds if each.ref), open_holds[0])
     done = books.ended(JobRef.parse(hold.ref) if hold.ref else JobRef("fake", "", "job"), 1800, attempts=1)
     now = settle(ledger, hold, done)
-    assert now and now.settled == hold.usd_hour * hold.machines // 2
+    assert now and now.settled is not None
+    assert now.settled == hold.usd_hour * hold.machines // 2
     assert balance(ledger) == (before.used - hold.usd + now.settled, before.settled + now.settled)
 
     flight = next(each for each in open_holds if not each.ref and each != hold)

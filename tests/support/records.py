@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -181,7 +181,7 @@ class Old:
         self.jobs: dict[str, Sent] = {}
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Generator[None]:
         start = "import sys; from pathlib import Path; from sandbox.processes import start, stop; "
         self.python("-c", start + "start(Path(sys.argv[1]), ('cloud', 'google', 'plugins'))", str(self.home))
         try:

@@ -6,12 +6,14 @@ What a cloud makes up (ids of VPCs and jobs) is another one, in whatever names i
 import json
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 
 from sandbox import keys
@@ -24,6 +26,7 @@ from sandbox.processes import start, stop
 from . import records
 from .engine import Sandbox
 from .records import GO, PROJECT, REGION, SLOW, Json, Records, Sent
+from .waiting import until
 
 PARTS = ("cloud", "google", "plugins")
 _TIME = re.compile(r"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d)(?=(?:\.\d+)?(?:Z|\+00:00))")
@@ -40,19 +43,19 @@ class Restored:
     """A running sandbox with all of it. `go`: the file for which jobs wait, instead of that of the records."""
 
     def __init__(self, home: Path, commit: str, go: Path) -> None:
-        start(home, PARTS)
-        self.sandbox = Sandbox(home, environment(home))
-        self.go = go
+        self.home, self.go = home, go
         self._renamed: dict[str, str] = {}
         self._whole = records.read(commit)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SANDBOX_SETTLE_S", "0.05")
+            start(home, PARTS)
+        self.sandbox = Sandbox(home, environment(home))
         self.google("POST", "sandbox-api/faults", SLOW)
-        self.exports = {name: self._made(name) for name in records.STACKS}
+        with ThreadPoolExecutor() as pool:
+            self.exports = dict(zip(records.STACKS, pool.map(self._made, records.STACKS), strict=True))
         self._send_jobs()
         self.records = self._translated()
         self._store()
-
-    def stop(self) -> None:
-        stop(self.sandbox.home)
 
     @cached_property
     def targets(self) -> Json:
@@ -63,8 +66,8 @@ class Restored:
         return self.records.jobs[key]
 
     def google(self, http: str, path: str, body: Any = None, data: bytes | None = None, **query: Any) -> Any:
-        url = json.loads((self.sandbox.home / "google.json").read_text())["url"]
-        head = {"Authorization": f"Bearer {keys.key(self.sandbox.home)}"}
+        url = json.loads((self.home / "google.json").read_text())["url"]
+        head = {"Authorization": f"Bearer {keys.key(self.home)}"}
         answer = requests.request(
             http, f"{url}/{path}", json=body, data=data, params=query, headers=head, timeout=120
         )  # fmt: skip
@@ -73,46 +76,25 @@ class Restored:
 
     def _made(self, name: str) -> Json:
         """Every resource of a stack, created by its provider; the state, with the ids that they have now."""
-        told = json.loads((self.sandbox.home / "google.json").read_text())
+        told = json.loads((self.home / "google.json").read_text())
         providers = {
-            "aws": AwsPlugin(self.sandbox.variables["AWS_ENDPOINT_URL"], keys.key(self.sandbox.home)),
-            "gcp": GcpPlugin(told["url"], self.sandbox.home),
+            "aws": AwsPlugin(self.sandbox.variables["AWS_ENDPOINT_URL"], keys.key(self.home)),
+            "gcp": GcpPlugin(told["url"], self.home),
         }
-        export = self._whole.stacks[name]["export"]
-        resources: list[Json] = []
-        for old in export["deployment"]["resources"]:
-            new = self._rename(old)
-            provider = providers.get(new["type"].partition(":")[0])
-            if new.get("custom") and provider:
-                id, outputs = provider.create(new["type"], plain(new["inputs"]), False)
-                self._note(new["id"], id)
-                self._note(plain(new.get("outputs", {})), outputs)
-                new = self._rename(old)
-            resources.append(new)
-        return {**export, "deployment": {**export["deployment"], "resources": resources}}
-
-    def _note(self, old: Any, new: Any) -> None:
-        """What the cloud has made up anew."""
-        if isinstance(old, dict) and isinstance(new, dict):
-            for name in old.keys() & new.keys():
-                self._note(old[name], new[name])
-        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-            for pair in zip(old, new, strict=True):
-                self._note(*pair)
-        elif isinstance(old, str) and isinstance(new, str) and old != new and _MADE_UP.fullmatch(old):
-            self._renamed.setdefault(old, new)
-
-    def _rename(self, value: Any) -> Any:
-        if not self._renamed:
-            return value
-        names = sorted(self._renamed, key=len, reverse=True)
-        wanted = re.compile("|".join(map(re.escape, names)))
-        return json.loads(wanted.sub(lambda found: self._renamed[found[0]], json.dumps(value)))
+        export, renamed = self._whole.stacks[name]["export"], dict[str, str]()
+        for each in export["deployment"]["resources"]:
+            provider = providers.get(each["type"].partition(":")[0])
+            if each.get("custom") and provider:
+                id, outputs = provider.create(each["type"], plain(_renamed(each["inputs"], renamed)), False)
+                _note(each["id"], id, renamed)
+                _note(plain(each.get("outputs", {})), outputs, renamed)
+        self._renamed |= renamed
+        return _renamed(export, renamed)
 
     def _send_jobs(self) -> None:
         """Those of AWS Batch and Vertex AI, under whatever ids they get."""
         batch = self.sandbox.client("batch")
-        for old in self._rename(self._whole.batch):
+        for old in _renamed(self._whole.batch, self._renamed):
             container = old["container"]
             new = batch.submit_job(
                 jobName=old["jobName"],
@@ -128,7 +110,7 @@ class Restored:
             )
             self._renamed[old["jobId"]] = new["jobId"]
         at = f"aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/customJobs"
-        for old in self._rename(self._whole.vertex):
+        for old in _renamed(self._whole.vertex, self._renamed):
             new = self.google("POST", at, {name: old[name] for name in ("displayName", "jobSpec", "labels")})
             self._renamed[old["name"].rpartition("/")[2]] = new["name"].rpartition("/")[2]
 
@@ -136,9 +118,9 @@ class Restored:
         """The records with the new ids, of now, and with the file that this test has for GO."""
         whole = self._whole
         names = [name for name in vars(whole) if name not in ("commit", "moment", "stacks", "jobs")]
-        kept = {name: self._rename(getattr(whole, name)) for name in names}
+        kept = {name: getattr(whole, name) for name in names}
         kept["jobs"] = {key: vars(each) for key, each in whole.jobs.items()}
-        kept["jobs"] = self._rename(kept["jobs"])
+        kept = _renamed(kept, self._renamed)
         text = shifted(json.dumps(kept), whole.moment)
         values = json.loads(text)
         jobs = {key: Sent(**each) for key, each in values.pop("jobs").items()}
@@ -166,6 +148,8 @@ class Restored:
                 self.google("POST", "sandbox-api/faults", records.NO_TPUS)
             body = {name: value for name, value in queued.items() if name not in ("name", "createTime", "state")}
             self.google("POST", f"tpu.googleapis.com/v2/{at}", body, queuedResourceId=name)
+            path = f"tpu.googleapis.com/v2/{queued['name']}"
+            until(lambda: self.google("GET", path)["state"]["state"] == queued["state"]["state"])
             return
         instance, (disk,) = machine["instance"], machine["disks"]
         (nic,) = instance["networkInterfaces"]
@@ -180,9 +164,10 @@ class Restored:
 
 def restoring(home: Path, commit: str) -> Iterator[Restored]:
     """For a fixture."""
-    made = Restored(home, commit, home / "go")
-    yield made
-    made.stop()
+    try:
+        yield Restored(home, commit, home / "go")
+    finally:
+        stop(home)
 
 
 def shifted(text: str, moment: int) -> str:
@@ -196,6 +181,26 @@ def shifted(text: str, moment: int) -> str:
     month, today = (f"{datetime.fromtimestamp(each, UTC):%Y-%m}" for each in (moment, now))
     text = _SECONDS.sub(lambda found: str(int(found[1]) + now - moment), _TIME.sub(iso, text))
     return re.sub(rf"(?<![\d-]){month}(?![\d-])", today, text)
+
+
+def _note(old: Any, new: Any, renamed: dict[str, str]) -> None:
+    """What the cloud has made up anew."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in old.keys() & new.keys():
+            _note(old[name], new[name], renamed)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for pair in zip(old, new, strict=True):
+            _note(*pair, renamed)
+    elif isinstance(old, str) and isinstance(new, str) and old != new and _MADE_UP.fullmatch(old):
+        renamed.setdefault(old, new)
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A copy with other names, the longest first."""
+    if not names:
+        return value
+    wanted = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return json.loads(wanted.sub(lambda found: names[found[0]], json.dumps(value)))
 
 
 def _outputs(export: Mapping[str, Any]) -> Json:
