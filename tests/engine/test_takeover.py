@@ -17,7 +17,7 @@ from tests.support import records
 from tests.support.engine import Result
 from tests.support.project import Stack
 from tests.support.records import PROJECT, REGION, Json
-from tests.support.restored import Restored, restoring
+from tests.support.restoration import Restoration, restore
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
@@ -28,12 +28,12 @@ KEYS = ("batch-ended", "batch-runs", "vertex-runs", "vm-ended", "vm-moved", "tpu
 
 
 @pytest.fixture(scope="module", params=records.commits())
-def before(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restored]:
-    yield from restoring(tmp_path_factory.mktemp("before"), request.param)
+def before(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restoration]:
+    yield from restore(tmp_path_factory.mktemp("before"), request.param)
 
 
 @pytest.fixture(scope="module")
-def shell(before: Restored, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(before: Restoration, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """That of whoever used the version: with its targets, its history and its local claims."""
     folder = tmp_path_factory.mktemp("client")
     records.unpack(before.records, folder / "state")
@@ -48,7 +48,7 @@ def again(key: str, target: str) -> tuple[str, ...]:
     return ("submit", f"{key}.yaml", "--to", target, "--no-quota", "--key", key, "-o", "id")
 
 
-def got(shell: Shell, ref: str) -> Json:
+def status(shell: Shell, ref: str) -> Json:
     return json.loads(shell.jobs("get", ref, "-o", "json"))
 
 
@@ -56,7 +56,7 @@ def spend(shell: Shell) -> list[Json]:
     return json.loads(shell.jobs("spend", "-o", "json"))
 
 
-def test_jobs_and_ledgers_are_read_as_they_were(before: Restored, shell: Shell) -> None:
+def test_jobs_and_ledgers_are_read_as_they_were(before: Restoration, shell: Shell) -> None:
     """By a client that was updated before its stack."""
     assert spend(shell) == before.records.spend
     wanted = {each.ref: each.printed for each in before.records.jobs.values() if each.ref}
@@ -65,7 +65,7 @@ def test_jobs_and_ledgers_are_read_as_they_were(before: Restored, shell: Shell) 
     def as_before() -> bool:
         """Those that have just been sent again need their time."""
         late = [ref for ref in wanted if ref not in found or found[ref]["phase"] != wanted[ref]["phase"]]
-        found.update({ref: got(shell, ref) for ref in late})
+        found.update({ref: status(shell, ref) for ref in late})
         return time.monotonic() > begun + PATIENCE_S or all(found[ref]["phase"] == wanted[ref]["phase"] for ref in late)
 
     begun = time.monotonic()
@@ -80,7 +80,7 @@ def _same(printed: Mapping[str, Json]) -> list[Json]:
     return [{name: printed[ref][name] for name in SAME} for ref in sorted(printed)]
 
 
-def updated(before: Restored, name: str, folder: Path) -> Result:
+def update(before: Restoration, name: str, folder: Path) -> Result:
     """This version's `up` on a stack of the other's."""
     stack = Stack(folder, before.sandbox, before.records.stacks[name]["environment"], stack=name)
     (folder / "state.json").write_text(json.dumps(before.exports[name]))
@@ -88,10 +88,10 @@ def updated(before: Restored, name: str, folder: Path) -> Result:
     return stack.up()
 
 
-def test_an_update_replaces_nothing(before: Restored, shell: Shell, tmp_path: Path) -> None:
+def test_an_update_replaces_nothing(before: Restoration, shell: Shell, tmp_path: Path) -> None:
     targets: Json = {}
     for name in records.STACKS:
-        done = updated(before, name, tmp_path / name)
+        done = update(before, name, tmp_path / name)
         others = {(step.op, step.name) for step in done.steps if step.op not in ("same", "update")}
         source = {(op, "reconcile-source") for op in ("create-replacement", "delete-replaced", "replace")}
         assert others <= source, "UPGRADING.md tells of the function's archive alone"
@@ -101,7 +101,7 @@ def test_an_update_replaces_nothing(before: Restored, shell: Shell, tmp_path: Pa
     Path(shell.variables["ACCEL_TARGETS"]).write_text(json.dumps(targets))
 
 
-def test_the_same_key_gives_the_same_job(before: Restored, shell: Shell) -> None:
+def test_the_same_key_gives_the_same_job(before: Restoration, shell: Shell) -> None:
     held = spend(shell)
     for key in KEYS:
         assert shell.jobs(*again(key, before.job(key).target)) == before.job(key).ref
@@ -116,7 +116,7 @@ def test_the_same_key_gives_the_same_job(before: Restored, shell: Shell) -> None
     assert spend(shell) == held
 
 
-def test_jobs_on_vms_are_moved_on_and_ended(before: Restored, shell: Shell) -> None:
+def test_jobs_on_vms_are_moved_on_and_ended(before: Restoration, shell: Shell) -> None:
     lost, runs = before.job("vm-lost").ref, before.job("vm-runs").ref
     (machine,) = [each["instance"] for each in before.records.machines
                   if "vm-lost" in each.get("instance", {}).get("name", "")]  # fmt: skip
@@ -124,24 +124,26 @@ def test_jobs_on_vms_are_moved_on_and_ended(before: Restored, shell: Shell) -> N
 
     def moved() -> bool:
         shell.jobs("tend", lost)
-        found = got(shell, lost)
+        found = status(shell, lost)
         return (found["attempts"], found["lost"], found["phase"]) == (2, 1, "RUNNING")
 
     until(moved)
     before.go.touch()
     shell.jobs("wait", runs, "--timeout", "60s")
-    assert got(shell, runs)["phase"] == "SUCCEEDED"
+    assert status(shell, runs)["phase"] == "SUCCEEDED"
     refs = [before.job(key).ref for key in ("vm-lost", "vm-moved", "tpu-runs", "tpu-waits")]
     shell.jobs("cancel", *refs, "--yes")
     shell.jobs("wait", *refs, "--timeout", "60s", code=125)
-    assert {got(shell, ref)["phase"] for ref in refs} == {"FAILED"}
+    assert {status(shell, ref)["phase"] for ref in refs} == {"FAILED"}
 
 
-def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restored, shell: Shell) -> None:
+def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restoration, shell: Shell) -> None:
     """A job that was claimed, and whose machine nobody had asked for."""
-    before.google("POST", "sandbox-api/faults", {"minute_s": 0.2})
+    resources = before.exports["google"]["deployment"]["resources"]
+    (schedule,) = [each["id"] for each in resources if each["type"] == "gcp:cloudscheduler/job:Job"]
 
     def runs() -> list[Any]:
+        before.google("POST", f"cloudscheduler.googleapis.com/v1/{schedule}:run", {})
         rows = json.loads(shell.jobs("ls", "--to", "vm", "-o", "json"))
         return [row["ref"] for row in rows if (row["name"], row["phase"]) == ("vm-planned", "RUNNING")]
 
@@ -154,7 +156,7 @@ def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restored, 
     shell.jobs("wait", ref, "--timeout", "60s", code=125)
 
 
-def test_what_has_ended_is_settled(before: Restored, shell: Shell) -> None:
+def test_what_has_ended_is_settled(before: Restoration, shell: Shell) -> None:
     """All on VMs has; what goes on elsewhere stays held, and no hold is counted twice."""
     was = before.records.spend
     shell.jobs("spend", "settle")
@@ -169,6 +171,6 @@ def test_what_has_ended_is_settled(before: Restored, shell: Shell) -> None:
         assert rows[before.job(key).ref]["settled"] is None
 
 
-def test_what_ran_is_gone(before: Restored) -> None:
+def test_what_ran_is_gone(before: Restoration) -> None:
     at = f"compute.googleapis.com/compute/v1/projects/{PROJECT}/zones/{REGION}-"
     until(lambda: not [zone for zone in "ab" if before.google("GET", f"{at}{zone}/instances").get("items")])

@@ -4,7 +4,7 @@ tests/golden/records keeps them.
 `python -m tests.support.records COMMIT` makes another: it checks the commit out in a folder of its own, deploys an
 environment of AWS and one of Google Cloud with the commit's own program on the commit's own sandbox, submits jobs with
 the commit's own commands, kills some of these at their worst moment, and keeps what is then stored. Nothing is written
-by hand. tests/support/restored.py puts it into a sandbox again.
+by hand. tests/support/restoration.py puts it into a sandbox again.
 """
 
 import argparse
@@ -75,7 +75,7 @@ runpy.run_module("jobs", run_name="__main__")
 
 
 @dataclass(frozen=True)
-class Sent:
+class JobRecord:
     """One job: how it was submitted, and what the version that did so printed of it. `died`: at which step, and of
     which logger, its client was killed."""
 
@@ -96,7 +96,7 @@ class Records:
     moment: int
     stacks: dict[str, Json]
     """`environment` and `export` by stack, as tests/support/states.py has them."""
-    jobs: dict[str, Sent]
+    jobs: dict[str, JobRecord]
     """By their --key."""
     spend: list[Json]
     """What `spend -o json` printed."""
@@ -125,7 +125,7 @@ def read(commit: str) -> Records:
     """Those of a commit."""
     parts = {path.stem: json.loads(path.read_text()) for path in (FOLDER / commit).glob("*.json")}
     parts |= parts.pop("about")
-    jobs = {key: Sent(**each) for key, each in parts.pop("jobs").items()}
+    jobs = {key: JobRecord(**each) for key, each in parts.pop("jobs").items()}
     return Records(commit=commit, jobs=jobs, stacks={name: parts.pop(f"stack-{name}") for name in STACKS}, **parts)
 
 
@@ -178,7 +178,7 @@ class Old:
         self.base |= {"PYTHONPATH": str(checkout), "SANDBOX_HOME": str(home)}
         self.base["PATH"] = os.pathsep.join([str(checkout / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
         self.variables = self.base
-        self.jobs: dict[str, Sent] = {}
+        self.jobs: dict[str, JobRecord] = {}
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -235,7 +235,7 @@ class Old:
             self.google("DELETE", "sandbox-api/faults")
         else:
             ref = self.cli(*given)
-        self.jobs[key] = Sent(key, to, document, ref, dies or refused)
+        self.jobs[key] = JobRecord(key, to, document, ref, dies or refused)
 
     def got(self, key: str) -> Json:
         return json.loads(self.cli("get", self.jobs[key].ref, "-o", "json"))
@@ -355,7 +355,9 @@ def _made(commit: str, old: Old) -> Records:
     outputs = [each["export"]["deployment"]["resources"][0]["outputs"]["targets"] for each in stacks.values()]
     (old.home / "targets.json").write_text(json.dumps(reduce(lambda all, more: {**all, **more}, outputs)))
     submit_all(old)
-    jobs = {key: Sent(**{**vars(each), "printed": old.got(key) if each.ref else {}}) for key, each in old.jobs.items()}
+    jobs = {
+        key: JobRecord(**{**vars(each), "printed": old.got(key) if each.ref else {}}) for key, each in old.jobs.items()
+    }
     buckets = [each["id"] for stack in stacks.values() for each in stack["export"]["deployment"]["resources"]
                if each["type"] == "gcp:storage/bucket:Bucket"]  # fmt: skip
     return _checked(old, Records(

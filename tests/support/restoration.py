@@ -25,7 +25,7 @@ from sandbox.processes import start, stop
 
 from . import records
 from .engine import Sandbox
-from .records import GO, PROJECT, REGION, SLOW, Json, Records, Sent
+from .records import GO, PROJECT, REGION, SLOW, JobRecord, Json, Records
 from .waiting import until
 
 PARTS = ("cloud", "google", "plugins")
@@ -39,7 +39,7 @@ _OF_INSTANCE = (
 )
 
 
-class Restored:
+class Restoration:
     """A running sandbox with all of it. `go`: the file for which jobs wait, instead of that of the records."""
 
     def __init__(self, home: Path, commit: str, go: Path) -> None:
@@ -62,7 +62,7 @@ class Restored:
         """Of both stacks."""
         return {name: each for export in self.exports.values() for name, each in _outputs(export)["targets"].items()}
 
-    def job(self, key: str) -> Sent:
+    def job(self, key: str) -> JobRecord:
         return self.records.jobs[key]
 
     def google(self, http: str, path: str, body: Any = None, data: bytes | None = None, **query: Any) -> Any:
@@ -121,9 +121,9 @@ class Restored:
         kept = {name: getattr(whole, name) for name in names}
         kept["jobs"] = {key: vars(each) for key, each in whole.jobs.items()}
         kept = _renamed(kept, self._renamed)
-        text = shifted(json.dumps(kept), whole.moment)
+        text = shift_times(json.dumps(kept), whole.moment)
         values = json.loads(text)
-        jobs = {key: Sent(**each) for key, each in values.pop("jobs").items()}
+        jobs = {key: JobRecord(**each) for key, each in values.pop("jobs").items()}
         return replace(whole, jobs=jobs, **values)
 
     def _store(self) -> None:
@@ -162,15 +162,15 @@ class Restored:
         self.google("POST", f"{_COMPUTE}/{instance['zone'].partition('/v1/')[2]}/instances", body)
 
 
-def restoring(home: Path, commit: str) -> Iterator[Restored]:
+def restore(home: Path, commit: str) -> Iterator[Restoration]:
     """For a fixture."""
     try:
-        yield Restored(home, commit, home / "go")
+        yield Restoration(home, commit, home / "go")
     finally:
         stop(home)
 
 
-def shifted(text: str, moment: int) -> str:
+def shift_times(text: str, moment: int) -> str:
     """A text whose times are those of `moment`, as if that were now: no lease and no wait is over, no row expired."""
     now = int(datetime.now(UTC).timestamp())
 
