@@ -326,7 +326,7 @@ def test_a_claim_in_flight_is_waited_for_and_taken_over(stores: Stores, there: s
     assert stores.kind == "file" or time.time() - begun > 1, "its lease was not over"
     # The row is as the version would have completed it, so that it reads it too.
     whole = next(row for row in stores.rows() if stores.plain(row).get(columns.JOB_ID))
-    assert stores.shape(stores.stored(service.key)) == stores.shape(whole)
+    assert stores.shape(stores.stored(service.key)).items() >= stores.shape(whole).items()
     assert submit(Service(row), stores.claims()) == (there or "new", True)
 
 
@@ -411,7 +411,7 @@ def test_what_was_held_is_settled_and_counts_for_the_next(stores: Stores) -> Non
     assert (found.ref, found.usd, found.open) == (f"fake:/{flight.key}", flight.usd, True)
     with pytest.raises(OverLimit, match=r"has \$0.00 left of "):
         Holding(ledger, allowances, [replace(books.wanted("too much", 1), team=TEAM)]).__enter__()
-    assert {*Hold.__dataclass_fields__} == {*terms(stores)[0]}, "the version would not know what is written"
+    assert {*Hold.__dataclass_fields__} >= {*terms(stores)[0]}, "the version would miss what it needs"
 
 
 class AnyBackend:
@@ -428,13 +428,15 @@ def vm_records(whole: records.Records) -> dict[str, Record]:
     return {record.job_name: record for record in found}
 
 
-def test_records_of_vms_are_what_this_version_writes(whole: records.Records) -> None:
-    """To the byte, so that an earlier client reads a record that a later one has replaced."""
+def test_records_of_vms_are_written_as_they_were(whole: records.Records) -> None:
+    """So that an earlier client reads what a later one has replaced: it leaves out what it does not know."""
     for objects in whole.objects.values():
         for name, text in objects.items():
             if name.endswith("/record.json"):
-                record = of_json(json.loads(text), name)
-                assert json.dumps(as_json(record), sort_keys=True, indent=1) == text
+                old, new = json.loads(text), as_json(of_json(json.loads(text), name))
+                attempts = zip(old.pop("attempts"), json.loads(json.dumps(new.pop("attempts"))), strict=True)
+                assert old.items() <= new.items()
+                assert all(before.items() <= after.items() for before, after in attempts)
     states = {name: (each.last.state, each.outcome, len(each.attempts)) for name, each in vm_records(whole).items()}
     assert states == {
         "tpu-runs": ("made", "", 1),
