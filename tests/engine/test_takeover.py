@@ -148,8 +148,12 @@ def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restoratio
         return [row["ref"] for row in rows if (row["name"], row["phase"]) == ("vm-planned", "RUNNING")]
 
     until(lambda: bool(runs()))
-    calls = before.google("GET", "sandbox-api/functions")["calls"]
-    assert calls and {each["code"] for each in calls if each["ended"]} == {0}
+
+    def calls() -> list[Json]:
+        return before.google("GET", "sandbox-api/functions")["calls"]
+
+    until(lambda: all(each["ended"] for each in calls()))
+    assert {each["code"] for each in calls()} == {0}
     (ref,) = runs()
     assert shell.jobs(*again("vm-planned", "vm")) == ref
     shell.jobs("cancel", ref, "--yes")
