@@ -40,6 +40,8 @@ SECONDS = {
     "engine/test_report.py": 30,
     "engine/test_drift_google.py": 30,
     "engine/test_upgrade.py": 30,
+    "engine/test_takeover.py": 60,
+    "jobs/test_records_of_before.py": 20,
     "sandbox/test_explain_waiting.py": 30,
     "jobs/agent/test_agent.py": 30,
     "jobs/backends/test_vms_ssh.py": 25,

@@ -1,0 +1,456 @@
+"""What an earlier version left: two stacks with the claims, ledgers, records and jobs that its own commands made, as
+tests/golden/records keeps them.
+
+`python -m tests.support.records COMMIT` makes another: it checks the commit out in a folder of its own, deploys an
+environment of AWS and one of Google Cloud with the commit's own program on the commit's own sandbox, submits jobs with
+the commit's own commands, kills some of these at their worst moment, and keeps what is then stored. Nothing is written
+by hand. tests/support/restoration.py puts it into a sandbox again.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import requests
+import yaml
+
+from sandbox import keys
+from sandbox.environment import project
+
+from .project import KEY, put
+
+Json = dict[str, Any]
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden" / "records"
+STACKS = ("aws", "google")
+TEAMS = {"you": {"usd": 1000}}
+PROJECT, REGION = "accel-sandbox", "us-central1"
+GO = "@GO@"
+"""In the command of a job: a file that a test puts in its place, and makes when the job shall end."""
+FLAGGED = ["sh", "-c", f"until [ -e {GO} ]; do sleep 0.1; done"]
+SLEEPS, ENDS, FAILS = ["sleep", "3600"], ["true"], ["sh", "-c", "exit 3"]
+TPU = {"type": "v5litepod-8"}
+NO_TPUS = {"stockout": [f"{REGION}-a/{TPU['type']}"]}
+SLOW = {"minute_s": 3600}
+"""Nothing is reconciled but by a command."""
+UNKEPT = ("created", "modified", "sourcePosition", "stackTrace")
+PATIENCE_S = 90
+
+DEPLOY = """
+set -eu -o pipefail
+pulumi stack select --create "$1" >&2
+pulumi up --stack "$1" --config-file "$2" --yes --skip-preview --non-interactive --color never >&2
+pulumi stack export --stack "$1" --show-secrets
+"""
+DIES = """
+import logging, os, runpy, signal, sys
+logger, step, *arguments = sys.argv[1:]
+
+class Dying(logging.Handler):
+    def emit(self, record):
+        if record.getMessage() == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+log = logging.getLogger(logger)
+log.setLevel(logging.DEBUG)
+log.addHandler(Dying())
+sys.argv = ["jobs", *arguments]
+runpy.run_module("jobs", run_name="__main__")
+"""
+"""The command, killed where a logger says a step."""
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """One job: how it was submitted, and what the version that did so printed of it. `died`: at which step, and of
+    which logger, its client was killed."""
+
+    name: str
+    target: str
+    document: Json
+    ref: str = ""
+    died: str = ""
+    printed: Json = field(default_factory=dict[str, Any])
+    """By `get -o json`."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """All that one version left. Times are those of `moment`, in Unix seconds."""
+
+    commit: str
+    moment: int
+    stacks: dict[str, Json]
+    """`environment` and `export` by stack, as tests/support/states.py has them."""
+    jobs: dict[str, JobRecord]
+    """By their --key."""
+    spend: list[Json]
+    """What `spend -o json` printed."""
+    tables: dict[str, list[Json]]
+    """Items of DynamoDB, by table."""
+    documents: list[Json]
+    """Of Firestore."""
+    objects: dict[str, dict[str, str]]
+    """Texts of Cloud Storage, by bucket and name."""
+    machines: list[Json]
+    """Instances with their disks, and queued resources of TPUs."""
+    batch: list[Json]
+    """Jobs of AWS Batch."""
+    vertex: list[Json]
+    """Jobs of Vertex AI."""
+    files: dict[str, str]
+    """Of the client's folder, by path; those of SQLite as SQL."""
+
+
+def commits() -> list[str]:
+    """Those whose records are kept."""
+    return sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+
+
+def read(commit: str) -> Records:
+    """Those of a commit."""
+    parts = {path.stem: json.loads(path.read_text()) for path in (FOLDER / commit).glob("*.json")}
+    parts |= parts.pop("about")
+    jobs = {key: JobRecord(**each) for key, each in parts.pop("jobs").items()}
+    return Records(commit=commit, jobs=jobs, stacks={name: parts.pop(f"stack-{name}") for name in STACKS}, **parts)
+
+
+def unpack(records: Records, folder: Path) -> None:
+    """Puts the client's files into its folder for state."""
+    for name, text in records.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix != ".sqlite":
+            path.write_text(text)
+            continue
+        with closing(sqlite3.connect(path)) as book:
+            book.executescript(text)
+
+
+def write(records: Records) -> Path:
+    """A file a store; a line a resource, row, document or job, so that two can be compared."""
+    folder = FOLDER / records.commit
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {**vars(records), "jobs": {key: vars(each) for key, each in records.jobs.items()}}
+    _write(folder / "about.json", {name: values.pop(name) for name in ("moment", "spend")})
+    del values["commit"]
+    for name, stack in values.pop("stacks").items():
+        _write(folder / f"stack-{name}.json", stack)
+    for name, value in values.items():
+        _write(folder / f"{name}.json", value)
+    return folder
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(_lines(value, 0) + "\n")
+
+
+def _lines(value: Any, depth: int) -> str:
+    """JSON, broken into lines where there is more than a row of it; a state is broken down to its resources."""
+    flat = json.dumps(value, sort_keys=True)
+    if len(flat) < 400 or depth > 3 or not isinstance(value, dict | list):
+        return flat
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(_lines(each, 4) for each in value) + "\n]"
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {_lines(value[key], depth + 1)}" for key in sorted(value)) + "\n}"
+
+
+class Old:
+    """A checkout of the version, and a sandbox that it runs."""
+
+    def __init__(self, checkout: Path, home: Path) -> None:
+        self.checkout, self.home = checkout, home
+        self.base = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
+        self.base |= {"PYTHONPATH": str(checkout), "SANDBOX_HOME": str(home)}
+        self.base["PATH"] = os.pathsep.join([str(checkout / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
+        self.variables = self.base
+        self.jobs: dict[str, JobRecord] = {}
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        start = "import sys; from pathlib import Path; from sandbox.processes import start, stop; "
+        self.python("-c", start + "start(Path(sys.argv[1]), ('cloud', 'google', 'plugins'))", str(self.home))
+        try:
+            tell = "import json, sys; from pathlib import Path; from sandbox.environment import environment; "
+            told = self.python("-c", tell + "print(json.dumps(environment(Path(sys.argv[1]))))", str(self.home))
+            self.variables = {**self.base, **json.loads(told), "ACCEL_IMAGE_CHECK": "off"}
+            self.variables |= {f"XDG_{kind}_HOME": str(self.home / kind.lower()) for kind in ("STATE", "CACHE")}
+            self.variables["ACCEL_TARGETS"] = str(self.home / "targets.json")
+            yield
+        finally:
+            self.python("-c", start + "stop(Path(sys.argv[1]))", str(self.home))
+
+    def python(self, *arguments: str, code: int | None = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=self.checkout, env=self.variables, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def cli(self, *arguments: str, code: int | None = 0) -> str:
+        return self.python("-m", "jobs", *arguments, code=code)
+
+    def deploy(self, name: str, values: Json) -> Json:
+        file = self.home / f"Pulumi.{name}.yaml"
+        file.write_text(yaml.safe_dump({"config": {KEY: values}}, sort_keys=False))
+        command = ["bash", "-c", DEPLOY, "deploy", name, str(file)]
+        done = subprocess.run(
+            command, cwd=self.checkout, env=self.variables, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        export = json.loads(done.stdout)
+        for each in export["deployment"]["resources"]:
+            for unkept in UNKEPT:
+                each.pop(unkept, None)
+        return {"environment": values, "export": export}
+
+    def submit(
+        self, key: str, to: str, command: list[str], *options: str, dies: str = "", refused: str = "", **fields: Any
+    ) -> None:
+        """A job of that key. `dies`: `<logger> <step>`; `refused`: a method of Google that does not answer."""
+        document = {"name": key, "image": "local/examples", "command": command, "timeout_s": 7200, **fields}
+        (self.home / f"{key}.yaml").write_text(json.dumps(document))
+        given = ("submit", str(self.home / f"{key}.yaml"), "--to", to, "--no-quota", "--key", key, "-o", "id", *options)
+        ref = ""
+        if dies:
+            self.python("-c", DIES, *dies.split(), *given, code=-signal.SIGKILL)
+        elif refused:
+            self.google("POST", "sandbox-api/faults", {"method": refused, "code": 503, "count": 1000})
+            self.cli(*given, code=None)
+            self.google("DELETE", "sandbox-api/faults")
+        else:
+            ref = self.cli(*given)
+        self.jobs[key] = JobRecord(key, to, document, ref, dies or refused)
+
+    def got(self, key: str) -> Json:
+        return json.loads(self.cli("get", self.jobs[key].ref, "-o", "json"))
+
+    def google(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
+        url = json.loads((self.home / "google.json").read_text())["url"]
+        head = {"Authorization": f"Bearer {keys.key(self.home)}"}
+        answer = requests.request(http, f"{url}/{path}", json=body, params=query, headers=head, timeout=120)
+        if answer.status_code == 404:
+            return None
+        assert answer.ok, f"{path}: {answer.text}"
+        return answer.content if query.get("alt") == "media" else answer.json()
+
+    def aws(self, service: str) -> Any:
+        url = self.variables["AWS_ENDPOINT_URL"]
+        told = keys.boto(keys.key(self.home))
+        return boto3.client(service, region_name="us-east-1", endpoint_url=url, **told)  # pyright: ignore
+
+
+def environments(checkout: Path) -> dict[str, Json]:
+    """Those of the two stacks, out of the commit's own."""
+    whole = yaml.safe_load((checkout / "Pulumi.sandbox.yaml").read_text())["config"][KEY]
+    shared = {name: whole[name] for name in ("owner", "labels")} | {"allowances": {"teams": TEAMS}}
+    gcp = {name: whole["gcp"][name] for name in ("project", "region", "network", "vms", "vertex")}
+    google = put("gcp.vms.reconcile", {"every_min": 5}, {**shared, "gcp": gcp})
+    return {"aws": put("aws.claims.protect", True, {**shared, "aws": whole["aws"]}), "google": google}
+
+
+def until(ready: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not ready():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
+
+
+def submit_all(old: Old) -> None:
+    """Jobs in every state in which an upgrade may find them."""
+    claims, spend = "accel.jobs.claims", "accel.jobs.spend"
+    for service, to in (("batch", "gpu"), ("vertex", "vertex")):
+        old.submit(f"{service}-ended", to, ENDS, "--wait")
+        old.submit(f"{service}-runs", to, SLEEPS)
+        old.submit(f"{service}-claimed", to, ENDS, dies=f"{claims} claimed")
+        old.submit(f"{service}-sent", to, SLEEPS, dies=f"{claims} sent")
+        old.submit(f"{service}-held", to, ENDS, dies=f"{spend} held")
+        old.submit(f"{service}-unrecorded", to, SLEEPS, dies=f"{spend} sent")
+    own_targets(old)
+
+    old.submit("vm-ended", "vm", ENDS, "--wait")
+    old.submit("vm-failed", "vm", FAILS, retries=0)
+    old.submit("vm-cancelled", "vm", SLEEPS)
+    old.submit("vm-moved", "vm", SLEEPS, spot=True, lost_retries=3)
+    old.submit("vm-runs", "vm", FLAGGED)
+    old.submit("vm-lost", "vm", FLAGGED, spot=True, lost_retries=3)
+    for key in ("vm-cancelled", "vm-moved", "vm-runs", "vm-lost"):
+        until(lambda key=key: old.got(key)["phase"] == "RUNNING")
+    old.cli("tend", old.jobs["vm-runs"].ref)
+    old.cli("cancel", old.jobs["vm-cancelled"].ref, "--yes")
+    old.python("-m", "jobs", "wait", old.jobs["vm-failed"].ref, code=125)
+    old.python("-m", "jobs", "wait", old.jobs["vm-cancelled"].ref, code=125)
+    preempt(old, "vm-moved")
+    until(lambda: bool(old.cli("tend", old.jobs["vm-moved"].ref)) and old.got("vm-moved")["attempts"] == 2)
+    until(lambda: old.got("vm-moved")["phase"] == "RUNNING")
+    old.submit("vm-planned", "vm", SLEEPS, refused="compute.instances.insert")
+    old.submit("tpu-runs", "tpu", SLEEPS, accelerator=TPU)
+    until(lambda: old.got("tpu-runs")["phase"] == "RUNNING")
+    old.google("POST", "sandbox-api/faults", NO_TPUS)
+    old.submit("tpu-waits", "tpu", SLEEPS, accelerator=TPU)
+
+
+def own_targets(old: Old) -> None:
+    """The targets of a stack that has neither a table nor a ledger: claims and holds are files of this machine."""
+    path = old.home / "targets.json"
+    shared = path.read_text()
+    rows = json.loads(shared)
+    for name in ("claim_table", "published"):
+        rows["gpu"].pop(name)
+    rows["gpu"]["allowances"].pop("ledger")
+    path.write_text(json.dumps(rows))
+    old.submit("file-ended", "gpu", ENDS, "--wait")
+    old.submit("file-sent", "gpu", SLEEPS, dies="accel.jobs.claims sent")
+    old.submit("file-claimed", "gpu", ENDS, dies="accel.jobs.claims claimed")
+    path.write_text(shared)
+
+
+def preempt(old: Old, key: str) -> None:
+    """Takes its machine away."""
+    for item in instances(old):
+        if old.jobs[key].ref.rpartition("/")[2] in item["name"]:
+            old.google("POST", "sandbox-api/preempt", {"name": item["selfLink"].partition("/v1/")[2]})
+
+
+def instances(old: Old) -> list[Json]:
+    zones = ("a", "b")
+    at = f"compute.googleapis.com/compute/v1/projects/{PROJECT}/zones/{REGION}-"
+    return [each for zone in zones for each in (old.google("GET", f"{at}{zone}/instances") or {}).get("items", [])]
+
+
+def make(commit: str) -> Records:
+    """Deploys, submits and reads. The commit's pinned requirements have to be those of this environment."""
+    with tempfile.TemporaryDirectory(prefix="records-") as folder:
+        checkout, home = Path(folder, "checkout"), Path(folder, "home")
+        _git("worktree", "add", "--quiet", "--detach", str(checkout), commit)
+        try:
+            if (checkout / "requirements.txt").read_bytes() != (project() / "requirements.txt").read_bytes():
+                sys.exit(f"error: requirements.txt of {commit} is another one: its program needs other packages")
+            (checkout / ".venv").symlink_to(sys.prefix)
+            old = Old(checkout, home)
+            with old.running():
+                return _made(_git("rev-parse", "--short", commit).strip(), old)
+        finally:
+            _git("worktree", "remove", "--force", str(checkout))
+
+
+def _made(commit: str, old: Old) -> Records:
+    old.google("POST", "sandbox-api/faults", SLOW)
+    stacks = {name: old.deploy(name, values) for name, values in environments(old.checkout).items()}
+    outputs = [each["export"]["deployment"]["resources"][0]["outputs"]["targets"] for each in stacks.values()]
+    (old.home / "targets.json").write_text(json.dumps(reduce(lambda all, more: {**all, **more}, outputs)))
+    submit_all(old)
+    jobs = {
+        key: JobRecord(**{**vars(each), "printed": old.got(key) if each.ref else {}}) for key, each in old.jobs.items()
+    }
+    buckets = [each["id"] for stack in stacks.values() for each in stack["export"]["deployment"]["resources"]
+               if each["type"] == "gcp:storage/bucket:Bucket"]  # fmt: skip
+    return _checked(old, Records(
+        commit=commit,
+        moment=int(time.time()),
+        stacks=stacks,
+        jobs=jobs,
+        spend=json.loads(old.cli("spend", "-o", "json")),
+        tables=_tables(old),
+        documents=[*_documents(old)],
+        objects={bucket: _objects(old, bucket) for bucket in buckets},
+        machines=[*_machines(old)],
+        batch=_batch(old),
+        vertex=_vertex(old),
+        files=_files(old.home / "state"),
+    ))  # fmt: skip
+
+
+def _tables(old: Old) -> dict[str, list[Json]]:
+    dynamodb = old.aws("dynamodb")
+    return {name: dynamodb.scan(TableName=name)["Items"] for name in dynamodb.list_tables()["TableNames"]}
+
+
+def _documents(old: Old) -> Iterator[Json]:
+    at = f"firestore.googleapis.com/v1/projects/{PROJECT}/databases"
+    for database in old.google("GET", at)["databases"]:
+        root = f"firestore.googleapis.com/v1/{database['name']}/documents"
+        for team in TEAMS:
+            for of in ("accel-claims", f"accel-teams/{team}/accel-balances", f"accel-teams/{team}/accel-holds"):
+                yield from (old.google("GET", f"{root}/{of}", pageSize=300) or {}).get("documents", [])
+
+
+def _objects(old: Old, bucket: str) -> dict[str, str]:
+    at = f"storage.googleapis.com/storage/v1/b/{bucket}/o"
+    texts: dict[str, str] = {}
+    for item in old.google("GET", at).get("items", []):
+        data: bytes = old.google("GET", f"{at}/{quote(item['name'], safe='')}", alt="media")
+        if not item["name"].endswith(".zip"):
+            texts[item["name"]] = data.decode()
+    return texts
+
+
+def _machines(old: Old) -> Iterator[Json]:
+    for item in instances(old):
+        disks = [old.google("GET", f"compute.googleapis.com/compute/v1/{each['source'].partition('/v1/')[2]}")
+                 for each in item["disks"]]  # fmt: skip
+        yield {"instance": item, "disks": disks}
+    at = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/{REGION}-a/queuedResources"
+    yield from ({"queued": each} for each in old.google("GET", at).get("queuedResources", []))
+
+
+def _batch(old: Old) -> list[Json]:
+    batch, found = old.aws("batch"), list[Json]()
+    for queue in batch.describe_job_queues()["jobQueues"]:
+        for status in ("RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"):
+            ids = [each["jobId"] for each in batch.list_jobs(jobQueue=queue["jobQueueName"], jobStatus=status)
+                   ["jobSummaryList"]]  # fmt: skip
+            found += batch.describe_jobs(jobs=ids)["jobs"] if ids else []
+    return found
+
+
+def _vertex(old: Old) -> list[Json]:
+    at = f"aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/customJobs"
+    return old.google("GET", at).get("customJobs", [])
+
+
+def _files(state: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for path in sorted(state.rglob("*")):
+        name = str(path.relative_to(state))
+        if path.suffix == ".sqlite":
+            with closing(sqlite3.connect(path)) as book:
+                texts[name] = "\n".join(book.iterdump())
+        elif path.is_file() and path.stat().st_size:
+            texts[name] = path.read_text()
+    return texts
+
+
+def _checked(old: Old, records: Records) -> Records:
+    text = json.dumps({**vars(records), "jobs": {key: vars(each) for key, each in records.jobs.items()}})
+    assert '"ciphertext"' not in text and keys.key(old.home) not in text, "a secret is in it"
+    found = [each for each in (str(old.home), str(old.checkout), str(project()), sys.prefix) if each in text]
+    for each in found:
+        at = text.index(each)
+        print(f"a path of this machine: ...{text[max(0, at - 200) : at + 200]}...", file=sys.stderr)
+    return records
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=project(), capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.support.records", description=__doc__)
+    parser.add_argument("commit")
+    print(write(make(parser.parse_args().commit)))
