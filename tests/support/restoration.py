@@ -32,6 +32,8 @@ PARTS = ("cloud", "google", "plugins")
 _TIME = re.compile(r"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d)(?=(?:\.\d+)?(?:Z|\+00:00))")
 _SECONDS = re.compile(r"\b(1[789]\d{8})\b")
 _MADE_UP = re.compile(r"[\w./:-]*\d[\w./:-]{5,}")
+_SANDBOX = re.compile(r"http://127\.0\.0\.1:\d+")
+"""Where an agent deletes its own machine: Google's address, as its client knew it."""
 _COMPUTE = "compute.googleapis.com/compute/v1"
 _OF_INSTANCE = (
     *("name", "machineType", "guestAccelerators", "labels", "metadata", "scheduling", "serviceAccounts"),
@@ -141,7 +143,8 @@ class Restoration:
             self._boot(each)
 
     def _boot(self, machine: Json) -> None:
-        machine = json.loads(json.dumps(machine).replace(GO, str(self.go)))
+        here = json.loads((self.home / "google.json").read_text())["url"]
+        machine = json.loads(_SANDBOX.sub(here, json.dumps(machine)).replace(GO, str(self.go)))
         if queued := machine.get("queued"):
             at, _, name = queued["name"].rpartition("/")
             if queued["state"]["state"] != "ACTIVE":
