@@ -8,8 +8,8 @@ from accel.catalog import (
     UnknownName,
     accelerator,
     accelerators,
+    confidence,
     machine,
-    machines,
     machines_for,
 )
 from accel.catalog.accelerators import _names
@@ -170,13 +170,13 @@ def test_a_name_like_no_other_gets_the_list_of_all() -> None:
 
 
 def test_figures_that_nobody_compared_are_low() -> None:
-    t4 = machines(accelerator("t4"))
+    t4 = confidence(accelerator("t4"))
     assert (t4["memory_gib"], t4["memory_bandwidth_gb_s"], t4["compute_capability"]) == ("high", "low", "low")
     assert "notes" not in t4
-    a4x = machines(machine("gcp", "a4x-highgpu-4g"))
+    a4x = confidence(machine("gcp", "a4x-highgpu-4g"))
     assert (a4x["vcpus"], a4x["accelerator_memory_gib"], a4x["intra_node"]) == ("high", "high", "low")
 
 
 def test_every_unverified_column_with_a_field_makes_one_low() -> None:
     for each in accelerators().values():
-        assert sum(sure == "low" for sure in machines(each).values()) == len(each.unverified), each.name
+        assert sum(sure == "low" for sure in confidence(each).values()) == len(each.unverified), each.name
