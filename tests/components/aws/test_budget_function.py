@@ -5,6 +5,7 @@ import time
 from calendar import timegm
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -277,7 +278,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         told=[MINE],
     )
     monkeypatch.setenv(SETTINGS, json.dumps(vars(told)))
-    monkeypatch.setattr(budget_function, "import_module", lambda name: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(budget_function, "import_module", lambda name: made if name == "boto3" else import_module(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
     def now() -> float:
         return timegm((2026, 11, made.day, 12, 0, 0))
