@@ -214,10 +214,6 @@ def _flush(folder: Folder, log: Lines, host: Host, boot: int, patience_s: float)
         print(f"accel: {refused}", flush=True)  # noqa: T201
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 DAEMON = 125
 """What `docker run` exits with where docker itself failed. Source:
 https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
@@ -326,3 +322,7 @@ def _mounts(job: dict[str, Any], stop: Stop) -> tuple[list[str], str]:
             return [], f"mount {mount['source']}: gcsfuse: {said}"
         volumes += ["--volume", f"{place}:{mount['path']}{':ro' if mount['read_only'] else ''}"]
     return volumes, ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
