@@ -243,6 +243,30 @@ def test_a_program_begins_below_all_that_it_needs() -> None:
         assert not any(isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) for node in body), path
 
 
+LATE_IMPORTS = 150
+"""Names of our own that are imported within functions, at most: what would make a circle, or load a library of a cloud
+for a command that does not need it. It was 749 before the rooms were made."""
+
+
+def test_imports_stand_at_the_top() -> None:
+    own = modules()
+    late = 0
+    for name in own:
+        tree = ast.parse(own[name].read_text())
+        inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        found = {each for node in inside for each in ast.walk(node) if isinstance(each, ast.ImportFrom)}
+        late += sum(len(each.names) for each in found if each.level or (each.module or "").split(".")[0] in PRODUCT)
+    assert 0 < late <= LATE_IMPORTS
+
+
+def test_the_map_of_the_house_is_true() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    section = page.partition("## Where to look")[2].partition("\n## ")[0]
+    paths = [path for path in re.findall(r"`([\w./<>]+/[\w./<>]*)`", section) if "<" not in path]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_no_file_is_over_500_lines() -> None:
     long = {
         str(path.relative_to(ROOT)): count
