@@ -70,9 +70,9 @@ test: $(STAMP) ## Run the tests: of the long ones a sample, and of several proof
 	@$(BIN)/python -m sandbox.toolchain
 	@$(BIN)/python -m pytest -n 3
 
-soak: $(STAMP) ## Run every test, with the full counts
+soak: $(STAMP) ## Run every test, with the full counts, in parts (PARTS="kills budgets": some of them)
 	@$(BIN)/python -m sandbox.toolchain
-	@ACCEL_SOAK=1 $(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m tests.soak $(PARTS)
 
 bench: export ACCEL_SANDBOX_ONLY = aws
 bench: sandbox-start ## Print ratios against named peers and limits
