@@ -5,10 +5,10 @@ import click
 from accel.console.options import Settings
 from accel.console.verb import Verb
 
-from ..client.dispatch import submit_and_print
 from ..client.resolve import reference
 from ..client.retry import prepare_retry
 from ..model import keys
+from .receipts import Receipts
 
 
 @click.command(cls=Verb)
@@ -24,4 +24,4 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
     """
     caller = key if key is not None else keys.drawn()
     with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):
-        submit_and_print(backend, request, caller, settings, submitter=submitter)
+        Receipts(settings, caller).one(backend, request, submitter)

@@ -106,7 +106,10 @@ def submit(
         shown = plan.redacted_requests()
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    refs = plan.submit(not no_quota, rate, output=settings)
+    from .receipts import Receipts  # needs what submits, which --dry-run does not
+
+    receipts = Receipts(settings, caller)
+    refs = plan.submit(not no_quota, rate, receipts=receipts)
     follow_log = None
     if follow:
         from .logs import follow_log
@@ -115,13 +118,13 @@ def submit(
         from ..client.spot_fallback import run as run_preferring
 
         if wait or timeout is not None:
-            run_preferring(refs[0], items[0][0], known, caller, timeout, settings)
+            run_preferring(refs[0], items[0][0], known, timeout, settings, receipts)
         else:
             alone(plan.pairs, refs)
     elif then_to:
         from ..client.failover import run
 
-        run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings)
+        run(after, refs[0], items[0][0], known, then_to, caller, follow_log, timeout, settings, receipts)
     elif wait or follow or timeout is not None:
         from ..client.waiting import wait_to_end
 

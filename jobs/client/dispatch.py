@@ -1,17 +1,10 @@
-"""Sends rendered requests once they are known to run and their cost is reserved, and tells what came of them."""
+"""Sends rendered requests once they are known to run and their cost is reserved."""
 
-import json
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import click
-
-from accel.console.errors import say
-from accel.console.options import Settings, program
-from accel.console.output import age
-from accel.console.progress import Progress
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Interrupted, JobsError
 
 from ..backends.base import Request
@@ -47,41 +40,20 @@ def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitt
         yield submitter, unknown
 
 
-def submit_and_print(
-    backend: "Backend",
-    request: "Request",
-    caller: str,
-    settings: Settings,
-    unknown: "tuple[str, ...] | list[str]" = (),
-    submitter: Submitter | None = None,
-) -> "JobRef":
-    """Submits, notes it in the history, and prints the reference in the form that was asked for."""
-    try:
-        ref = submit_one(backend, request, caller, settings, submitter or Submitter())
-    except KeyboardInterrupt:
-        raise Interrupted(
-            "interrupted while submitting; the job may have been made", _found(caller, settings)
-        ) from None
-    if settings.output in ("json", "jsonl"):
-        click.echo(json.dumps(_row(ref, request, caller), indent=2 if settings.output == "json" else None))
-    else:
-        click.echo(str(ref))
-    if settings.output in ("table", "wide"):
-        done = _before(backend, ref) if ref.there else "submitted"
-        say(f"{done} {request.name} to {request.target}; `{program()} logs -f {ref}` follows it")
-    # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
-    for line in unknown:
-        say(line)
-    return ref
+class Receipts(Protocol):
+    """Submits, and hands each reference on as it comes."""
 
+    def one(
+        self, backend: "Backend", request: "Request", submitter: Submitter, unknown: "Sequence[str]" = ()
+    ) -> "JobRef":
+        """Submit one job. `unknown`: what is not known of quotas, to be said."""
+        ...
 
-def _before(backend: "Backend", ref: "JobRef") -> str:
-    """That it was submitted before, and when where its platform tells."""
-    try:
-        status = backend.status(ref)
-    except JobsError:
-        return "already submitted"
-    return f"already submitted {age(status.created)} ago, {status.phase} now:"
+    def many(
+        self, items: "list[Item]", rate: int | None, submitter: Submitter, unknown: "Sequence[str]"
+    ) -> "list[JobRef]":
+        """Submit many, at most `rate` a second."""
+        ...
 
 
 def submit_one(backend: "Backend", request: "Request", caller: str, voice: "Voice", submitter: Submitter) -> "JobRef":
@@ -89,51 +61,14 @@ def submit_one(backend: "Backend", request: "Request", caller: str, voice: "Voic
     try:
         ref = submitter.submit(backend, request)
     except CloudSilent as silent:
-        raise CloudSilent(silent.message, _found(caller, voice)) from silent
+        raise CloudSilent(silent.message, how_to_find(caller, voice)) from silent
     record_history(ref, request, caller, submitter, voice)
     return ref
 
 
-def _found(caller: str, voice: "Voice") -> str:
+def how_to_find(caller: str, voice: "Voice") -> str:
+    """Return what tells whether a job was made, as a hint."""
     return f"{voice.again(caller)} finds the job if it was made, and makes it if not"
-
-
-def submit_all_and_print(
-    items: "list[Item]", caller: str, rate: int | None, settings: Settings, unknown: list[str], submitter: Submitter
-) -> "list[JobRef]":
-    """Submits many, and prints the references in the order of the files as they are made.
-
-    Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
-    """
-    rows: list[dict[str, Any]] = []
-
-    def tell(number: int, ref: "JobRef") -> None:
-        request = items[number][1]
-        record_history(ref, request, caller, submitter, settings)
-        rows.append(_row(ref, request, caller))
-        if settings.output == "jsonl":
-            click.echo(json.dumps(rows[-1]))
-        elif settings.output != "json":
-            click.echo(str(ref))
-        progress(len(rows))
-
-    def stopping(count: int) -> None:
-        say(f"interrupted; what is under way is waited for, at most {count} submits")
-
-    if settings.output in ("table", "wide"):
-        say(f"submitting {len(items):,} jobs; after a crash too, the same command with --key {caller} goes on")
-    with Progress(lambda count: f"{count:,} of {len(items):,} jobs") as progress:
-        sent = submit_all(items, submits_per_s=rate, made=tell, stopping=stopping, send=submitter.submit)
-    if settings.output == "json":
-        click.echo(json.dumps(rows, indent=2))
-    raise_if_incomplete(sent, len(items), caller, settings)
-    for line in unknown:
-        say(line)
-    if settings.output in ("table", "wide"):
-        before = sum(ref.there for ref in sent.refs.values())
-        new = f"{len(items) - before:,} of " if before else ""
-        say(f"submitted {new}{len(items):,} jobs{'; the others were submitted already' if before else ''}")
-    return [sent.refs[number] for number in range(len(items))]
 
 
 def submit_quietly(
@@ -185,10 +120,6 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
         size = job.model_dump_json(include=_SIZE)
         seen.setdefault(f"{item[1].target} {size}", (job, item))
     return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
-
-
-def _row(ref: "JobRef", request: "Request", caller: str) -> dict[str, Any]:
-    return {"ref": str(ref), "name": request.name, "target": request.target, "key": caller}
 
 
 def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, voice: "Voice") -> None:

@@ -16,12 +16,12 @@ from . import waiting
 from .accrued_cost import size_of
 from .allowances.submitter import reserve
 from .deadline.follow import tries
-from .dispatch import submit_and_print
 from .waiting import described, wait_for, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
     from ..model.job import Job
+    from .dispatch import Receipts
     from .targets import Targets
     from .waiting import FollowLog
 
@@ -48,6 +48,7 @@ def run(
     follow_log: "FollowLog | None",
     timeout: int | None,
     settings: Settings,
+    receipts: "Receipts",
 ) -> None:
     """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
     and WaitedTooLong with how to go on."""
@@ -67,7 +68,7 @@ def run(
         warn(warning, settings)
     with reserve([(job, (elsewhere, request))], known, settings) as submitter:
         submitter.sizes = {request.key: size_of(job)}
-        again = submit_and_print(elsewhere, request, caller, settings, submitter=submitter)
+        again = receipts.one(elsewhere, request, submitter)
     wait_to_end([(again, elsewhere)], follow_log, timeout)
 
 

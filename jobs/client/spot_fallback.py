@@ -17,7 +17,7 @@ from .accrued_cost import size_of
 from .allowances.submitter import reserve, settle_ended
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
-from .dispatch import record_history, submit_and_print
+from .dispatch import record_history
 from .waiting import described, so_far, wait_to_end
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .allowances.submitter import Submitter
     from .bulk import Item
     from .deadline.plan import Plan
+    from .dispatch import Receipts
     from .targets import Targets
 
 FIRST_S, GROWTH = 0.2, 1.5
@@ -56,9 +57,9 @@ def run(
     ref: "JobRef",
     backend: "Backend",
     known: "Targets",
-    caller: str,
     timeout: int | None,
     settings: Settings,
+    receipts: "Receipts",
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
@@ -66,11 +67,8 @@ def run(
     if plan is None:
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
 
-    def send(backend: "Backend", request: "Request", submitter: "Submitter") -> "JobRef":
-        return submit_and_print(backend, request, caller, settings, submitter=submitter)
-
     beat = Beat(bar=False)
-    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
+    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, receipts.one), beat.tell)
     began = seen = time.monotonic()
     give_up = None if timeout is None else began + timeout
     last: Status | None = None

@@ -21,7 +21,6 @@ from .resolve import targets
 from .stale_targets import current_targets
 
 if TYPE_CHECKING:
-    from accel.console.options import Settings
     from accel.console.reporter import Voice
 
     from ..backends.base import Backend, JobRef, Request
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from ..model.job import Job
     from .bulk import Item
     from .code.shipping import Shipping
+    from .dispatch import Receipts
     from .targets import Target, Targets
 
 
@@ -82,25 +82,25 @@ class SubmissionPlan:
         quota: bool = True,
         rate: int | None = None,
         *,
-        output: "Settings | None" = None,
+        receipts: "Receipts | None" = None,
         stop: threading.Event | None = None,
     ) -> "list[JobRef]":
         """Send code, reserve allowances, submit the requests and record them in the history, in their order.
 
-        `rate`: at most so many in a second. With `output` each reference is printed as it comes, and SIGINT stops many
-        submits; without it nothing is printed, and `stop` does. Raises the first error, with how to go on.
+        `rate`: at most so many in a second. With `receipts` each reference is handed on as it comes, and SIGINT
+        stops many submits; without them nothing is, and `stop` does. Raises the first error, with how to go on.
         """
         from . import dispatch
 
         with dispatch.reserve_plan(self, quota) as (submitter, unknown):
-            if output is None:
+            if receipts is None:
                 refs = dispatch.submit_quietly(
                     self.items, self.caller, rate, self.voice, submitter, stop or threading.Event()
                 )
             elif len(self.items) > 1:
-                return dispatch.submit_all_and_print(self.items, self.caller, rate, output, unknown, submitter)
+                return receipts.many(self.items, rate, submitter, unknown)
             else:
-                return [dispatch.submit_and_print(*self.items[0], self.caller, output, unknown, submitter)]
+                return [receipts.one(*self.items[0], submitter, unknown)]
         for line in unknown:
             self.voice.say(line)
         return refs
