@@ -104,9 +104,9 @@ def test_values_by_their_names() -> None:
      "https://a:b", "bearer ", "AKIAIOSFODNN7EXAMPLE ", "@", "x@y/"],
 )  # fmt: skip
 def test_a_text_of_any_length_takes_no_time(word: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     redacted(word * (300_000 // len(word)), public=True)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_all_that_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
