@@ -4,8 +4,13 @@ and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from accel.diagnostics import messages as words
+from accel.diagnostics.errors import BadInput
+
+from .reading import Json, read
+from .shell import Pasted
 
 GLOBAL = {
     **dict.fromkeys(
@@ -81,6 +86,32 @@ def pairs(text: str) -> dict[str, str]:
         else:
             found[item.strip()] = ""
     return found
+
+
+def twice(text: str) -> list[str]:
+    """The keys of a dictionary flag's value that are there more than once; gcloud refuses them."""
+    keys = [item.partition("=")[0].strip() for item in items(text) if "=" in item]
+    return [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
+
+
+def document(name: str, config: str, pasted: Pasted) -> Json:
+    """The file that --config of a pasted command names: what a heredoc of the same text writes, or one that is there.
+
+    Raises BadInput.
+    """
+    stdin = config in ("-", "/dev/stdin")
+    for file, text in pasted.files.items():
+        if (stdin and file == "-") or (file and PurePosixPath(file) == PurePosixPath(config)):
+            return read(f"{name}: {config}", text.encode())
+    if lacking := [(key, written) for key, written in pasted.unknown.items() if written in config]:
+        asked = " ".join(f"--var {key}=<value>" for key in pasted.unknown if re.fullmatch(r"\w+", key))
+        said = f"holds {lacking[0][1]}, which no shell has replaced"
+        raise BadInput(f"{name}: --config: {said}; {f'give {asked}' if asked else 'write its name instead'}")
+    path = Path(config) if name == "stdin" else Path(name).parent / config
+    try:
+        return read(str(path), path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
 
 
 def enum(text: str) -> str:
