@@ -3,7 +3,7 @@ flags; the flags win."""
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from accel.catalog import UnknownName
 from accel.catalog.attached import attached
@@ -183,7 +183,7 @@ def source(
         document = read(name, data)
     if flags:
         lines.append((gcloud.parsed(flags, FLAGS), None))
-    document = cast(Json, vertex_templates.filled(document, variables))
+    vertex_templates.fill(document, variables)
     given = _of(document, lines, text, variables)
     for command, pasted in lines:
         _flags(given, command, pasted, name)

@@ -4,7 +4,7 @@ command, or flags; flags win.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import zones
@@ -97,7 +97,7 @@ def source(name: str, data: bytes, flags: Sequence[str], options: Options) -> tu
         document = read(name, data)
     if flags:
         lines.append((gcloud.parsed(flags, FLAGS), None))
-    document = cast(Json, vertex_templates.filled(document, variables))
+    vertex_templates.fill(document, variables)
     given = _of(document, lines, shell.roles(text), variables)
     for command, pasted in lines:
         _flags(given, command, pasted, options)

@@ -123,12 +123,12 @@ def names(schema: Schema) -> Iterator[str]:
 @dataclass
 class Place:
     """Where a path of a document is in a schema: its canonical path, and what is expected there. `unknown`: the key
-    that is none, among `known`."""
+    that is none there; `is_list`: it is one, and the service has no list of it."""
 
     path: str
     of: Schema = None
     unknown: str = ""
-    known: tuple[str, ...] = ()
+    is_list: bool = False
 
 
 def place(path: str, schema: Schema, before: str = "") -> Place:
@@ -141,14 +141,13 @@ def place(path: str, schema: Schema, before: str = "") -> Place:
         fields = found.of.of if isinstance(found.of, Items) else found.of
         name = _spelt(key[1], fields) if key and isinstance(fields, Mapping) else None
         if key is None or name is None:
-            known = tuple(fields) if isinstance(fields, Mapping) else ()
-            return Place(_below(found.path, path[at:]), None, path[at:] or path, known)
+            return Place(_below(found.path, path[at:]), None, path[at:])
         if isinstance(found.of, Items) and not found.path.endswith("]"):
             found.path += "[0]"  # one object, where the service has a list of them
         of = cast("Mapping[str, Schema]", fields)[name]
         numbers = key[2]
         if numbers and not (isinstance(of, Items) and of.of is not None and numbers.count("[") == 1):
-            return Place(_below(found.path, f"{name}{path[key.end(1) :]}"), None, f"{key[1]}{numbers}", ())
+            return Place(_below(found.path, f"{name}{path[key.end(1) :]}"), None, f"{key[1]}{numbers}", is_list=True)
         found, at = Place(f"{_below(found.path, name)}{numbers}", of), key.end()
     return found
 
@@ -172,16 +171,15 @@ def canonical(given: RequestFields, schema: Mapping[str, Schema], inner: str) ->
     """
     report, below = given.report, cast("Mapping[str, Schema]", schema[inner])
     whole = any(_spelt(re.split(r"[.\[]", path)[0], {inner: None}) for path in report.fields)
-    values, names = given.values, given.names
-    given.values, given.names = {}, {}
+    values, names = dict(given.values), dict(given.names)
+    for path in values:
+        del given.values[path], given.names[path]
     lists = _variables(values, names)
     for path, value in values.items():
         name = names[path]
         top = re.split(r"[.\[]", path)[0]
         is_inner = _spelt(top, schema) is None and _spelt(top, below) is not None
         at = place(path, below, inner) if is_inner and not whole else place(path, schema)
-        if at.unknown == path and not whole:
-            at.known = (*at.known, *below)
         if is_inner and whole:
             report.refuse(name, f"stands beside {inner}, and belongs below it")
         elif at.unknown or isinstance(at.of, Mapping | Own) or (isinstance(at.of, Items) and at.of.of is not None):
@@ -227,18 +225,15 @@ _REASONS = {
 
 
 def _refuse(given: RequestFields, name: str, at: Place, value: Any) -> None:
-    """What a schema has no place for."""
+    """What a schema has no place for; what is no field at all is left to Report.close."""
     key = re.split(r"[.\[]", at.unknown)[0]
     if not at.unknown:
         kind = "a list of mappings" if isinstance(at.of, Items) else "a mapping of fields"
         given.report.refuse(name, f"must be {kind}, is {messages.display(value)}")
     elif key in _REASONS:
         given.report.refuse(name, _REASONS[key])
-    elif "[" in at.unknown and not at.known:
-        given.report.refuse(name, "is a list of mappings, where the service has none")
-    else:
-        said = messages.did_you_mean(key, at.known) if at.known else ""
-        given.report.refuse(name, f"is no field that is known here{said}")
+    elif at.is_list:
+        given.report.refuse(name, f"is below a list, and {key} is none in the service")
 
 
 def _listed(given: RequestFields, name: str, at: Place, value: Any) -> Any:
@@ -258,5 +253,3 @@ def _nothing(given: RequestFields, name: str, schema: Mapping[str, Schema]) -> N
     if last is not None and not place(name, schema).unknown:
         said = "type and count" if last == "acceleratorConfig" else "a machine type"
         given.report.refuse(name, f"has no value: write its {said}, or leave it out")
-    elif place(name, schema).unknown:
-        given.report.refuse(name, "is no field that is known here, and has no value")

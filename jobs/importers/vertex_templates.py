@@ -23,19 +23,18 @@ _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
 _OPTION = re.compile(r"-[a-z]*c")
 
 
-def filled(value: Any, variables: Mapping[str, str]) -> Any:
-    """A document with the variables that the user gave; `${NAME:-text}` has its own text without."""
+def fill(value: Any, variables: Mapping[str, str]) -> Any:
+    """Puts the variables that the user gave into a document; returns it."""
     if isinstance(value, dict):
-        return {key: filled(inner, variables) for key, inner in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [filled(inner, variables) for inner in cast("list[Any]", value)]
-    if not isinstance(value, str) or not variables or not ("$" in value or "{{" in value):
-        return value
-
-    def of(found: re.Match[str]) -> str:
-        return variables.get(_name(found), found[0])
-
-    return _VARIABLE.sub(of, value)
+        inside = cast("dict[str, Any]", value)
+        for key in inside:
+            inside[key] = fill(inside[key], variables)
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        items[:] = [fill(inner, variables) for inner in items]
+    elif isinstance(value, str) and variables and ("$" in value or "{{" in value):
+        return _VARIABLE.sub(lambda found: variables.get(_name(found), found[0]), value)
+    return cast(Any, value)
 
 
 def _name(found: re.Match[str]) -> str:
