@@ -104,6 +104,7 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
     name = given.name(f"{base}Type" if given.has(f"{base}Type") else "trainingInput.scaleTier")
     config = f"{base}Config.acceleratorConfig"
     asked, count = given.text(f"{config}.type"), given.whole(f"{config}.count", 1)
+    given.keep(f"{base}Type", "machineSpec.machineType")
     if (asked is None) != (count is None):
         for path in (f"{config}.type", f"{config}.count"):
             given.report.refuse(given.name(path), "accelerators have a type and a count")
@@ -123,14 +124,12 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
     accelerator = find_accelerator(asked) if asked else None
     if asked and "k80" in asked.lower():
         given.keep(f"{config}.count")
-        given.keep(f"{base}Type", "machineSpec.machineType")
         return _k80(given, given.name(f"{config}.type"), name, kind, int(count or 1), k80, found)
     accelerator_name = (accelerator.vertex_name or accelerator.name) if accelerator else asked
     stands = True
     for finding in vertex_machines.pool(kind, accelerator_name, count):
         at = {"accelerator": f"{config}.type", "accelerator_count": f"{config}.count"}.get(finding.field)
         stands = given.report.findings(given.name(at) if at else name, [finding]) and stands
-    given.keep(f"{base}Type", "machineSpec.machineType")
     for each in ("type", "count"):
         given.keep(f"{config}.{each}", "machineSpec")
     return _spec(kind, accelerator_name, count, found) if stands else None

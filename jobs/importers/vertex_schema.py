@@ -170,7 +170,7 @@ def canonical(given: RequestFields, schema: Mapping[str, Schema], inner: str) ->
     `inner`: the object that a document may leave out (`jobSpec`), so that its fields are at the top.
     """
     report, below = given.report, cast("Mapping[str, Schema]", schema[inner])
-    whole = any(_spelt(re.split(r"[.\[]", path)[0], {inner: None}) for path in report.fields)
+    whole = any(_spelt(re.split(r"[.\[]", path)[0], {inner: None}) for path in given.values)
     values, names = dict(given.values), dict(given.names)
     for path in values:
         del given.values[path], given.names[path]
@@ -250,6 +250,7 @@ def _nothing(given: RequestFields, name: str, schema: Mapping[str, Schema]) -> N
     """A machine or an accelerator that was begun and has no value: what it was meant to be is lost."""
     parts = re.split(r"[.\[]", name)
     last = _spelt(parts[-1], {"machineSpec": None, "acceleratorConfig": None, "machineType": None})
-    if last is not None and not place(name, schema).unknown:
-        said = "type and count" if last == "acceleratorConfig" else "a machine type"
-        given.report.refuse(name, f"has no value: write its {said}, or leave it out")
+    of_accelerator = parts[-1] in ("type", "count") and _spelt("".join(parts[-2:-1]), {"acceleratorConfig": None})
+    if (last or of_accelerator) and not place(name, schema).unknown:
+        said = "type and count" if of_accelerator or last == "acceleratorConfig" else "a machine type"
+        given.report.refuse(name, f"has no value: write {said}, or leave it out")

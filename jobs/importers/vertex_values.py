@@ -290,13 +290,12 @@ def job_values(given: RequestFields, options: Options | None = None) -> Json:
     paths = given.items(f"{SPEC}.workerPoolSpecs")
     given.report.findings(f"{SPEC}.workerPoolSpecs", vertex_pools.most(len(paths)))
     pools = {int(path.rpartition("[")[2][:-1]): pool_of(given, path, image, today) for path in paths}
-    if 0 not in pools:
+    if first := pools.get(0):
+        given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
+        _first(first, values, block)
+        _others(given, pools, values, block)
+    else:
         given.report.refuse(f"{SPEC}.workerPoolSpecs", "has no first pool")
-        return values
-    first = pools[0]
-    given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
-    _first(first, values, block)
-    _others(given, pools, values, block)
     _scheduling(given, values, block, capacity)
     for name, to in PLAIN.items():
         if given.flag(f"{SPEC}.{name}"):
