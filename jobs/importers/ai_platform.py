@@ -238,6 +238,8 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
             _setting(given, flag, values[-1], name)
         elif flag in OF_GCLOUD:
             report.changed(flag, None, OF_GCLOUD[flag]) if OF_GCLOUD[flag] else None
+        elif flag == "--flags-file":
+            report.refuse(flag, gcloud.FLAGS_FILE)
         else:
             report.changed(flag, None, "is for gcloud itself; a target has its own project and account")
     if command.words:
@@ -293,7 +295,7 @@ def _setting(given: RequestFields, flag: str, value: str, name: str) -> None:
     elif flag == "--packages":
         _put(given, base, flag, gcloud.items(value))
     elif flag in BARE:
-        _put(given, base, flag, True)
+        _put(given, base, flag, value)
     else:
         _put(given, base, flag, gcloud.enum(value) if flag == "--scale-tier" else value)
 

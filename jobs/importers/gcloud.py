@@ -21,6 +21,8 @@ GLOBAL = {
 }
 """gcloud's own, and whether each takes a value: https://cloud.google.com/sdk/gcloud/reference"""
 
+FLAGS_FILE = "holds flags that are not read here; write them into the command"
+
 
 @dataclass
 class CommandLine:

@@ -19,6 +19,8 @@ _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile("\ue000(\\d+)\ue001")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?[-=]([^${}`'\"\\]*)\}")
+_SPECIAL = re.compile(r"\$(?:[0-9@*#?!]|'(?:\\.|[^'\\])*')")
+"""What a script was called with, and a quote that only some shells know."""
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\?([A-Za-z_]\w*))")
 _TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
 _YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
@@ -87,7 +89,10 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
             continue
         if assigned := _ASSIGNMENT.match(line):
             words = _split(name, number, _expanded(name, number, assigned[2], known, marks, found))
-            variables[assigned[1]] = " ".join(words[:1])
+            value = " ".join(words[:1])
+            if variables.get(assigned[1], value) != value and assigned[1] not in given:
+                found.notes.append(f"line {number}: sets {assigned[1]} again, and its value is the one that counts")
+            variables[assigned[1]] = value
             if SECRET_NAME.search(assigned[1]):
                 found.secrets.append(_written(variables[assigned[1]], marks))
         elif is_it:
@@ -272,6 +277,8 @@ def _value(
             return name, default.end() - at
         found.notes.append(f"{default[1]} is not set here, and its default is used; --var {default[1]}=<value> sets it")
         return default[2], default.end() - at
+    elif special := _SPECIAL.match(line, at):
+        written = special[0]
     elif line.startswith("$(", at) and last[")"] > at:
         written = _parenthesis(line, at)
     elif line[at] == "`" and last["`"] > at:
@@ -294,12 +301,37 @@ def _parenthesis(line: str, at: int) -> str:
 
 
 def _split(name: str, number: int, line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>")
+    lexer = shlex.shlex(_uncommented(line), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
+    lexer.commenters = ""  # which would begin inside of a word
     try:
         return list(lexer)
     except ValueError as error:
         raise BadInput(f"{name}:{number}: cannot be read as a shell would: {str(error).lower()}") from None
+
+
+def _uncommented(line: str) -> str:
+    """The line without its comments, each of which begins a word outside of quotes."""
+    if "#" not in line:
+        return line
+    out: list[str] = []
+    opened, index = "", 0
+    while index < len(line):
+        letter = line[index]
+        if letter == "#" and not opened and (index == 0 or line[index - 1].isspace()):
+            end = line.find("\n", index)
+            index = end if end >= 0 else len(line)
+            continue
+        if letter == "\\" and opened != "'":
+            out.append(letter)
+            index += 1
+        elif opened:
+            opened = "" if letter == opened else opened
+        elif letter in "'\"":
+            opened = letter
+        out.append(line[index : index + 1])
+        index += 1
+    return "".join(out)
 
 
 def _written(word: str, marks: list[str]) -> str:

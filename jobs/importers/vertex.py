@@ -158,7 +158,7 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
             _put(given, PLAIN[flag], flag, values[-1])
         elif flag in ("--enable-web-access", "--enable-dashboard-access"):
             first, *others = flag.removeprefix("--").split("-")
-            _put(given, f"{SPEC}.{first}{''.join(each.capitalize() for each in others)}", flag, True)
+            _put(given, f"{SPEC}.{first}{''.join(each.capitalize() for each in others)}", flag, values[-1])
         elif flag == "--labels":
             for key, text in gcloud.pairs(values[-1]).items():
                 _put(given, f"labels.{key}", flag, text)
@@ -168,6 +168,8 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
             report.keep(flag, why="is the file that was read")
         elif flag.startswith("--kms-"):
             report.decide(flag, NO_KEY, is_open=False)
+        elif flag == "--flags-file":
+            report.refuse(flag, gcloud.FLAGS_FILE)
         elif flag not in FLAGS:
             report.changed(flag, None, "is for gcloud itself; a target has its own project and account")
     _programs(given, command)

@@ -278,6 +278,7 @@ def test_a_variable_that_is_meant() -> None:
 
 
 CREATE = "gcloud ai custom-jobs create --region=us-central1 --display-name=flowers"
+POOL_FLAG = f" --worker-pool-spec=machine-type=n1-standard-8,container-image-uri={IMAGE}"
 
 
 @pytest.mark.parametrize(
@@ -348,6 +349,29 @@ def test_a_config_whose_name_is_a_variable() -> None:
     assert "give --var FILE=<value> --var WHO=<value>" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (f"{CREATE} --network=$1", "holds $1"),
+        (f"{CREATE} --network=$'a'", "holds $'a'"),
+        (f"{CREATE} --flags-file=f.yaml", "write them into the command"),
+        (f"{CREATE} --network=${{NET:?}}", "holds ${NET:?}"),
+        (f"{CREATE} --enable-web-access=maybe", "must be true or false"),
+    ],
+)
+def test_what_is_no_value(text: str, message: str) -> None:
+    assert message in stops(of(text + POOL_FLAG))
+
+
+def test_what_a_shell_reads() -> None:
+    flags = "--network=${NET:-n} --labels=t=a#b,u=$TAG --enable-web-access=false"
+    found = of(f"TAG=a\nTAG=b\n{CREATE} {flags}{POOL_FLAG} # x'y\n")
+    assert not found.report.stops, stops(found)
+    assert found.values["labels"] == {"t": "a#b", "u": "b"} and "web_access" not in found.values["vertex"]
+    (entry,) = [entry for entry in found.report.entries if entry.field == "the command"]
+    assert "sets TAG again" in entry.text and "NET is not set here, and its default is used" in entry.text
+
+
 def test_a_document_whose_program_calls_gcloud() -> None:
     found = of(yaml.safe_dump(container(command=["bash", "-c", "gcloud storage ls\ngcloud version"])))
     assert found.values["command"][0] == "bash"
@@ -375,10 +399,9 @@ def test_long_commands_are_read_in_time(text: str) -> None:
 
 
 SECRET = "Tr0ub4dor"
-POOL_FLAG = f" --worker-pool-spec=machine-type=n1-standard-8,container-image-uri={IMAGE}"
 SECRETS = {
-    "variable": f"export HF_TOKEN={SECRET}\n{CREATE} --display-name=x-$HF_TOKEN --network=$HF_TOKEN --command='t {SECRET}'"
-    + POOL_FLAG,
+    "variable": f"export HF_TOKEN={SECRET}\n{CREATE} --display-name=x-$HF_TOKEN --network=$HF_TOKEN{POOL_FLAG} "
+    f"--command='{SECRET} a'",
     "rest": f"{CREATE} --config=c.yaml; export TOKEN={SECRET}",
     "unknown_key": json.dumps(pool(containerSpec={"imageUri": IMAGE, "password": SECRET})),
     "address": json.dumps({**SPEC, "network": f"https://me:{SECRET}@acme.example/x"}),
@@ -512,6 +535,10 @@ DOCUMENTS: dict[str, Json] = {
 }  # fmt: skip
 OLD_DOCUMENTS: dict[str, Json] = {
     "plain": {"jobId": "x", "trainingInput": TRAINING},
+    "basic": {
+        "jobId": "x",
+        "trainingInput": {"scaleTier": "BASIC_GPU", "region": "us-central1", "masterConfig": {"imageUri": IMAGE}},
+    },
     "full": {
         "jobId": "x",
         "labels": {"team": "vision"},
@@ -527,6 +554,46 @@ OLD_DOCUMENTS: dict[str, Json] = {
         },
     },
 }  # fmt: skip
+
+
+SEARCH: Json = {
+    "jobId": "x",
+    "trainingInput": {
+        **TRAINING,
+        "hyperparameters": {
+            "goal": "MAXIMIZE", "maxTrials": 5,
+            "params": [
+                {"parameterName": "a", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1},
+                {"parameterName": "b", "type": "CATEGORICAL", "categoricalValues": ["x", "y"]},
+                {"parameterName": "c", "type": "DISCRETE", "discreteValues": [1, 2]},
+            ],
+        },
+    },
+}  # fmt: skip
+GOLDEN = Path(__file__).parents[2] / "golden" / "imports"
+GOLDENS = [
+    *(("vertex", name) for name in ("chief_and_workers.json", "two_gpus.yaml", "two_h100.yaml")),
+    *(("ai-platform", name) for name in ("clusters.yaml", "legacy_container.yaml", "search.yaml")),
+]
+
+
+@pytest.mark.parametrize("kind, name", GOLDENS)
+def test_no_key_that_nobody_knows_is_kept(kind: str, name: str) -> None:
+    document = yaml.safe_load((GOLDEN / name).read_text())
+    for path, _ in objects(document):
+        for key in ("unknownKey", "unknown_key"):
+            text = json.dumps(with_key(document, path, key, "v")) if "labels" not in path else ""
+            found = (of(text) if kind == "vertex" else of_old(text)) if text else None
+            assert not found or [each.kind for each in found.report.entries if key in each.field] == ["refused"]
+
+
+@pytest.mark.parametrize("form", ["custom-job", "tuning"])
+def test_no_field_of_a_search_is_kept_and_lost(form: Any) -> None:
+    def read(changed: Json) -> ImportResult:
+        return of_old(json.dumps(changed), form=form)
+
+    assert bool(read(SEARCH).report.stops) == (form != "tuning"), stops(read(SEARCH))
+    _law(SEARCH, read, OLD, "GoogleCloudMlV1__Job")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
