@@ -185,6 +185,7 @@ def source(
         lines.append((gcloud.parsed(flags, FLAGS), None))
     vertex_templates.fill(document, variables)
     given = _of(document, lines, text, variables)
+    gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, name)
     secrets = [each for _, pasted in lines if pasted for each in pasted.secrets]

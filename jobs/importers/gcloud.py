@@ -1,6 +1,7 @@
 """Flags of a gcloud command: which there are, and what was given. Source of the grammar: gcloud's own `topic escaping`
 and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for another delimiter)."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from accel.diagnostics import messages as words
 from accel.diagnostics.errors import BadInput
 
 from .reading import Json, read
+from .report import Report
 from .shell import Pasted
 
 GLOBAL = {
@@ -114,6 +116,24 @@ def document(name: str, config: str, pasted: Pasted) -> Json:
         return read(str(path), path.read_bytes())
     except OSError as error:
         raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
+
+
+AGAIN = "is given after -- too, which wins over the command"
+
+
+def note_again(report: Report, lines: Sequence[CommandLine]) -> None:
+    """Says which flags of a pasted command are given after it too."""
+    for flag in lines[0].flags if len(lines) > 1 else ():
+        if flag in lines[1].flags and flag in report.fields and lines[0].flags[flag] != lines[1].flags[flag]:
+            report.note(flag, AGAIN)
+
+
+def is_json(text: str) -> bool:
+    """Whether a list flag's value is a list in JSON."""
+    try:
+        return text.lstrip().startswith("[") and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def enum(text: str) -> str:

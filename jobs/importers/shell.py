@@ -6,7 +6,7 @@ Nothing is run: `$(date)` and a variable that nobody sets stay as they are writt
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from accel.diagnostics.errors import BadInput
@@ -132,7 +132,9 @@ def _joined(text: str, program: str, found: Pasted) -> list[tuple[int, str, list
     parts: list[str] = []
     first, opened = 0, ""
     waiting: list[_Heredoc] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    ends = {line.strip() for line in lines}
+    for number, line in enumerate(lines, 1):
         if waiting:
             body = waiting[0]
             if (line.lstrip("\t") if body.tabs else line).rstrip() == body.end:
@@ -164,7 +166,7 @@ def _joined(text: str, program: str, found: Pasted) -> list[tuple[int, str, list
             parts += [" "] if goes_on and apart else []
             continue
         whole, parts = "".join(parts), []
-        whole, waiting = _heredocs(whole)
+        whole, waiting = _heredocs(whole, ends)
         joined.append((first, whole, list(waiting)))
     if parts:
         joined.append((first, "".join(parts).rstrip("\n"), []))
@@ -188,8 +190,9 @@ def _open_quote(line: str, opened: str) -> str:
     return opened
 
 
-def _heredocs(line: str) -> tuple[str, list[_Heredoc]]:
-    """The line without its heredocs' operators, and the heredocs. What is in quotes is none."""
+def _heredocs(line: str, ends: Collection[str]) -> tuple[str, list[_Heredoc]]:
+    """The line without its heredocs' operators, and the heredocs. What is in quotes is none, nor what no line ends
+    (`ends`: all lines)."""
     found: list[_Heredoc] = []
     if "<<" not in line or line.lstrip().startswith("#"):
         return line, found
@@ -202,6 +205,8 @@ def _heredocs(line: str) -> tuple[str, list[_Heredoc]]:
         if opened:
             continue
         end = each[2] or each[3] or each[4]
+        if end not in ends:
+            continue
         quoted = not each[4] or "\\" in each[0]
         file = target[1].strip("'\"") if target else ""
         found.append(_Heredoc(end, file, quoted, bool(each[1])))

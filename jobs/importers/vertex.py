@@ -99,6 +99,7 @@ def source(name: str, data: bytes, flags: Sequence[str], options: Options) -> tu
         lines.append((gcloud.parsed(flags, FLAGS), None))
     vertex_templates.fill(document, variables)
     given = _of(document, lines, shell.roles(text), variables)
+    gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, options)
     region = next((command.flags["--region"][-1] for command, _ in reversed(lines) if "--region" in command.flags), "")
@@ -125,8 +126,7 @@ def _of(
     given = RequestFields(document, beside=beside)
     for role in roles:
         given.report.findings(role, imports.role(role))
-    pools = next((value for key in ("jobSpec", "job_spec") if isinstance(value := document.get(key), dict)), document)
-    mapping = any(isinstance(pools.get(key), dict) and pools[key] for key in ("workerPoolSpecs", "worker_pool_specs"))
+    mapping = any(re.match(r"(?:job_?[sS]pec\.)?worker_?[pP]ool_?[sS]pecs\.", path) for path in given.values)
     vertex_schema.canonical(given, vertex_schema.CUSTOM_JOB, SPEC)
     if mapping:
         given.report.findings("workerPoolSpecs", imports.pools_mapping(mapping))
@@ -200,8 +200,15 @@ def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Paste
 
 def _pools(given: RequestFields, command: gcloud.CommandLine, options: Options) -> None:
     """`--worker-pool-spec`: all pools of the job, in place of the file's."""
+    again = {
+        _named(command, index, key) for index, value in enumerate(command.flags[POOL]) for key in gcloud.pairs(value)
+    }
     for path in [path for path in given.values if path.startswith(f"{SPEC}.workerPoolSpecs")]:
-        given.report.findings(given.name(path), imports.flag_wins(POOL, False, None, given.name(path)))
+        name = given.name(path)
+        if name not in again:
+            given.report.findings(name, imports.flag_wins(POOL, False, None, name))
+        elif name.startswith(POOL):
+            given.report.note(name, gcloud.AGAIN)
         del given.values[path]
     for index, value in enumerate(command.flags[POOL]):
         path = f"{SPEC}.workerPoolSpecs[{index}]"
@@ -274,6 +281,8 @@ def _programs(given: RequestFields, command: gcloud.CommandLine) -> None:
     ):
         if flag not in command.flags:
             continue
+        if gcloud.is_json(command.flags[flag][-1]):
+            given.report.refuse(flag, "is a list in JSON, which gcloud would split at its commas; write a,b")
         used = False
         for pool in pools:
             for spec in specs:

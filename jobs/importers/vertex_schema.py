@@ -4,6 +4,7 @@ object that is carried carries it away. Source: googleapiclient's discovery docu
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -28,31 +29,34 @@ class Own:
 Schema = Mapping[str, Any] | Items | Own | None
 """None: a text, a number or a flag."""
 
+
+def _texts(*names: str) -> dict[str, Schema]:
+    return dict.fromkeys(names)
+
+
 _ENV = Items({"name": None, "value": None})
-_AFFINITY = {"reservationAffinityType": None, "key": None, "values": Items()}
-_MACHINE = {
-    **dict.fromkeys(("machineType", "acceleratorType", "acceleratorCount", "tpuTopology", "gpuPartitionSize")),
+_AFFINITY: Mapping[str, Schema] = {"reservationAffinityType": None, "key": None, "values": Items()}
+_MACHINE: Mapping[str, Schema] = {
+    **_texts("machineType", "acceleratorType", "acceleratorCount", "tpuTopology", "gpuPartitionSize"),
     "reservationAffinity": _AFFINITY,
 }
-_POOL = {
+_POOL: Mapping[str, Schema] = {
     "machineSpec": _MACHINE,
     "replicaCount": None,
     "containerSpec": {"imageUri": None, "command": Items(), "args": Items(), "env": _ENV},
     "pythonPackageSpec": {
-        **dict.fromkeys(("executorImageUri", "pythonModule")), "packageUris": Items(), "args": Items(), "env": _ENV,
+        **_texts("executorImageUri", "pythonModule"), "packageUris": Items(), "args": Items(), "env": _ENV,
     },
-    "diskSpec": dict.fromkeys(("bootDiskType", "bootDiskSizeGb")),
-    "nfsMounts": Items(dict.fromkeys(("server", "path", "mountPoint"))),
-    "lustreMounts": Items(dict.fromkeys(("instanceIp", "volumeHandle", "filesystem", "mountPoint"))),
+    "diskSpec": _texts("bootDiskType", "bootDiskSizeGb"),
+    "nfsMounts": Items(_texts("server", "path", "mountPoint")),
+    "lustreMounts": Items(_texts("instanceIp", "volumeHandle", "filesystem", "mountPoint")),
 }  # fmt: skip
-_PEERING = dict.fromkeys(("domain", "targetProject", "targetNetwork"))
+_PEERING = _texts("domain", "targetProject", "targetNetwork")
 CUSTOM_JOB_SPEC: Mapping[str, Schema] = {
     "workerPoolSpecs": Items(_POOL),
-    "scheduling": dict.fromkeys(
-        ("timeout", "strategy", "restartJobOnWorkerRestart", "disableRetries", "maxWaitDuration")
-    ),
-    **dict.fromkeys(("serviceAccount", "network", "tensorboard", "enableWebAccess", "enableDashboardAccess")),
-    **dict.fromkeys(("persistentResourceId", "experiment", "experimentRun", "protectedArtifactLocationId")),
+    "scheduling": _texts("timeout", "strategy", "restartJobOnWorkerRestart", "disableRetries", "maxWaitDuration"),
+    **_texts("serviceAccount", "network", "tensorboard", "enableWebAccess", "enableDashboardAccess"),
+    **_texts("persistentResourceId", "experiment", "experimentRun", "protectedArtifactLocationId"),
     "baseOutputDirectory": {"outputUriPrefix": None},
     "pscInterfaceConfig": {"networkAttachment": None, "dnsPeeringConfigs": Items(_PEERING)},
     "reservedIpRanges": Items(),
@@ -63,46 +67,46 @@ CUSTOM_JOB: Mapping[str, Schema] = {
     "jobSpec": CUSTOM_JOB_SPEC,
     "labels": Own(),
     "encryptionSpec": {"kmsKeyName": None},
-    **dict.fromkeys(("name", "state", "createTime", "startTime", "endTime", "updateTime")),
-    **dict.fromkeys(("satisfiesPzi", "satisfiesPzs")),
+    **_texts("name", "state", "createTime", "startTime", "endTime", "updateTime"),
+    **_texts("satisfiesPzi", "satisfiesPzs"),
     "error": Own(),
     "webAccessUris": Own(),
 }
 
-_REPLICA = {
-    "acceleratorConfig": dict.fromkeys(("count", "type")),
-    "diskConfig": dict.fromkeys(("bootDiskSizeGb", "bootDiskType")),
-    **dict.fromkeys(("imageUri", "tpuTfVersion")),
+_REPLICA: Mapping[str, Schema] = {
+    "acceleratorConfig": _texts("count", "type"),
+    "diskConfig": _texts("bootDiskSizeGb", "bootDiskType"),
+    **_texts("imageUri", "tpuTfVersion"),
     "containerCommand": Items(),
     "containerArgs": Items(),
 }
-_PARAMETER = {
-    **dict.fromkeys(("parameterName", "type", "minValue", "maxValue", "scaleType")),
+_PARAMETER: Mapping[str, Schema] = {
+    **_texts("parameterName", "type", "minValue", "maxValue", "scaleType"),
     "categoricalValues": Items(),
     "discreteValues": Items(),
 }
-_HYPERPARAMETERS = {
-    **dict.fromkeys(("algorithm", "enableTrialEarlyStopping", "goal", "hyperparameterMetricTag", "maxFailedTrials")),
-    **dict.fromkeys(("maxParallelTrials", "maxTrials", "resumePreviousJobId")),
+_HYPERPARAMETERS: Mapping[str, Schema] = {
+    **_texts("algorithm", "enableTrialEarlyStopping", "goal", "hyperparameterMetricTag", "maxFailedTrials"),
+    **_texts("maxParallelTrials", "maxTrials", "resumePreviousJobId"),
     "params": Items(_PARAMETER),
 }
 TRAINING_INPUT: Mapping[str, Schema] = {
-    **dict.fromkeys(("enableWebAccess", "jobDir", "network", "pythonModule", "pythonVersion", "region")),
-    **dict.fromkeys(("runtimeVersion", "scaleTier", "serviceAccount", "useChiefInTfConfig")),
-    **dict.fromkeys(f"{role}Type" for role in ("master", "worker", "parameterServer", "evaluator")),
-    **dict.fromkeys(f"{role}Count" for role in ("worker", "parameterServer", "evaluator")),
+    **_texts("enableWebAccess", "jobDir", "network", "pythonModule", "pythonVersion", "region"),
+    **_texts("runtimeVersion", "scaleTier", "serviceAccount", "useChiefInTfConfig"),
+    **_texts(*(f"{role}Type" for role in ("master", "worker", "parameterServer", "evaluator"))),
+    **_texts(*(f"{role}Count" for role in ("worker", "parameterServer", "evaluator"))),
     **{f"{role}Config": _REPLICA for role in ("master", "worker", "parameterServer", "evaluator")},
     "args": Items(),
     "packageUris": Items(),
     "encryptionConfig": {"kmsKeyName": None},
     "hyperparameters": _HYPERPARAMETERS,
-    "scheduling": dict.fromkeys(("maxRunningTime", "maxWaitTime", "priority")),
+    "scheduling": _texts("maxRunningTime", "maxWaitTime", "priority"),
 }
 LEGACY_JOB: Mapping[str, Schema] = {
     "jobId": None,
     "labels": Own(),
     "trainingInput": TRAINING_INPUT,
-    **dict.fromkeys(("createTime", "startTime", "endTime", "state", "errorMessage", "jobPosition", "etag")),
+    **_texts("createTime", "startTime", "endTime", "state", "errorMessage", "jobPosition", "etag"),
     "trainingOutput": Own(),
 }
 
@@ -236,14 +240,24 @@ def _refuse(given: RequestFields, name: str, at: Place, value: Any) -> None:
         given.report.refuse(name, f"is below a list, and {key} is none in the service")
 
 
+_WORDS = ("command", "args", "containerCommand", "containerArgs")
+
+
 def _listed(given: RequestFields, name: str, at: Place, value: Any) -> Any:
-    """A value, as a list where the service has one of texts."""
-    if not isinstance(at.of, Items) or isinstance(value, list):
+    """A value, as a list where the service has one of texts; a command line is split as a shell would."""
+    if not isinstance(at.of, Items) or at.of.of is not None or not isinstance(value, str) or not value:
         return value
-    if at.of.of is None and isinstance(value, str) and value:
+    words = [value]
+    if at.path.rpartition(".")[2] in _WORDS:
+        try:
+            words = shlex.split(value)
+        except ValueError:
+            given.report.refuse(name, "is one text with a quote that is not closed, where the service has a list")
+    if words == [value]:
         given.report.note(name, "is a list in the service; taken for a list of one")
-        return [value]
-    return value
+    else:
+        given.report.changed(name, words, "is one text with spaces, where the service has a list")
+    return words
 
 
 def _nothing(given: RequestFields, name: str, schema: Mapping[str, Schema]) -> None:

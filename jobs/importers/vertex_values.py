@@ -1,7 +1,6 @@
 """A CustomJob of Vertex AI, with its worker pools, as a job of ours. The opposite of backends/vertex/render.py."""
 
 import re
-import shlex
 from dataclasses import dataclass, field
 from datetime import date
 from typing import cast
@@ -183,7 +182,8 @@ def _program(given: RequestFields, path: str, pool: Pool, image: str | None, tod
         pool.image = image
     elif own:
         pool.image = image_of(given, image_path, own, today=today, to="image")
-    pool.args = _args(given, f"{path}.args")
+    pool.args = given.texts(f"{path}.args")
+    given.keep(f"{path}.args", "vertex.args")
     if is_package:
         pool.package = {"uris": given.texts(f"{path}.packageUris"), "module": given.text(f"{path}.pythonModule")}
         given.keep(f"{path}.packageUris", "vertex.package.uris")
@@ -225,22 +225,6 @@ def _variable(given: RequestFields, path: str, pool: Pool, told: frozenset[str])
             said = "holds $(NAME), which Vertex AI fills in and a job file's env does not; read NAME in the program"
             given.report.refuse(value_name, said)
         pool.env[name] = value.replace("$$", "$")
-
-
-def _args(given: RequestFields, path: str) -> list[str]:
-    """Arguments; one text where the service has a list is split as a shell would."""
-    given.keep(path, "vertex.args")
-    words, name = given.texts(path), given.name(path)
-    if len(words) == 1 and isinstance(given.report.fields.get(name), str) and not name.startswith("--"):
-        try:
-            split = shlex.split(words[0])
-        except ValueError:
-            given.report.refuse(name, "is one text with a quote that is not closed; write a list")
-            return words
-        if split != words:
-            given.report.changed(name, split, "is one text with spaces, where the service has a list")
-        return split
-    return words
 
 
 def _command(given: RequestFields, path: str) -> list[str]:

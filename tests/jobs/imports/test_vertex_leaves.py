@@ -198,6 +198,8 @@ def test_scalars_where_the_service_has_lists() -> None:
     package = {"executorImageUri": IMAGE, "packageUris": "gs://b/t.tar.gz", "pythonModule": "t"}
     spec = {"workerPoolSpecs": [{**POOL, "containerSpec": None, "pythonPackageSpec": package}]}
     assert of(spec).values["vertex"]["package"]["uris"] == ["gs://b/t.tar.gz"]
+    old = of_old(config(containerCommand="python3 t.py"), form="custom-job")
+    assert old.body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] == ["python3", "t.py"]
     old = of_old({**TRAINING, "args": "--epochs=3"})
     assert old.values["vertex"]["args"] == ["--epochs=3"] and not old.report.stops
 
@@ -361,6 +363,27 @@ def test_a_config_whose_name_is_a_variable() -> None:
 )
 def test_what_is_no_value(text: str, message: str) -> None:
     assert message in stops(of(text + POOL_FLAG))
+
+
+def test_a_list_in_json_is_no_list_of_gcloud() -> None:
+    text = f"""{CREATE} --args='["--epochs", "10"]'{POOL_FLAG}"""
+    assert "is a list in JSON" in stops(of(text))
+
+
+def test_flags_of_a_command_that_are_given_again() -> None:
+    text = f"{CREATE}{POOL_FLAG}"
+    found = of(text, "--region=us-east1", POOL_FLAG.strip().replace("standard-8", "standard-16"))
+    assert not found.report.stops and found.region == "us-east1"
+    told = {entry.field: entry for entry in found.report.entries}
+    for field in ("--region", "--worker-pool-spec.machine-type"):
+        assert told[field].kind == "kept" and "given after -- too" in told[field].text
+    old = of_old("gcloud ai-platform jobs submit training a --region=us-central1", "--region=us-east1")
+    assert "given after -- too" in next(entry.text for entry in old.report.entries if entry.field == "--region")
+
+
+def test_two_smaller_than_signs_are_no_heredoc() -> None:
+    found = of(f"A=$((1<<B))\n{CREATE}{POOL_FLAG}\ncat <<EOF\n")
+    assert not found.report.stops, stops(found)
 
 
 def test_what_a_shell_reads() -> None:
