@@ -15,6 +15,8 @@ from accel.diagnostics.redaction import SECRET_NAME
 _ASSIGNMENT = re.compile(
     r"^\s*(?:(?:export|readonly|local|declare(?:\s+-\w+)*)\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$", re.DOTALL
 )
+_CAPTURED = re.compile(r"\s*[A-Za-z_]\w*=[\"']?\$\(\s*(.*)\)[\"']?\s*$", re.DOTALL)
+"""A command whose output a variable takes."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile("\ue000(\\d+)\ue001")
@@ -56,7 +58,7 @@ def is_command(text: str, program: str = "gcloud") -> bool:
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
     if _YAML.match(first) or first.lstrip().startswith("{"):
         return False  # a document, in which a program may call gcloud
-    return any(_is_call(line, program) for line in lines)
+    return any(_is_call(line, program) or re.match(rf"\s*\w+=[\"']?\$\(\s*{program}\s", line) for line in lines)
 
 
 def _is_call(line: str, program: str) -> bool:
@@ -82,6 +84,8 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
     found.secrets += [value for key, value in given.items() if SECRET_NAME.search(key)]
     for number, line, bodies in _joined(text, program, found):
         known = {**variables, **given}
+        if (captured := _CAPTURED.match(line)) and _is_call(captured[1], program) and called.search(line):
+            line = captured[1]
         is_it = _is_call(line, program) and called.search(line) is not None
         for heredoc in bodies:
             found.files["-" if is_it else heredoc.file] = _body(name, number, heredoc, known, found)

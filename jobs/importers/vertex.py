@@ -227,6 +227,16 @@ def _pools(given: RequestFields, command: gcloud.CommandLine, options: Options) 
                 given.report.refuse(name, f"has {key}, and takes {', '.join(POOL_KEYS)}")
         if any(key in pool for key in LOCAL_KEYS):
             _local(given, command, index, pool, options)
+        elif not any(given.has(f"{path}.{spec}") for spec in ("containerSpec", "pythonPackageSpec")):
+            _as_built(given, path)
+
+
+def _as_built(given: RequestFields, path: str) -> None:
+    """A pool that names no program: gcloud gives it the image that it builds for the first one."""
+    for each in ("imageUri", "command"):
+        of_first = f"{SPEC}.workerPoolSpecs[0].containerSpec.{each}"
+        if of_first in given.values and given.name(of_first) != f"{POOL}[0].container-image-uri":
+            given.put(f"{path}.containerSpec.{each}", given.name(of_first), given.values[of_first])
 
 
 def _local(

@@ -125,7 +125,7 @@ def names(schema: Schema) -> Iterator[str]:
 
 
 @dataclass
-class Place:
+class FieldPlace:
     """Where a path of a document is in a schema: its canonical path, and what is expected there. `unknown`: the key
     that is none there; `is_list`: it is one, and the service has no list of it."""
 
@@ -135,24 +135,26 @@ class Place:
     is_list: bool = False
 
 
-def place(path: str, schema: Schema, before: str = "") -> Place:
+def place(path: str, schema: Schema, before: str = "") -> FieldPlace:
     """The place of a path below a schema. `before`: what its canonical path begins with."""
-    found, at = Place(before, schema), 0
+    found, at = FieldPlace(before, schema), 0
     while at < len(path):
         if isinstance(found.of, Own):
-            return Place(_below(found.path, path[at:]))
+            return FieldPlace(_below(found.path, path[at:]))
         key = _KEY.match(path, at)
         fields = found.of.of if isinstance(found.of, Items) else found.of
         name = _spelt(key[1], fields) if key and isinstance(fields, Mapping) else None
         if key is None or name is None:
-            return Place(_below(found.path, path[at:]), None, path[at:])
+            return FieldPlace(_below(found.path, path[at:]), None, path[at:])
         if isinstance(found.of, Items) and not found.path.endswith("]"):
             found.path += "[0]"  # one object, where the service has a list of them
         of = cast("Mapping[str, Schema]", fields)[name]
         numbers = key[2]
         if numbers and not (isinstance(of, Items) and of.of is not None and numbers.count("[") == 1):
-            return Place(_below(found.path, f"{name}{path[key.end(1) :]}"), None, f"{key[1]}{numbers}", is_list=True)
-        found, at = Place(f"{_below(found.path, name)}{numbers}", of), key.end()
+            return FieldPlace(
+                _below(found.path, f"{name}{path[key.end(1) :]}"), None, f"{key[1]}{numbers}", is_list=True
+            )
+        found, at = FieldPlace(f"{_below(found.path, name)}{numbers}", of), key.end()
     return found
 
 
@@ -228,7 +230,7 @@ _REASONS = {
 }
 
 
-def _refuse(given: RequestFields, name: str, at: Place, value: Any) -> None:
+def _refuse(given: RequestFields, name: str, at: FieldPlace, value: Any) -> None:
     """What a schema has no place for; what is no field at all is left to Report.close."""
     key = re.split(r"[.\[]", at.unknown)[0]
     if not at.unknown:
@@ -243,7 +245,7 @@ def _refuse(given: RequestFields, name: str, at: Place, value: Any) -> None:
 _WORDS = ("command", "args", "containerCommand", "containerArgs")
 
 
-def _listed(given: RequestFields, name: str, at: Place, value: Any) -> Any:
+def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
     """A value, as a list where the service has one of texts; a command line is split as a shell would."""
     if not isinstance(at.of, Items) or at.of.of is not None or not isinstance(value, str) or not value:
         return value

@@ -381,6 +381,20 @@ def test_flags_of_a_command_that_are_given_again() -> None:
     assert "given after -- too" in next(entry.text for entry in old.report.entries if entry.field == "--region")
 
 
+def test_a_command_whose_output_a_variable_takes() -> None:
+    found = of(f'JOB="$({CREATE} \\\n {POOL_FLAG} \\\n --format=json | jq .name)"\n')
+    assert not found.report.stops and found.values["name"] == "flowers", stops(found)
+
+
+def test_pools_beside_one_that_gcloud_would_build() -> None:
+    built = f"--worker-pool-spec=machine-type=n1-standard-8,local-package-path=.,script=t.py,executor-image-uri={IMAGE}"
+    found = of(f"{CREATE} {built} --worker-pool-spec=machine-type=n1-standard-8,replica-count=2 --args=a")
+    assert not found.report.stops, stops(found)
+    assert (found.values["nodes"], found.values["command"]) == (3, ["python3", "t.py", "a"])
+    bare = "--worker-pool-spec=machine-type=n1-standard-8"
+    assert "is missing: a pool runs an image" in stops(of(f"{CREATE} {POOL_FLAG} {bare}"))
+
+
 def test_two_smaller_than_signs_are_no_heredoc() -> None:
     found = of(f"A=$((1<<B))\n{CREATE}{POOL_FLAG}\ncat <<EOF\n")
     assert not found.report.stops, stops(found)
