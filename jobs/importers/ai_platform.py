@@ -221,7 +221,7 @@ def _of(
     for role in roles:
         given.report.findings(role, imports.role(role))
     vertex_schema.canonical(given, vertex_schema.LEGACY_JOB, "trainingInput")
-    lacking = vertex_templates.ask(given, variables)
+    lacking = vertex_templates.ask(given, variables, [name for _, by in lines if by for name in by.written])
     lacking += [name for _, pasted in lines if pasted for name in pasted.unknown]
     vertex_templates.ask_for_all(given.report, lacking)
     return given

@@ -106,6 +106,10 @@ def document(name: str, config: str, pasted: Pasted) -> Json:
     stdin = config in ("-", "/dev/stdin")
     for file, text in pasted.files.items():
         if (stdin and file == "-") or (file and PurePosixPath(file) == PurePosixPath(config)):
+            others = [word for word in pasted.argv if not word.endswith(config)]
+            pasted.unknown = {
+                key: written for key, written in pasted.unknown.items() if any(written in word for word in others)
+            }  # what the file is called does not matter
             return read(f"{name}: {config}", text.encode())
     if lacking := [(key, written) for key, written in pasted.unknown.items() if written in config]:
         asked = " ".join(f"--var {key}=<value>" for key in pasted.unknown if re.fullmatch(r"\w+", key))

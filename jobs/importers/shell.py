@@ -47,6 +47,8 @@ class Pasted:
     """What follows the command in its line: a pipe, a second command."""
     files: dict[str, str] = field(default_factory=dict[str, str])
     """What heredocs write, by the name of the file; `-` is what the command reads."""
+    written: list[str] = field(default_factory=list[str])
+    """Variables in what heredocs write that a shell would have put in."""
     secrets: list[str] = field(default_factory=list[str])
     """Values of variables with the name of a secret, which no message may show."""
     inserted: int = 0
@@ -88,7 +90,8 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
             line = captured[1]
         is_it = _is_call(line, program) and called.search(line) is not None
         for heredoc in bodies:
-            found.files["-" if is_it else heredoc.file] = _body(name, number, heredoc, known, found)
+            file = _written(_expanded(name, number, heredoc.file, known, marks, found), marks)
+            found.files["-" if is_it else file] = _body(name, number, heredoc, known, found)
         if not line.strip() or line.lstrip().startswith(("#", "%%")):
             continue
         if assigned := _ASSIGNMENT.match(line):
@@ -121,7 +124,7 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
 
 @dataclass
 class _Heredoc:
-    """What follows `<<END`, up to the line END. `file`: what it is written to, where the line says so."""
+    """What follows `<<END`, up to the line END. `file`: what it is written to, as the line spells it."""
 
     end: str
     file: str
@@ -232,6 +235,7 @@ def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str
             return ""
         key = at[1] or at[2]
         if key not in variables or _MARKED.search(variables[key]):
+            found.written.append(key)
             return at[0]
         _count(name, number, variables[key], found)
         return variables[key]

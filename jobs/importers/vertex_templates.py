@@ -4,7 +4,7 @@ A program's own words are looked at for addresses alone: `<pad>` is a token, and
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from accel.rules.jobs import imports, placeholders
@@ -41,19 +41,20 @@ def _name(found: re.Match[str]) -> str:
     return cast(str, found[1] or found[3] or found[4])
 
 
-def ask(given: RequestFields, variables: Mapping[str, str]) -> list[str]:
+def ask(given: RequestFields, variables: Mapping[str, str], written: Collection[str] = ()) -> list[str]:
     """Says of each value which variables in it are to be filled in; returns their names. What the user gave is as it
-    was meant."""
+    was meant. `written`: variables that a shell would have put in, so that none of the job's own has them."""
     lacking: dict[str, None] = {}
     for path, value in given.values.items():
         words = cast("list[Any]", value) if isinstance(value, list) else [value]
         texts = [word for word in words if isinstance(word, str)]
         program = _PROGRAM.search(path) is not None
-        if _NAME.search(path) or (program and _runs_shell(given, path)):
+        own = program and _runs_shell(given, path)
+        if _NAME.search(path):
             continue
         for found in (each for text in texts for each in _VARIABLE.finditer(text)):
             name = _name(found)
-            if name in variables or f"${name}" in variables.values():
+            if name in variables or f"${name}" in variables.values() or (own and name not in written):
                 continue
             lacking[name] = None
             given.report.findings(given.name(path), imports.variable(found[0], name, given.name(path)))

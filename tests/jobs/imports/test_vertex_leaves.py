@@ -308,6 +308,18 @@ def test_a_heredoc_has_the_variables_of_the_script() -> None:
     assert "--var REPO=<value> --var TAG=<value>" in stops(of(literal))
 
 
+def test_a_heredoc_of_a_file_without_a_name() -> None:
+    spec = container(command=["bash", "-lc"], args=["echo \\$HOME ${BRANCH}\nls"])
+    text = (
+        f'CONFIG="$(mktemp)"\ncat >"$CONFIG" <<YAML\n{json.dumps(spec)}\nYAML\n{CREATE} --config="$CONFIG"\n'
+    ).replace("\\\\$", "\\$")
+    found = of(text)
+    assert [entry.field for entry in found.report.stops] == ["workerPoolSpecs[0].containerSpec.args"], stops(found)
+    assert "--var BRANCH=<value>" in stops(found) and "HOME" not in stops(found)
+    done = of(text, variables={"BRANCH": "main"})
+    assert not done.report.stops and done.values["command"] == ["bash", "-lc", "echo $HOME main\nls"]
+
+
 def test_lines_and_quotes_that_go_on() -> None:
     text = (
         f'{CREATE} \\\n--worker-pool-spec="machine-type=g2-standard-24,\\\naccelerator-type=NVIDIA_L4,\\\n'
