@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hidden, redacted
+from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hidden
 
 from .report import Report
 
@@ -33,10 +33,13 @@ def _long(value: Any) -> bool:
 
 
 def _without(value: Any, secrets: list[str]) -> Any:
+    return hidden(_replaced(value, secrets))
+
+
+def _replaced(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, list):
-        return [_without(each, secrets) for each in cast("list[Any]", hidden(value))]
-    if not isinstance(value, str):
-        return value
-    for each in secrets:
-        value = value.replace(each, HIDDEN)
-    return redacted(value)
+        return [_replaced(each, secrets) for each in cast("list[Any]", value)]
+    if isinstance(value, str):
+        for each in secrets:
+            value = value.replace(each, HIDDEN)
+    return cast(Any, value)

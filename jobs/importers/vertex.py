@@ -130,7 +130,7 @@ def _of(
     vertex_schema.canonical(given, vertex_schema.CUSTOM_JOB, SPEC)
     if mapping:
         given.report.findings("workerPoolSpecs", imports.pools_mapping(mapping))
-    lacking = []
+    lacking: list[str] = []
     if "labels.accel-maker" not in given.values:
         lacking += vertex_templates.ask(given, variables, [name for _, by in lines if by for name in by.written])
     lacking += [name for _, pasted in lines if pasted for name in pasted.unknown]
