@@ -3,26 +3,27 @@ flags; the flags win."""
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from accel.catalog import UnknownName
 from accel.catalog.attached import attached
 from accel.catalog.places import zones
 from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import zones as gcp_zones
-from accel.rules.jobs import imports, placeholders
+from accel.rules.jobs import imports
 from accel.rules.vertex import ai_platform_programs as rules
 from accel.rules.vertex import legacy
 
-from . import gcloud, shell
-from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_ONLY, ROLES, SETTINGS, TOP
+from . import gcloud, shell, vertex_schema, vertex_templates
+from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_ONLY, ROLES, SETTINGS
 from .ai_platform_pools import machines, program
 from .ai_platform_tuning import is_search, left_to_decide, tuning
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
 from .reading import Json, read
+from .redact import hide
 from .report import Report
 from .vertex_values import job_values
 
@@ -32,7 +33,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
 
     Raises BadInput where it cannot be read.
     """
-    given = source(name, data, flags, options.variables)
+    given, secrets = source(name, data, flags, options.variables)
     report = given.report
     for each in OUTPUT_ONLY:
         given.left_out(each, "is set by the service")
@@ -59,8 +60,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     if key := given.text("trainingInput.encryptionConfig.kmsKeyName"):
         body["encryptionSpec"] = {"kmsKeyName": key}
     given.keep("trainingInput.encryptionConfig.kmsKeyName", "encryptionSpec")
-    for path in [path for path, value in given.values.items() if isinstance(value, str)]:
-        report.findings(given.name(path), placeholders.value(path, str(given.values[path])))
+    vertex_templates.samples(given)
     if options.form == "tuning":
         if not is_search(given):
             report.refuse("trainingInput.hyperparameters", "is missing, and -o tuning is about it")
@@ -72,6 +72,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
     result = ImportResult(report, body, region=given.text("trainingInput.region") or "")
     if options.form == "job" and not report.stops:
         result.values = _job(body, given)
+    hide(report, secrets)
     return result
 
 
@@ -164,8 +165,10 @@ JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of 
 """Names, in the report, of what a command line has besides flags."""
 
 
-def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> RequestFields:
-    """The fields of the job. Raises BadInput."""
+def source(
+    name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]
+) -> tuple[RequestFields, list[str]]:
+    """The fields of the job, and values that are secrets. Raises BadInput."""
     text = data.decode("utf-8-sig", errors="replace")
     lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
     document: Json = {}
@@ -175,15 +178,18 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
         _its_words(name, command)
         lines.append((command, pasted))
         if config := command.flags.get("--config"):
-            document = _config(name, config[-1])
+            document = gcloud.document(name, config[-1], pasted)
     elif text.strip():
         document = read(name, data)
     if flags:
         lines.append((gcloud.parsed(flags, FLAGS), None))
-    given = _of(document, lines, text)
+    vertex_templates.fill(document, variables)
+    given = _of(document, lines, text, variables)
+    gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, name)
-    return given
+    secrets = [each for _, pasted in lines if pasted for each in pasted.secrets]
+    return given, [*secrets, *(value for key, value in variables.items() if SECRET_NAME.search(key))]
 
 
 def _its_words(name: str, command: gcloud.CommandLine) -> None:
@@ -194,16 +200,12 @@ def _its_words(name: str, command: gcloud.CommandLine) -> None:
     command.words = words[4:]
 
 
-def _config(name: str, config: str) -> Json:
-    """The file that a pasted command names, beside the command's own."""
-    path = Path(name).parent / config if not name.startswith("stdin") else Path(config)
-    try:
-        return read(str(path), path.read_bytes())
-    except OSError as error:
-        raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
-
-
-def _of(document: Json, lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]], text: str) -> RequestFields:
+def _of(
+    document: Json,
+    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]],
+    text: str,
+    variables: Mapping[str, str],
+) -> RequestFields:
     """The document's fields; the report knows those of the command lines as well."""
     beside: dict[str, Any] = {}
     for command, pasted in lines:
@@ -218,12 +220,10 @@ def _of(document: Json, lines: list[tuple[gcloud.CommandLine, shell.Pasted | Non
     given = RequestFields(document, beside=beside)
     for role in roles:
         given.report.findings(role, imports.role(role))
-    whole = "trainingInput" in document
-    for path in [path for path in given.values if re.split(r"[.\[]", path)[0] in TOP]:
-        if whole:
-            given.report.refuse(path, "stands beside trainingInput, and belongs below it")
-        given.values[f"trainingInput.{path}"] = given.values.pop(path)
-        given.names[f"trainingInput.{path}"] = given.names.pop(path)
+    vertex_schema.canonical(given, vertex_schema.LEGACY_JOB, "trainingInput")
+    lacking = vertex_templates.ask(given, variables, [name for _, by in lines if by for name in by.written])
+    lacking += [name for _, pasted in lines if pasted for name in pasted.unknown]
+    vertex_templates.ask_for_all(given.report, lacking)
     return given
 
 
@@ -239,6 +239,8 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
             _setting(given, flag, values[-1], name)
         elif flag in OF_GCLOUD:
             report.changed(flag, None, OF_GCLOUD[flag]) if OF_GCLOUD[flag] else None
+        elif flag == "--flags-file":
+            report.refuse(flag, gcloud.FLAGS_FILE)
         else:
             report.changed(flag, None, "is for gcloud itself; a target has its own project and account")
     if command.words:
@@ -281,18 +283,20 @@ def _setting(given: RequestFields, flag: str, value: str, name: str) -> None:
             _put(given, f"labels.{key}", flag, text)
     elif flag.endswith("-accelerator"):
         asked = gcloud.pairs(value)
+        for key in gcloud.twice(value):
+            given.report.refuse(flag, f"has {key} twice")
         for key in asked:
             if key not in ("count", "type"):
                 given.report.refuse(flag, f"has {key}, and takes count and type")
         for key in ("count", "type"):
-            if key in asked:
+            if asked.get(key, "").strip():
                 _put(given, f"{base}.{key}", flag, gcloud.enum(asked[key]) if key == "type" else asked[key])
             else:
                 given.report.refuse(flag, f"must have a {key}, such as count=1,type=nvidia-tesla-t4")
     elif flag == "--packages":
         _put(given, base, flag, gcloud.items(value))
     elif flag in BARE:
-        _put(given, base, flag, True)
+        _put(given, base, flag, value)
     else:
         _put(given, base, flag, gcloud.enum(value) if flag == "--scale-tier" else value)
 

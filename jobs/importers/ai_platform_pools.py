@@ -104,6 +104,7 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
     name = given.name(f"{base}Type" if given.has(f"{base}Type") else "trainingInput.scaleTier")
     config = f"{base}Config.acceleratorConfig"
     asked, count = given.text(f"{config}.type"), given.whole(f"{config}.count", 1)
+    given.keep(f"{base}Type", "machineSpec.machineType")
     if (asked is None) != (count is None):
         for path in (f"{config}.type", f"{config}.count"):
             given.report.refuse(given.name(path), "accelerators have a type and a count")
@@ -116,21 +117,21 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
     if kind in legacy_machines():
         return _legacy(given, name, kind, k80, found)
     if "-" not in kind:  # no name of Compute Engine's
-        given.keep(config)
+        for each in ("type", "count"):
+            given.keep(f"{config}.{each}")
         given.report.findings(name, gcp_legacy.machine_type(kind))
         return None
     accelerator = find_accelerator(asked) if asked else None
     if asked and "k80" in asked.lower():
         given.keep(f"{config}.count")
-        given.keep(f"{base}Type", "machineSpec.machineType")
         return _k80(given, given.name(f"{config}.type"), name, kind, int(count or 1), k80, found)
     accelerator_name = (accelerator.vertex_name or accelerator.name) if accelerator else asked
     stands = True
     for finding in vertex_machines.pool(kind, accelerator_name, count):
         at = {"accelerator": f"{config}.type", "accelerator_count": f"{config}.count"}.get(finding.field)
         stands = given.report.findings(given.name(at) if at else name, [finding]) and stands
-    given.keep(f"{base}Type", "machineSpec.machineType")
-    given.keep(config, "machineSpec")
+    for each in ("type", "count"):
+        given.keep(f"{config}.{each}", "machineSpec")
     return _spec(kind, accelerator_name, count, found) if stands else None
 
 
@@ -182,7 +183,8 @@ def _spec(machine: str, accelerator: str | None, count: int | None, found: Machi
 
 def _disk(given: RequestFields, path: str, spec: Json) -> Json:
     size, kind = given.whole(f"{path}.bootDiskSizeGb", 1), given.text(f"{path}.bootDiskType")
-    given.keep(path, "diskSpec")
+    for each in ("bootDiskSizeGb", "bootDiskType"):
+        given.keep(f"{path}.{each}", "diskSpec")
     for finding in vertex_machines.disk(str(spec["machineType"]), size, kind):
         at = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
         given.report.findings(given.name(f"{path}.{at}"), [finding])
@@ -218,7 +220,8 @@ def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: b
     own = given.text(path)
     version, module = given.text(f"{_INPUT}.runtimeVersion"), given.text(f"{_INPUT}.pythonModule")
     packages = given.texts(f"{_INPUT}.packageUris")
-    for finding in rules.program(own or (image if not module else None), version, bool(packages), module):
+    by = None if image else version  # where an image was chosen, a runtime version has no say
+    for finding in rules.program(own or (image if not module else None), by, bool(packages), module):
         if image and not own and finding.rule == rules.PROGRAM.id and packages and module:
             continue
         report.findings(given.name(f"{_INPUT}.{finding.field}"), [finding])
@@ -237,6 +240,7 @@ def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: b
             at = f"{_INPUT}.{role}Config.{each}"
             if given.has(at):
                 report.findings(given.name(at), rules.container_command(None, bool(arguments), each))
+    _tpu_versions(given)
     spec: Json = {"executorImageUri": executor, "packageUris": packages, "pythonModule": module}
     if arguments:
         spec["args"] = arguments
@@ -295,6 +299,10 @@ def _containers(given: RequestFields, roles: list[str], path: str, image: str | 
         found.specs[role] = {"containerSpec": spec}
     for each in ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion"):
         given.left_out(f"{_INPUT}.{each}", "the image has its own program")
+    _tpu_versions(given)
+    return found
+
+
+def _tpu_versions(given: RequestFields) -> None:
     for role in ROLES:
         given.left_out(f"{_INPUT}.{role}Config.tpuTfVersion", "is for TPUs alone")
-    return found

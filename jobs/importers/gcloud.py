@@ -1,11 +1,18 @@
 """Flags of a gcloud command: which there are, and what was given. Source of the grammar: gcloud's own `topic escaping`
 and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for another delimiter)."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from accel.diagnostics import messages as words
+from accel.diagnostics.errors import BadInput
+
+from .reading import Json, read
+from .report import Report
+from .shell import Pasted
 
 GLOBAL = {
     **dict.fromkeys(
@@ -15,6 +22,8 @@ GLOBAL = {
     **dict.fromkeys(("--quiet", "-q", "--log-http", "--user-output-enabled", "--no-user-output-enabled"), False),
 }
 """gcloud's own, and whether each takes a value: https://cloud.google.com/sdk/gcloud/reference"""
+
+FLAGS_FILE = "holds flags that are not read here; write them into the command"
 
 
 @dataclass
@@ -81,6 +90,54 @@ def pairs(text: str) -> dict[str, str]:
         else:
             found[item.strip()] = ""
     return found
+
+
+def twice(text: str) -> list[str]:
+    """The keys of a dictionary flag's value that are there more than once; gcloud refuses them."""
+    keys = [item.partition("=")[0].strip() for item in items(text) if "=" in item]
+    return [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
+
+
+def document(name: str, config: str, pasted: Pasted) -> Json:
+    """The file that --config of a pasted command names: what a heredoc of the same text writes, or one that is there.
+
+    Raises BadInput.
+    """
+    stdin = config in ("-", "/dev/stdin")
+    for file, text in pasted.files.items():
+        if (stdin and file == "-") or (file and PurePosixPath(file) == PurePosixPath(config)):
+            others = [word for word in pasted.argv if not word.endswith(config)]
+            pasted.unknown = {
+                key: written for key, written in pasted.unknown.items() if any(written in word for word in others)
+            }  # what the file is called does not matter
+            return read(f"{name}: {config}", text.encode())
+    if lacking := [(key, written) for key, written in pasted.unknown.items() if written in config]:
+        asked = " ".join(f"--var {key}=<value>" for key in pasted.unknown if re.fullmatch(r"\w+", key))
+        said = f"holds {lacking[0][1]}, which no shell has replaced"
+        raise BadInput(f"{name}: --config: {said}; {f'give {asked}' if asked else 'write its name instead'}")
+    path = Path(config) if name == "stdin" else Path(name).parent / config
+    try:
+        return read(str(path), path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
+
+
+AGAIN = "is given after -- too, which wins over the command"
+
+
+def note_again(report: Report, lines: Sequence[CommandLine]) -> None:
+    """Says which flags of a pasted command are given after it too."""
+    for flag in lines[0].flags if len(lines) > 1 else ():
+        if flag in lines[1].flags and flag in report.fields and lines[0].flags[flag] != lines[1].flags[flag]:
+            report.note(flag, AGAIN)
+
+
+def is_json(text: str) -> bool:
+    """Whether a list flag's value is a list in JSON."""
+    try:
+        return text.lstrip().startswith("[") and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def enum(text: str) -> str:

@@ -1,20 +1,35 @@
-"""A command as it is pasted from a page or a script: comments, line continuations, assignments and $VARIABLES.
+"""A command as it is pasted from a page or a script: comments, line continuations, quotes over several lines,
+assignments, $VARIABLES, and files that a heredoc writes.
 
 Nothing is run: `$(date)` and a variable that nobody sets stay as they are written, and are told.
 """
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
 
-_ASSIGNMENT = re.compile(r"^\s*(?:export\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
+_ASSIGNMENT = re.compile(
+    r"^\s*(?:(?:export|readonly|local|declare(?:\s+-\w+)*)\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$", re.DOTALL
+)
+_CAPTURED = re.compile(r"\s*[A-Za-z_]\w*=[\"']?\$\(\s*(.*)\)[\"']?\s*$", re.DOTALL)
+"""A command whose output a variable takes."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile("\ue000(\\d+)\ue001")
-_ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")")
+_DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?[-=]([^${}`'\"\\]*)\}")
+_SPECIAL = re.compile(r"\$(?:[0-9@*#?!]|'(?:\\.|[^'\\])*')")
+"""What a script was called with, and a quote that only some shells know."""
+_HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\?([A-Za-z_]\w*))")
+_TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
+_YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
+_ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
+INSERTED_MAX = 2**17
+"""Characters that the variables of a text may become: those that hold others twice double each time. What a system
+takes for one argument is as long (MAX_ARG_STRLEN)."""
 
 
 @dataclass
@@ -30,11 +45,26 @@ class Pasted:
     """Lines of flags that a backslash is missing before, so that they are no part of the command."""
     rest: list[str] = field(default_factory=list[str])
     """What follows the command in its line: a pipe, a second command."""
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """What heredocs write, by the name of the file; `-` is what the command reads."""
+    written: list[str] = field(default_factory=list[str])
+    """Variables in what heredocs write that a shell would have put in."""
+    secrets: list[str] = field(default_factory=list[str])
+    """Values of variables with the name of a secret, which no message may show."""
+    inserted: int = 0
 
 
 def is_command(text: str, program: str = "gcloud") -> bool:
     """Whether a text is a pasted command rather than a document."""
-    return any(re.match(rf"\s*(?:[$!%]\s*)?{program}\s", line) for line in text.splitlines())
+    lines = text.splitlines()
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
+    if _YAML.match(first) or first.lstrip().startswith("{"):
+        return False  # a document, in which a program may call gcloud
+    return any(_is_call(line, program) or re.match(rf"\s*\w+=[\"']?\$\(\s*{program}\s", line) for line in lines)
+
+
+def _is_call(line: str, program: str) -> bool:
+    return re.match(rf"\s*(?:[$!%]\s*)?{program}\s", line) is not None
 
 
 def roles(text: str) -> list[str]:
@@ -52,19 +82,32 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
     variables: dict[str, str] = {}
     marks: list[str] = []
     commands: list[tuple[int, str]] = []
-    for number, line in _joined(text, found):
+    called = re.compile(rf"\s{verb.replace(' ', chr(92) + 's+')}(\s|$)")
+    found.secrets += [value for key, value in given.items() if SECRET_NAME.search(key)]
+    for number, line, bodies in _joined(text, program, found):
+        known = {**variables, **given}
+        if (captured := _CAPTURED.match(line)) and _is_call(captured[1], program) and called.search(line):
+            line = captured[1]
+        is_it = _is_call(line, program) and called.search(line) is not None
+        for heredoc in bodies:
+            file = _written(_expanded(name, number, heredoc.file, known, marks, found), marks)
+            found.files["-" if is_it else file] = _body(name, number, heredoc, known, found)
         if not line.strip() or line.lstrip().startswith(("#", "%%")):
             continue
         if assigned := _ASSIGNMENT.match(line):
-            words = _split(name, number, _expanded(assigned[2], variables | dict(given), marks, found))
-            variables[assigned[1]] = " ".join(words[:1])
-        elif is_command(line, program) and re.search(rf"\s{verb.replace(' ', chr(92) + 's+')}(\s|$)", line):
-            commands.append(
-                (number, _expanded(re.sub(r"^\s*[$!%]\s*", "", line), variables | dict(given), marks, found))
-            )
+            words = _split(name, number, _expanded(name, number, assigned[2], known, marks, found))
+            value = " ".join(words[:1])
+            if variables.get(assigned[1], value) != value and assigned[1] not in given:
+                found.notes.append(f"line {number}: sets {assigned[1]} again, and its value is the one that counts")
+            variables[assigned[1]] = value
+            if SECRET_NAME.search(assigned[1]):
+                found.secrets.append(_written(variables[assigned[1]], marks))
+        elif is_it:
+            plain = re.sub(r"^\s*[$!%]\s*", "", line)
+            commands.append((number, _expanded(name, number, plain, known, marks, found)))
         elif commands and re.match(r"\s*--?\w", line):
             found.lost.append(f"line {number}: begins with a flag, and the line before does not end with a backslash")
-        elif roles(line):
+        elif roles(line) or bodies:
             pass
         else:
             found.notes.append(f"line {number}: is not read: it is neither `{program} ... {verb}` nor NAME=value")
@@ -79,37 +122,139 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
     return found
 
 
-def _joined(text: str, found: Pasted) -> list[tuple[int, str]]:
-    """Lines with their continuations, each with the number of its first."""
-    joined: list[tuple[int, str]] = []
-    open_ = False
-    for number, line in enumerate(text.splitlines(), 1):
-        if open_ and line.lstrip().startswith("#"):
+@dataclass
+class _Heredoc:
+    """What follows `<<END`, up to the line END. `file`: what it is written to, as the line spells it."""
+
+    end: str
+    file: str
+    quoted: bool
+    tabs: bool
+    lines: list[str] = field(default_factory=list[str])
+
+
+def _joined(text: str, program: str, found: Pasted) -> list[tuple[int, str, list[_Heredoc]]]:
+    """Lines with their continuations and open quotes, each with the number of its first and the heredocs it opens."""
+    joined: list[tuple[int, str, list[_Heredoc]]] = []
+    parts: list[str] = []
+    first, opened = 0, ""
+    waiting: list[_Heredoc] = []
+    lines = text.splitlines()
+    ends = {line.strip() for line in lines}
+    for number, line in enumerate(lines, 1):
+        if waiting:
+            body = waiting[0]
+            if (line.lstrip("\t") if body.tabs else line).rstrip() == body.end:
+                waiting.pop(0)
+            else:
+                body.lines.append(line.lstrip("\t") if body.tabs else line)
+            continue
+        if parts and not opened and line.lstrip().startswith("#"):
             found.notes.append(f"line {number}: a comment inside of the command, where a shell would end it")
             continue
-        commented = re.match(r"^(.*\S)?\s*\\\s+#.*$", line)
+        apart = False
+        commented = None if opened else re.match(r"^(.*\S)?\s*\\\s+#.*$", line)
         if commented:
             found.notes.append(f"line {number}: a comment after the backslash, where a shell would end the command")
-            line = (commented[1] or "") + "\\"
-        elif re.search(r"\\\s+$", line):
+            line, apart = (commented[1] or "") + "\\", True
+        elif not opened and re.search(r"\\\s+$", line):
             found.notes.append(f"line {number}: a space after the backslash, where a shell would end the command")
-            line = line.rstrip()
-        goes_on = line.endswith("\\")
+            line, apart = line.rstrip(), True
+        goes_on = line.endswith("\\") and opened != "'"
         part = line[:-1] if goes_on else line
-        if open_:
-            first, before = joined[-1]
-            joined[-1] = (first, f"{before} {part}")
-        else:
-            joined.append((number, part))
-        open_ = goes_on
+        if parts and (apart or (part[:1] == "-" and not opened)):
+            parts.append(" ")
+        first = first if parts else number
+        parts.append(part)
+        reads = _is_call(parts[0], program) or _ASSIGNMENT.match(parts[0]) is not None
+        opened = _open_quote(part, opened) if reads else ""
+        if goes_on or opened:
+            parts += [] if goes_on else ["\n"]
+            parts += [" "] if goes_on and apart else []
+            continue
+        whole, parts = "".join(parts), []
+        whole, waiting = _heredocs(whole, ends)
+        joined.append((first, whole, list(waiting)))
+    if parts:
+        joined.append((first, "".join(parts).rstrip("\n"), []))
     return joined
 
 
-def _expanded(line: str, variables: Mapping[str, str], marks: list[str], found: Pasted) -> str:
+def _open_quote(line: str, opened: str) -> str:
+    """The quote that is open after a line, where `opened` was before it."""
+    index = 0
+    while index < len(line):
+        letter = line[index]
+        if letter == "\\" and opened != "'":
+            index += 1
+        elif opened:
+            opened = "" if letter == opened else opened
+        elif letter in "'\"":
+            opened = letter
+        elif letter == "#" and (index == 0 or line[index - 1].isspace()):
+            break
+        index += 1
+    return opened
+
+
+def _heredocs(line: str, ends: Collection[str]) -> tuple[str, list[_Heredoc]]:
+    """The line without its heredocs' operators, and the heredocs. What is in quotes is none, nor what no line ends
+    (`ends`: all lines)."""
+    found: list[_Heredoc] = []
+    if "<<" not in line or line.lstrip().startswith("#"):
+        return line, found
+    target = _TARGET.search(line)
+    kept: list[str] = []
+    at = seen = 0
+    opened = ""
+    for each in _HEREDOC.finditer(line):
+        opened, seen = _open_quote(line[seen : each.start()], opened), each.start()
+        if opened:
+            continue
+        end = each[2] or each[3] or each[4]
+        if end not in ends:
+            continue
+        quoted = not each[4] or "\\" in each[0]
+        file = target[1].strip("'\"") if target else ""
+        found.append(_Heredoc(end, file, quoted, bool(each[1])))
+        kept.append(line[at : each.start()])
+        at = each.end()
+    return "".join([*kept, line[at:]]), found
+
+
+def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str], found: Pasted) -> str:
+    """What a heredoc holds, with the variables that are known; others stay for the reader of the document."""
+    text = "".join(f"{line}\n" for line in heredoc.lines)
+    if heredoc.quoted:
+        return text
+
+    def value(at: re.Match[str]) -> str:
+        if at[0] in ("\\$", "\\`", "\\\\"):
+            return at[0][1]
+        if at[0] == "\\\n":
+            return ""
+        key = at[1] or at[2]
+        if key not in variables or _MARKED.search(variables[key]):
+            found.written.append(key)
+            return at[0]
+        _count(name, number, variables[key], found)
+        return variables[key]
+
+    return re.sub(rf"{_VARIABLE.pattern}|\\[$`\\\n]", value, text)
+
+
+def _count(name: str, number: int, value: str, found: Pasted) -> None:
+    found.inserted += len(value)
+    if found.inserted > INSERTED_MAX:
+        raise BadInput(f"{name}:{number}: its variables become more than {INSERTED_MAX} characters")
+
+
+def _expanded(name: str, number: int, line: str, variables: Mapping[str, str], marks: list[str], found: Pasted) -> str:
     """The line with the variables that are known; those that are not are marks. Single quotes hide them."""
     out: list[str] = []
     index, quoted = 0, False
     double = False
+    last = {letter: line.rfind(letter) for letter in "})`"}
     while index < len(line):
         letter = line[index]
         if letter == "'" and not double:
@@ -121,7 +266,8 @@ def _expanded(line: str, variables: Mapping[str, str], marks: list[str], found: 
             index += 2
             continue
         elif letter in "$`" and not quoted:
-            text, length = _value(line[index:], variables, marks)
+            text, length = _value(line, index, last, variables, marks, found)
+            _count(name, number, text, found)
             out.append(text)
             index += length
             continue
@@ -130,41 +276,75 @@ def _expanded(line: str, variables: Mapping[str, str], marks: list[str], found: 
     return "".join(out)
 
 
-def _value(rest: str, variables: Mapping[str, str], marks: list[str]) -> tuple[str, int]:
-    """What stands for the `$...` at the beginning of a text, and how long it is there."""
-    if found := _VARIABLE.match(rest):
-        name = found[1] or found[2]
+def _value(
+    line: str, at: int, last: Mapping[str, int], variables: Mapping[str, str], marks: list[str], found: Pasted
+) -> tuple[str, int]:
+    """What stands for the `$...` at a place of a line, and how long it is there. `last`: where brackets close last."""
+    if variable := _VARIABLE.match(line, at):
+        name = variable[1] or variable[2]
         if name in variables:
-            return variables[name], found.end()
-        written = found[0]
-    elif rest.startswith("$("):
-        written = _parenthesis(rest)
-    elif rest.startswith("`") and "`" in rest[1:]:
-        written = rest[: rest.index("`", 1) + 1]
-    elif rest.startswith("${") and "}" in rest:
-        written = rest[: rest.index("}") + 1]
+            return variables[name], variable.end() - at
+        written = variable[0]
+    elif default := _DEFAULT.match(line, at):
+        if name := variables.get(default[1]):
+            return name, default.end() - at
+        found.notes.append(f"{default[1]} is not set here, and its default is used; --var {default[1]}=<value> sets it")
+        return default[2], default.end() - at
+    elif special := _SPECIAL.match(line, at):
+        written = special[0]
+    elif line.startswith("$(", at) and last[")"] > at:
+        written = _parenthesis(line, at)
+    elif line[at] == "`" and last["`"] > at:
+        written = line[at : line.index("`", at + 1) + 1]
+    elif line.startswith("${", at) and last["}"] > at:
+        written = line[at : line.index("}", at) + 1]
     else:
-        return rest[0], 1
+        return line[at], 1
     marks.append(written)
     return _MARK.format(len(marks) - 1), len(written)
 
 
-def _parenthesis(rest: str) -> str:
+def _parenthesis(line: str, at: int) -> str:
     depth = 0
-    for index, letter in enumerate(rest):
-        depth += (letter == "(") - (letter == ")")
-        if letter == ")" and depth == 0:
-            return rest[: index + 1]
-    return rest
+    for index in range(at, len(line)):
+        depth += (line[index] == "(") - (line[index] == ")")
+        if line[index] == ")" and depth == 0:
+            return line[at : index + 1]
+    return line[at:]
 
 
 def _split(name: str, number: int, line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>")
+    lexer = shlex.shlex(_uncommented(line), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
+    lexer.commenters = ""  # which would begin inside of a word
     try:
         return list(lexer)
     except ValueError as error:
         raise BadInput(f"{name}:{number}: cannot be read as a shell would: {str(error).lower()}") from None
+
+
+def _uncommented(line: str) -> str:
+    """The line without its comments, each of which begins a word outside of quotes."""
+    if "#" not in line:
+        return line
+    out: list[str] = []
+    opened, index = "", 0
+    while index < len(line):
+        letter = line[index]
+        if letter == "#" and not opened and (index == 0 or line[index - 1].isspace()):
+            end = line.find("\n", index)
+            index = end if end >= 0 else len(line)
+            continue
+        if letter == "\\" and opened != "'":
+            out.append(letter)
+            index += 1
+        elif opened:
+            opened = "" if letter == opened else opened
+        elif letter in "'\"":
+            opened = letter
+        out.append(line[index : index + 1])
+        index += 1
+    return "".join(out)
 
 
 def _written(word: str, marks: list[str]) -> str:

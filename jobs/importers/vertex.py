@@ -4,28 +4,21 @@ command, or flags; flags win.
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import zones
-from accel.rules.jobs import image_cuda, imports, placeholders
+from accel.rules.jobs import image_cuda, imports
 
-from . import gcloud, shell
+from . import gcloud, shell, vertex_schema, vertex_templates
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
 from .reading import Json, read
-from .vertex_values import job_values
+from .redact import hide
+from .vertex_values import NO_KEY, job_values
 
-KNOWN = (
-    *("displayName", "jobSpec", "workerPoolSpecs", "machineSpec", "machineType", "acceleratorType", "acceleratorCount"),
-    *("tpuTopology", "reservationAffinity", "replicaCount", "containerSpec", "imageUri", "command", "args", "env"),
-    *("pythonPackageSpec", "executorImageUri", "packageUris", "pythonModule", "diskSpec", "bootDiskSizeGb"),
-    *("bootDiskType", "nfsMounts", "scheduling", "timeout", "strategy", "restartJobOnWorkerRestart", "disableRetries"),
-    *("maxWaitDuration", "serviceAccount", "network", "baseOutputDirectory", "outputUriPrefix", "tensorboard"),
-    *("enableWebAccess", "enableDashboardAccess", "persistentResourceId", "labels", "encryptionSpec"),
-)
+KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
 
 def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> ImportResult:
@@ -33,12 +26,10 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
 
     Raises BadInput where it cannot be read.
     """
-    given, region = source(name, data, flags, options.variables)
+    given, region, secrets = source(name, data, flags, options)
     if not given.has("displayName"):
         given.values["displayName"] = name.rpartition("/")[2].partition(".")[0]
-    for path, value in list(given.values.items()):
-        if isinstance(value, str):
-            given.report.findings(given.name(path), placeholders.value(path, value))
+    vertex_templates.samples(given)
     values = job_values(given, options)
     if region:
         given.report.findings("--region", zones.region(region))
@@ -48,6 +39,7 @@ def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> 
         at = f"{SPEC}.workerPoolSpecs[0].containerSpec.imageUri"
         given.report.findings(given.name(at), image_cuda.image(image, accelerators))
     given.report.close(KNOWN)
+    hide(given.report, secrets)
     return ImportResult(given.report, {}, values, region)
 
 
@@ -82,15 +74,16 @@ POOL_KEYS = {
 }
 LOCAL_KEYS = ("local-package-path", "script", "output-image-uri", "requirements", "extra-dirs", "extra-packages")
 """Of a pool whose image gcloud builds here."""
-
-JOB_KEYS = ("displayName", "jobSpec", "labels", "encryptionSpec", "name", "state")
-_AS_WRITTEN = ("labels", "env")
-"""Below them names are the author's."""
+PACKAGED_KEYS = ("executor-image-uri", "python-module")
+"""Of a package that is there already; of a pool that gcloud builds they are what the image is made of."""
 
 
-def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]) -> tuple[RequestFields, str]:
-    """The fields of a CustomJob, in the API's names, and the region if a flag says it. Raises BadInput."""
-    text = data.decode("utf-8-sig", errors="replace")
+def source(name: str, data: bytes, flags: Sequence[str], options: Options) -> tuple[RequestFields, str, list[str]]:
+    """The fields of a CustomJob, in the API's names, the region if a flag says it, and values that are secrets.
+
+    Raises BadInput.
+    """
+    text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
     document: Json = {}
     if shell.is_command(text):
@@ -99,24 +92,26 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
         command.words = [word for word in command.words if word not in ("gcloud", "alpha", "beta")][3:]
         lines.append((command, pasted))
         if config := command.flags.get("--config"):
-            path = Path(name).parent / config[-1]
-            try:
-                document = read(str(path), path.read_bytes())
-            except OSError as error:
-                raise BadInput(f"{name}: --config {config[-1]}: cannot be read: {error.strerror}") from None
+            document = gcloud.document(name, config[-1], pasted)
     elif text.strip():
         document = read(name, data)
     if flags:
         lines.append((gcloud.parsed(flags, FLAGS), None))
-    given = _of(document, lines, shell.roles(text))
+    vertex_templates.fill(document, variables)
+    given = _of(document, lines, shell.roles(text), variables)
+    gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
-        _flags(given, command, pasted)
+        _flags(given, command, pasted, options)
     region = next((command.flags["--region"][-1] for command, _ in reversed(lines) if "--region" in command.flags), "")
-    return given, region
+    secrets = [each for _, pasted in lines if pasted for each in pasted.secrets]
+    return given, region, [*secrets, *(value for key, value in variables.items() if SECRET_NAME.search(key))]
 
 
 def _of(
-    document: Json, lines: Sequence[tuple[gcloud.CommandLine, shell.Pasted | None]], roles: Sequence[str]
+    document: Json,
+    lines: Sequence[tuple[gcloud.CommandLine, shell.Pasted | None]],
+    roles: Sequence[str],
+    variables: Mapping[str, str],
 ) -> RequestFields:
     beside: dict[str, Any] = {}
     for command, pasted in lines:
@@ -131,35 +126,16 @@ def _of(
     given = RequestFields(document, beside=beside)
     for role in roles:
         given.report.findings(role, imports.role(role))
-    keys = {_camel(key) for key in document}
-    whole = "jobSpec" in keys
-    mapping = False
-    for path in list(given.values):
-        new = ".".join(_renamed(path.split(".")))
-        if not whole and new.partition(".")[0] not in JOB_KEYS:
-            new = f"{SPEC}.{new}"
-        for each in (f"{SPEC}.workerPoolSpecs.",):
-            if new.startswith(each):
-                new = f"{SPEC}.workerPoolSpecs[0].{new.removeprefix(each)}"
-                mapping = True
-        given.values[new], given.names[new] = given.values.pop(path), given.names.pop(path)
-    for finding in imports.pools_mapping(mapping):
-        given.report.findings("workerPoolSpecs", [finding])
+    mapping = any(re.match(r"(?:job_?[sS]pec\.)?worker_?[pP]ool_?[sS]pecs\.", path) for path in given.values)
+    vertex_schema.canonical(given, vertex_schema.CUSTOM_JOB, SPEC)
+    if mapping:
+        given.report.findings("workerPoolSpecs", imports.pools_mapping(mapping))
+    lacking: list[str] = []
+    if "labels.accel-maker" not in given.values:
+        lacking += vertex_templates.ask(given, variables, [name for _, by in lines if by for name in by.written])
+    lacking += [name for _, pasted in lines if pasted for name in pasted.unknown]
+    vertex_templates.ask_for_all(given.report, lacking)
     return given
-
-
-def _renamed(parts: list[str]) -> list[str]:
-    """Each part in the API's spelling, but for what is below labels and variables."""
-    found: list[str] = []
-    for index, part in enumerate(parts):
-        own = any(re.split(r"\[", before)[0] in _AS_WRITTEN[:1] for before in parts[:index])
-        found.append(part if own else _camel(part))
-    return found
-
-
-def _camel(name: str) -> str:
-    """worker_pool_specs[0] as workerPoolSpecs[0]; names of the client libraries have underscores."""
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
@@ -167,20 +143,24 @@ def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
     return f"{POOL}[{index}].{key}" if len(command.flags[POOL]) > 1 else f"{POOL}.{key}"
 
 
-def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None) -> None:
+def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, options: Options) -> None:
     report = given.report
+    for flag, values in command.flags.items():
+        if flag != POOL and len(set(values)) > 1:
+            report.note(flag, "is given several times; the last one wins")
     for flag, why in command.unknown.items():
         if flag == TIMEOUT:
             report.findings(flag, imports.timeout_flag(command.unknown_values.get(flag, ""), flag))
         else:
             report.refuse(flag, why)
     if POOL in command.flags:
-        _pools(given, command)
+        _pools(given, command, options)
     for flag, values in command.flags.items():
         if flag in PLAIN:
             _put(given, PLAIN[flag], flag, values[-1])
         elif flag in ("--enable-web-access", "--enable-dashboard-access"):
-            _put(given, f"{SPEC}.{_camel(flag.removeprefix('--').replace('-', '_'))}", flag, True)
+            first, *others = flag.removeprefix("--").split("-")
+            _put(given, f"{SPEC}.{first}{''.join(each.capitalize() for each in others)}", flag, values[-1])
         elif flag == "--labels":
             for key, text in gcloud.pairs(values[-1]).items():
                 _put(given, f"labels.{key}", flag, text)
@@ -189,7 +169,9 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
         elif flag == "--config":
             report.keep(flag, why="is the file that was read")
         elif flag.startswith("--kms-"):
-            report.changed(flag, None, "is the target's")
+            report.decide(flag, NO_KEY, is_open=False)
+        elif flag == "--flags-file":
+            report.refuse(flag, gcloud.FLAGS_FILE)
         elif flag not in FLAGS:
             report.changed(flag, None, "is for gcloud itself; a target has its own project and account")
     _programs(given, command)
@@ -218,27 +200,83 @@ def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Paste
                 given.report.findings(field, imports.variable(written, plain, field))
 
 
-def _pools(given: RequestFields, command: gcloud.CommandLine) -> None:
+def _pools(given: RequestFields, command: gcloud.CommandLine, options: Options) -> None:
     """`--worker-pool-spec`: all pools of the job, in place of the file's."""
+    again = {
+        _named(command, index, key) for index, value in enumerate(command.flags[POOL]) for key in gcloud.pairs(value)
+    }
     for path in [path for path in given.values if path.startswith(f"{SPEC}.workerPoolSpecs")]:
-        given.report.findings(given.name(path), imports.flag_wins(POOL, False, None, given.name(path)))
+        name = given.name(path)
+        if name not in again:
+            given.report.findings(name, imports.flag_wins(POOL, False, None, name))
+        elif name.startswith(POOL):
+            given.report.note(name, gcloud.AGAIN)
         del given.values[path]
-    values = command.flags[POOL]
-    for index, value in enumerate(values):
-        for key, text in gcloud.pairs(value).items():
+    for index, value in enumerate(command.flags[POOL]):
+        path = f"{SPEC}.workerPoolSpecs[{index}]"
+        pool = gcloud.pairs(value)
+        is_local = any(key in pool for key in ("local-package-path", "script"))
+        for key in gcloud.twice(value):
+            given.report.refuse(_named(command, index, key), "is set twice")
+        for key, text in pool.items():
             name = _named(command, index, key)
-            path = f"{SPEC}.workerPoolSpecs[{index}]"
-            if key in POOL_KEYS:
-                given.put(f"{path}.{POOL_KEYS[key]}", name, _enum(key, text))
-            elif key in LOCAL_KEYS:
-                for each in text.split(";") if key == "requirements" else ():
-                    given.report.findings(name, imports.requirement(each.strip(), name))
-                why = (
-                    f"has {key}, of which gcloud builds an image here; build it, push it, and name container-image-uri"
-                )
-                given.report.refuse(name, why)
+            if key in POOL_KEYS or key in LOCAL_KEYS:
+                if not text.strip():
+                    given.report.refuse(name, "has no value")
+                elif key in POOL_KEYS and not (is_local and key in PACKAGED_KEYS):
+                    given.put(f"{path}.{POOL_KEYS[key]}", name, _enum(key, text))
             else:
                 given.report.refuse(name, f"has {key}, and takes {', '.join(POOL_KEYS)}")
+        if any(key in pool for key in LOCAL_KEYS):
+            _local(given, command, index, pool, options)
+        elif not any(given.has(f"{path}.{spec}") for spec in ("containerSpec", "pythonPackageSpec")):
+            _as_built(given, path)
+
+
+def _as_built(given: RequestFields, path: str) -> None:
+    """A pool that names no program: gcloud gives it the image that it builds for the first one."""
+    for each in ("imageUri", "command"):
+        of_first = f"{SPEC}.workerPoolSpecs[0].containerSpec.{each}"
+        if of_first in given.values and given.name(of_first) != f"{POOL}[0].container-image-uri":
+            given.put(f"{path}.containerSpec.{each}", given.name(of_first), given.values[of_first])
+
+
+def _local(
+    given: RequestFields, command: gcloud.CommandLine, index: int, pool: Mapping[str, str], options: Options
+) -> None:
+    """A pool whose image gcloud builds of a folder here: the folder goes with `submit --code` instead."""
+    report, path = given.report, f"{SPEC}.workerPoolSpecs[{index}].containerSpec"
+    folder = pool.get("local-package-path") or "."
+    base, script, module = (pool.get(key) for key in ("executor-image-uri", "script", "python-module"))
+    base_at, runs_at = _named(command, index, "executor-image-uri"), _named(command, index, "script")
+    code = f"gcloud builds an image of it; `submit --code {folder}` sends the folder, and the command runs in it"
+    for key in ("local-package-path", "script", "extra-dirs"):
+        if key in pool:
+            report.decide(_named(command, index, key), code, new=f"--code {folder}", is_open=False)
+    if base:
+        given.put(f"{path}.imageUri", base_at, base)
+    elif options.image:
+        given.put(f"{path}.imageUri", base_at, options.image)
+    elif "container-image-uri" not in pool:
+        report.decide(
+            base_at,
+            f"is missing: gcloud builds an image on it; choose one with --image, for `submit --code {folder}`",
+        )
+    if script:
+        given.put(f"{path}.command", runs_at, ["bash" if script.endswith(".sh") else "python3", script])
+    elif module:
+        given.put(f"{path}.command", _named(command, index, "python-module"), ["python3", "-m", module])
+    elif "--command" not in command.flags:
+        report.decide(runs_at, f"is missing: which file of {folder} is run? name script or python-module")
+    for key in ("requirements", "extra-packages"):
+        for each in pool.get(key, "").split(";") if key in pool else ():
+            report.findings(_named(command, index, key), imports.requirement(each.strip(), key))
+        if key in pool:
+            said = "are packages that gcloud installs when it builds an image; use one that has them, with --image"
+            new = options.image or None
+            report.decide(_named(command, index, key), said, new=new, is_open=not new)
+    if "output-image-uri" in pool:
+        report.changed(_named(command, index, "output-image-uri"), None, "no image is built")
 
 
 def _enum(key: str, text: str) -> str:
@@ -255,6 +293,8 @@ def _programs(given: RequestFields, command: gcloud.CommandLine) -> None:
     ):
         if flag not in command.flags:
             continue
+        if gcloud.is_json(command.flags[flag][-1]):
+            given.report.refuse(flag, "is a list in JSON, which gcloud would split at its commas; write a,b")
         used = False
         for pool in pools:
             for spec in specs:

@@ -1,5 +1,6 @@
 """A CustomJob of Vertex AI, with its worker pools, as a job of ours. The opposite of backends/vertex/render.py."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import date
 from typing import cast
@@ -18,6 +19,9 @@ from .options import Capacity, Options
 from .reading import Json
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+UNSET = ("ACCELERATOR_TYPE_UNSPECIFIED", "STRATEGY_UNSPECIFIED", "TYPE_UNSPECIFIED")
+"""Of the API's choices: what stands for none, as client libraries write it."""
+NO_KEY = "is not the job file's, and a target has none: Google's keys encrypt the disks, the bucket's own its objects"
 
 
 @dataclass
@@ -41,17 +45,25 @@ class Pool:
 
 def pool_of(given: RequestFields, path: str, image: str | None, today: date | None) -> Pool:
     """The pool at a path. `image`: the one that the user chose."""
-    machine = f"{path}.machineSpec"
+    machine, disk = f"{path}.machineSpec", f"{path}.diskSpec"
     replicas = given.whole(f"{path}.replicaCount")
+    given.keep(f"{path}.replicaCount")
+    if replicas == 0:
+        given.left_out(path, "there are no replicas")
+        return Pool(replicas=0)
     pool = Pool(
         replicas=1 if replicas is None else replicas,
         machine=given.text(f"{machine}.machineType"),
         topology=given.text(f"{machine}.tpuTopology"),
-        disk_gib=given.whole(f"{path}.diskSpec.bootDiskSizeGb", 1),
-        disk_type=given.text(f"{path}.diskSpec.bootDiskType"),
+        disk_gib=given.whole(f"{disk}.bootDiskSizeGb", 1),
+        disk_type=given.text(f"{disk}.bootDiskType"),
     )
-    for each in (f"{path}.replicaCount", f"{machine}.machineType", f"{machine}.tpuTopology", f"{path}.diskSpec"):
+    for each in (f"{machine}.machineType", f"{machine}.tpuTopology", f"{disk}.bootDiskSizeGb", f"{disk}.bootDiskType"):
         given.keep(each)
+    if pool.machine is None:
+        given.report.refuse(given.name(f"{machine}.machineType"), "is missing: a pool has a machine type")
+    for each in (f"{machine}.gpuPartitionSize", f"{path}.lustreMounts"):
+        _refused(given, each, NOT_CARRIED[each.rpartition(".")[2]])
     _accelerator(given, path, pool)
     _reservation(given, f"{machine}.reservationAffinity", pool)
     container, package = f"{path}.containerSpec", f"{path}.pythonPackageSpec"
@@ -60,24 +72,64 @@ def pool_of(given: RequestFields, path: str, image: str | None, today: date | No
             _program(given, each, pool, image, today)
     if given.has(container) and given.has(package):
         given.report.refuse(path, "has both a container and a Python package")
+    if not given.has(container) and not given.has(package):
+        given.report.refuse(f"{path}.containerSpec", "is missing: a pool runs an image, or a pythonPackageSpec")
     for share in given.items(f"{path}.nfsMounts"):
-        server, remote = given.text(f"{share}.server"), given.text(f"{share}.path")
-        at = given.text(f"{share}.mountPoint")
-        given.keep(share, "mounts")
-        pool.mounts.append((f"nfs://{server}{remote}", f"{jobs.NFS_ROOT}{at}"))
+        _share(given, share, pool)
     return pool
+
+
+NOT_CARRIED = {
+    "gpuPartitionSize": "is a part of a GPU, which a job file does not ask Vertex AI for; leave it out for a whole one",
+    "lustreMounts": "is a Lustre file system, which no job file mounts; use a bucket (/gcs/<bucket>) or nfsMounts",
+    "experiment": "is not set by accel; leave it out, and call aiplatform.init(experiment=...) in the program",
+    "experimentRun": "is not set by accel; leave it out, and call aiplatform.start_run() in the program",
+    "models": "is for jobs of Google's own containers; leave it out",
+    "protectedArtifactLocationId": "is not set by accel; leave it out",
+    "reservedIpRanges": "is neither the job file's nor the target's; leave it out for any range of the network",
+    "pscInterfaceConfig.dnsPeeringConfigs": "is neither the job file's nor the target's; leave it out",
+}
+"""Fields of the API that a job file has no place for, and what to do."""
+
+
+def _refused(given: RequestFields, path: str, why: str) -> None:
+    for each in [each for each in given.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
+        given.report.refuse(given.name(each), why)
+
+
+def _share(given: RequestFields, path: str, pool: Pool) -> None:
+    """An NfsMount."""
+    fields = {name: given.text(f"{path}.{name}") for name in ("server", "path", "mountPoint")}
+    for name, value in fields.items():
+        given.keep(f"{path}.{name}", "mounts")
+        if not value:
+            given.report.refuse(given.name(f"{path}.{name}"), "is missing: a share has a server, a path, a mountPoint")
+    server, remote, at = (fields[name] or "" for name in fields)
+    if not remote.startswith("/"):
+        given.report.refuse(given.name(f"{path}.path"), "must begin with /")
+    pool.mounts.append((f"nfs://{server}{remote}", f"{jobs.NFS_ROOT}{at.removeprefix(jobs.NFS_ROOT)}"))
 
 
 def _accelerator(given: RequestFields, path: str, pool: Pool) -> None:
     machine = f"{path}.machineSpec"
     kind_path, count_path = f"{machine}.acceleratorType", f"{machine}.acceleratorCount"
-    kind, count = given.text(kind_path), given.whole(count_path, 1)
+    kind, count = given.text(kind_path), given.whole(count_path)
+    if kind in UNSET or (kind is None and count == 0):
+        given.keep(kind_path, why="means none")
+        if count:
+            given.report.refuse(given.name(count_path), "stands without acceleratorType")
+        given.keep(count_path, why="means none")
+        kind = count = None
+    elif count == 0:
+        given.report.refuse(given.name(count_path), "must be an integer from 1, is '0'")
     given.keep(kind_path, "accelerator.type")
     given.keep(count_path, "accelerator.count")
     is_tpu = (kind or "").upper().startswith("TPU") or (pool.machine or "").startswith(("cloud-tpu", "ct", "tpu"))
     if count and not kind and not is_tpu:
         given.report.refuse(given.name(count_path), "stands without acceleratorType")
         return
+    if kind and count is None and not is_tpu and not given.report.fields.get(count_path):
+        given.report.note(given.name(kind_path), "acceleratorCount is not given, and is 1")
     found = (
         machines.tpu(pool.machine or "", kind, count, pool.topology)
         if is_tpu
@@ -88,6 +140,8 @@ def _accelerator(given: RequestFields, path: str, pool: Pool) -> None:
     at = {"accelerator": kind_path, "accelerator_count": count_path, "topology": f"{machine}.tpuTopology"}
     for finding in found:
         given.report.findings(given.name(at.get(finding.field, f"{machine}.machineType")), [finding])
+    if pool.topology and not is_tpu:
+        given.report.refuse(given.name(f"{machine}.tpuTopology"), "is for TPUs, and the machine has none")
     disk = machines.disk(pool.machine or "", pool.disk_gib, pool.disk_type)
     for finding in disk:
         name = "bootDiskSizeGb" if finding.field == "disk_gib" else "bootDiskType"
@@ -98,17 +152,24 @@ def _accelerator(given: RequestFields, path: str, pool: Pool) -> None:
 
 
 def _reservation(given: RequestFields, path: str, pool: Pool) -> None:
-    kind = given.text(f"{path}.reservationAffinityType")
-    names = given.texts(f"{path}.values")
+    kind_path, values_path, key_path = (f"{path}.{name}" for name in ("reservationAffinityType", "values", "key"))
+    kind, names = given.text(kind_path), given.texts(values_path)
     if kind == "SPECIFIC_RESERVATION" and len(names) == 1:
         pool.reservation = names[0]
-        given.keep(path, "vertex.reservation")
-        if given.text(f"{path}.key") not in (None, RESERVATION_KEY):
-            given.report.refuse(given.name(f"{path}.key"), f"must be {RESERVATION_KEY}")
-    elif kind in ("NO_RESERVATION", "ANY_RESERVATION"):
-        given.left_out(path, "is the target's: a job file names one reservation, or the target's stands")
+        given.keep(values_path, "vertex.reservation")
+        given.keep(kind_path, "vertex.reservation")
+        if given.text(key_path) not in (None, RESERVATION_KEY):
+            given.report.refuse(given.name(key_path), f"must be {RESERVATION_KEY}")
+        given.keep(key_path)
+    elif kind in ("NO_RESERVATION", "ANY_RESERVATION", *UNSET):
+        given.left_out(kind_path, "is the target's: a job file names one reservation, or the target's stands")
+        for each in (values_path, key_path):
+            if given.has(each):
+                given.report.refuse(given.name(each), f"goes with SPECIFIC_RESERVATION, and the type is {kind}")
     elif given.has(path):
-        given.report.refuse(given.name(f"{path}.reservationAffinityType"), "must name one SPECIFIC_RESERVATION")
+        given.report.refuse(given.name(kind_path), "must name one SPECIFIC_RESERVATION")
+        for each in (values_path, key_path):
+            given.keep(each)
 
 
 def _program(given: RequestFields, path: str, pool: Pool, image: str | None, today: date | None) -> None:
@@ -135,17 +196,35 @@ def _program(given: RequestFields, path: str, pool: Pool, image: str | None, tod
             pool.command, pool.args = [*pool.command, *pool.args], []
     told = _told(given, path, pool)
     for variable in given.items(f"{path}.env"):
-        name, value = given.text(f"{variable}.name"), given.values.get(f"{variable}.value", "")
-        if name and (name.startswith(RESERVED_PREFIXES) or (told and name in told)):
-            given.left_out(variable, "is set by the platform")
-            continue
-        given.keep(variable, "env")
-        if not isinstance(value, str):
-            given.report.refuse(given.name(f"{variable}.value"), "must be text; put it in quotes")
-        elif name:
-            pool.env[name] = value.replace("$$", "$")
+        _variable(given, variable, pool, told)
     for finding in jobs.environment(pool.env):
         given.report.findings(given.name(f"{path}.env"), [finding])
+
+
+_EXPANDED = re.compile(r"(?<!\$)(?:\$\$)*\$\([A-Za-z_]\w*\)")
+"""What Vertex AI puts a variable in for: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
+
+
+def _variable(given: RequestFields, path: str, pool: Pool, told: frozenset[str]) -> None:
+    """An EnvVar."""
+    name, value = given.text(f"{path}.name"), given.values.get(f"{path}.value", "")
+    if name and (name.startswith(RESERVED_PREFIXES) or name in told):
+        given.left_out(path, "is set by the platform")
+        return
+    for each in ("name", "value"):
+        given.keep(f"{path}.{each}", "env")
+    value_name = given.name(f"{path}.value")
+    if not name:
+        given.report.refuse(given.name(f"{path}.name"), "is missing: a variable has a name")
+    elif not isinstance(value, str):
+        given.report.refuse(value_name, "must be text; put it in quotes")
+    elif name in pool.env:
+        given.report.refuse(given.name(f"{path}.name"), "is there twice; leave one of the two out")
+    else:
+        if _EXPANDED.search(value):
+            said = "holds $(NAME), which Vertex AI fills in and a job file's env does not; read NAME in the program"
+            given.report.refuse(value_name, said)
+        pool.env[name] = value.replace("$$", "$")
 
 
 def _command(given: RequestFields, path: str) -> list[str]:
@@ -173,10 +252,10 @@ SPEC = "jobSpec"
 POOLS = ("", "workers", "parameter_servers", "evaluators")
 """A pool's field in the job's block, by its place; the third may be reduction servers."""
 
-OF_TARGET = ("encryptionSpec", f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{SPEC}.pscInterfaceConfig",
-             f"{SPEC}.reservedIpRanges")  # fmt: skip
+OF_TARGET = (f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{SPEC}.pscInterfaceConfig.networkAttachment")
 BY_SERVICE = ("name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris",
               "satisfiesPzi", "satisfiesPzs")  # fmt: skip
+KEY = "encryptionSpec.kmsKeyName"
 STRATEGIES = {"spot": "SPOT", "flex-start": "FLEX_START"}
 PLAIN = {"enableWebAccess": "web_access", "enableDashboardAccess": "dashboard_access"}
 NAMED = {
@@ -195,13 +274,12 @@ def job_values(given: RequestFields, options: Options | None = None) -> Json:
     paths = given.items(f"{SPEC}.workerPoolSpecs")
     given.report.findings(f"{SPEC}.workerPoolSpecs", vertex_pools.most(len(paths)))
     pools = {int(path.rpartition("[")[2][:-1]): pool_of(given, path, image, today) for path in paths}
-    if 0 not in pools:
+    if first := pools.get(0):
+        given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
+        _first(first, values, block)
+        _others(given, pools, values, block)
+    else:
         given.report.refuse(f"{SPEC}.workerPoolSpecs", "has no first pool")
-        return values
-    first = pools[0]
-    given.report.findings(f"{SPEC}.workerPoolSpecs[0].replicaCount", vertex_pools.chief(first.replicas))
-    _first(first, values, block)
-    _others(given, pools, values, block)
     _scheduling(given, values, block, capacity)
     for name, to in PLAIN.items():
         if given.flag(f"{SPEC}.{name}"):
@@ -219,6 +297,10 @@ def job_values(given: RequestFields, options: Options | None = None) -> Json:
         given.keep(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
     for path in OF_TARGET:
         given.left_out(path, "is the target's")
+    for name, why in NOT_CARRIED.items():
+        _refused(given, f"{SPEC}.{name}", why)
+    if given.has(KEY):
+        given.report.decide(given.name(KEY), NO_KEY, is_open=False)
     for path in BY_SERVICE:
         given.left_out(path, "is set by the service")
     if block:
@@ -254,17 +336,41 @@ def _others(given: RequestFields, pools: dict[int, Pool], values: Json, block: J
         if pool is None or not pool.replicas:
             continue
         path = f"{SPEC}.workerPoolSpecs[{place}]"
-        if pool.env != first.env or pool.mounts != first.mounts:
+        if pool.env != first.env:
             given.report.refuse(f"{path}.env", "differs from the first pool's, and a job file has one for all")
-        if pool.disk_type not in (None, first.disk_type):
-            at = given.name(f"{path}.diskSpec.bootDiskType")
-            given.report.refuse(at, "differs from the first pool's, and a job file has one for all")
+        if pool.mounts != first.mounts:
+            given.report.refuse(f"{path}.nfsMounts", "differs from the first pool's, and a job file has one for all")
+        reducer = place == 2 and "reductionserver" in (pool.image or "")
+        _as_the_first(given, path, pool, first, reducer=reducer)
         own = _own(given, path, pool, first)
         if place == 1 and not own:
             values["nodes"] = 1 + pool.replicas
             continue
-        reducer = place == 2 and "reductionserver" in (pool.image or "")
         block["reduction_servers" if reducer else name] = {"replicas": pool.replicas, **own}
+
+
+def _as_the_first(given: RequestFields, path: str, pool: Pool, first: Pool, *, reducer: bool) -> None:
+    """What a pool cannot have of its own: another type of disk, a smaller disk, another topology or reservation."""
+    report, machine, disk = given.report, f"{path}.machineSpec", f"{path}.diskSpec"
+    type_at, size_at = given.name(f"{disk}.bootDiskType"), given.name(f"{disk}.bootDiskSizeGb")
+    if pool.disk_type != first.disk_type:
+        if pool.disk_type is None:
+            report.changed(type_at, first.disk_type, "is not given, and a job file has one for all pools")
+        else:
+            report.refuse(type_at, "differs from the first pool's, and a job file has one for all")
+    if not reducer and _disk_gib(first) and not _disk_gib(pool):
+        report.changed(size_at, first.disk_gib, "a pool has the first's disk, unless its own has more than 100 GB")
+    alike = (pool.machine, pool.accelerator) == (first.machine, first.accelerator)
+    if pool.topology and (pool.topology != first.topology or not alike):
+        report.refuse(given.name(f"{machine}.tpuTopology"), "differs from the first pool's, and a job file has one")
+    expected = first.reservation if alike else None
+    if pool.reservation != expected:
+        at = f"{machine}.reservationAffinity.values"
+        if pool.reservation:
+            said = "is not the first pool's; a job file names one, for all pools of the first's machine"
+        else:
+            said = f"is missing, and pools of the same machine have the first's ({expected}); write it here too"
+        report.refuse(given.name(at), said)
 
 
 def _disk_gib(pool: Pool) -> int | None:
@@ -298,13 +404,25 @@ def _scheduling(given: RequestFields, values: Json, block: Json, capacity: Capac
         values["timeout_s"] = seconds
     if (wait := given.seconds(f"{base}.maxWaitDuration")) is not None:
         block["wait_s"] = wait
-    if given.flag(f"{base}.restartJobOnWorkerRestart"):
-        block["restart"] = True
-    if given.flag(f"{base}.disableRetries"):
+    once, restart = given.flag(f"{base}.disableRetries"), given.flag(f"{base}.restartJobOnWorkerRestart")
+    # Of what backends/vertex wrote, a field that is not there is a false one; elsewhere all machines start again.
+    if (
+        restart is None
+        and not once
+        and "labels.accel-maker" in given.values
+        and (values.get("nodes") or "workers" in block)
+    ):
+        restart = False
+    if restart is not None:
+        block["restart"] = restart
+    if once:
         values |= {"retries": 0, "lost_retries": 0}
-    given.keep(base)
+    for each in ("timeout", "maxWaitDuration", "disableRetries", "restartJobOnWorkerRestart", "strategy"):
+        given.keep(f"{base}.{each}")
     strategy = given.text(f"{base}.strategy")
     name = given.name(f"{base}.strategy")
+    if strategy in UNSET:
+        strategy = None
     for finding in scheduling.strategy(strategy) if strategy else ():
         given.report.findings(name, [finding])
         strategy = str(finding.replacement)

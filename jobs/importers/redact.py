@@ -1,0 +1,45 @@
+"""A report without what nobody else may read: passwords, tokens, and what was put in for a variable named so."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hidden
+
+from .report import Report
+
+_LEAST = 4
+"""Shorter values are parts of too many words."""
+
+
+def hide(report: Report, secrets: Iterable[str] = ()) -> None:
+    """Takes secrets out of values and messages. `secrets`: values that are known to be some."""
+    found = {text for text in secrets if len(text) >= _LEAST}
+    found |= {text for name, text in report.fields.items() if _is_secret(name) and _long(text)}
+    values = sorted(found, key=len, reverse=True)
+    for entry in report.entries:
+        whole = _is_secret(entry.field)
+        entry.old = HIDDEN if whole and entry.old else _without(entry.old, values)
+        entry.new = HIDDEN if whole and entry.new else _without(entry.new, values)
+        entry.why = [cast(str, _without(each, values)) for each in entry.why]
+
+
+def _is_secret(name: str) -> bool:
+    return SECRET_NAME.search(re.sub(r"\[\d+\]$", "", name).rpartition(".")[2]) is not None
+
+
+def _long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) >= _LEAST
+
+
+def _without(value: Any, secrets: list[str]) -> Any:
+    return hidden(_replaced(value, secrets))
+
+
+def _replaced(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_replaced(each, secrets) for each in cast("list[Any]", value)]
+    if isinstance(value, str):
+        for each in secrets:
+            value = value.replace(each, HIDDEN)
+    return cast(Any, value)
