@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from accel.diagnostics import messages as words
+from .names import suggestion
 
 GLOBAL = {
     **dict.fromkeys(
@@ -48,7 +48,7 @@ def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
             if not equals and left and not left[0].startswith("-"):
                 value = left.pop(0)
             given.unknown_values[name] = value
-            given.unknown[name] = f"is no flag of this command{words.did_you_mean(name, list(known))}"
+            given.unknown[name] = f"is no flag of this command{suggestion(name, list(known))}"
         elif not takes[name]:
             given.flags[name] = [value or "true"]
         elif equals or left:
