@@ -9,6 +9,7 @@ import yaml
 from click.testing import Result
 
 from accel.contract.targets import write
+from jobs.cli.import_ import KINDS
 from tests.jobs.backends.vertex_jobs import make_target
 from tests.jobs.conftest import command
 
@@ -96,14 +97,21 @@ GPUS = "      count: 4\n      type: NVIDIA_TESLA_T4\n"
         ("trainingInput:\n  args: [a, b\n  scaleTier: BASIC\n", "a list that is not closed by ']'"),
         ("trainingInput:\n  region: a\n  region: b\n", "stdin:3: trainingInput.region: is set twice"),
         ('{"trainingInput": {"region": "a",}}', "stdin:1: is not JSON"),
-        ('{"trainingInput": {"region": "a", "region": "b"}}', "stdin: region: is set twice"),
+        (
+            '{"trainingInput": {"region": "a", "region": "b"}}',
+            "stdin:1: trainingInput.region: is set twice, here and in line 1",
+        ),
+        ('{"trainingInput":\n{"region": "\\ud800"}}', "stdin:2: holds half of a character"),
+        ('{"a.b": 1,\n"a": {"b": 2}}', "stdin:2: a.b: is set twice, once with a dot in the key"),
+        ('{"a":' * 40 + "1" + "}" * 40, "stdin:1: holds more than 32 levels"),
+        ("[" * 5000, "stdin:1: holds more than 32 levels"),
         ("- a\n", "must be a mapping of fields, is a list"),
         ("\0", "stdin:1: holds the control character"),
         ("a: " + "[" * 99, "holds more than 32 levels"),
     ],
 )
 def test_files_that_cannot_be_read(home: Path, invoke: Callable[..., Result], text: str, message: str) -> None:
-    for kind in ("ai-platform", "vertex", "google-batch"):
+    for kind in KINDS:
         done = invoke("import", kind, "-", text=text)
         assert (done.exit_code, done.stdout) == (2, "")
         assert message in done.stderr
