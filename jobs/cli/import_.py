@@ -217,8 +217,9 @@ def _for_vertex(
 
 
 def _say(found: "ImportResult", stops: list[Any]) -> None:
+    said_later = {id(entry) for entry in stops}
     for entry in found.report.entries:
-        if entry not in stops:
+        if id(entry) not in said_later:
             say(f"{'note' if entry.kind == 'kept' and not entry.given else entry.kind}: {entry.text}")
 
 

@@ -22,7 +22,7 @@ from .ai_platform_tuning import is_search, left_to_decide, tuning
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
-from .reading import Json, read
+from .reading import Json, file_bytes, read
 from .report import Report
 from .vertex_values import job_values
 
@@ -198,7 +198,7 @@ def _config(name: str, config: str) -> Json:
     """The file that a pasted command names, beside the command's own."""
     path = Path(name).parent / config if not name.startswith("stdin") else Path(config)
     try:
-        return read(str(path), path.read_bytes())
+        return read(str(path), file_bytes(path))
     except OSError as error:
         raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
 

@@ -264,7 +264,7 @@ def _retries(given: RequestFields, values: Json) -> None:
     given.keep(f"{base}.attempts", "retries")
     paths = given.items(f"{base}.evaluateOnExit")
     if attempts is None:
-        if given.has(base) and not (given.has(f"{base}.attempts") and given.values[f"{base}.attempts"] != ""):
+        if given.has(base) and given.values.get(f"{base}.attempts", "") == "":
             given.report.refuse(f"{base}.attempts", f"must be an integer from 1 to {INT_MAX}, is empty")
         return
     fields = ("onStatusReason", "onReason", "onExitCode", "action")

@@ -1,7 +1,8 @@
 """Names of jobs, and the names that were probably meant."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from accel.diagnostics import messages
@@ -15,11 +16,16 @@ KNOWN_MAX = 10
 """Names that a message lists."""
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean a or b?`; where none is near, what is known, if it is little."""
+    return _suggestion(name[: messages.SHOWN_MAX], tuple(known))
+
+
+@lru_cache(maxsize=64)
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
     from accel.catalog.nearest import nearest
 
-    near = nearest(name[: messages.SHOWN_MAX], known) if name else []
+    near = nearest(name, known) if name else []
     if near:
         return f"; did you mean {' or '.join(near)}?"
     return f"; known: {', '.join(known)}" if name and 0 < len(known) <= KNOWN_MAX else ""

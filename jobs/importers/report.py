@@ -1,9 +1,10 @@
 """What became of each field of a document that is imported: every one of them is in exactly one class."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as made
+from functools import cache
 from typing import Any, Literal, cast
 
 from accel.diagnostics import messages, redaction
@@ -131,7 +132,7 @@ class Report:
 
     def close(self, known: Iterable[str] = ()) -> None:
         """Refuses each field that was not spoken of. `known`: names of fields, to find the one that was meant."""
-        known = list(known)
+        known = tuple(known)
         for name in self.fields:
             if name not in self._entries:
                 self.refuse(name, _unknown(name, known))
@@ -208,10 +209,10 @@ _PARENTS: tuple[Mapping[str, str], ...] = (
 """The field below which one stands, by service; `|`: or below another."""
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
+def _unknown(name: str, known: tuple[str, ...]) -> str:
     """What is wrong with a field that nobody read: its outermost part that is not known, or that stands elsewhere."""
     parts = [part.partition("[")[0] for part in name.split(".")]
-    parents = max(_PARENTS, key=lambda each: len(each.keys() & {*known}))
+    parents = _parents(known)
     above = ""
     for part in parts:
         below = parents.get(part, "").split("|")
@@ -221,6 +222,12 @@ def _unknown(name: str, known: Sequence[str]) -> str:
             return f"{_part(part, name)}is no field that is known here: indent it below {below[0]}"
         above = part
     return f"is no field that is known here{', or not in this form' if known else ''}"
+
+
+@cache
+def _parents(known: tuple[str, ...]) -> Mapping[str, str]:
+    """Those of the service that has these names."""
+    return max(_PARENTS, key=lambda each: len(each.keys() & {*known}))
 
 
 def _part(part: str, name: str) -> str:

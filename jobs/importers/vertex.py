@@ -15,7 +15,7 @@ from . import gcloud, shell
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
-from .reading import Json, read
+from .reading import Json, file_bytes, read
 from .vertex_values import job_values
 
 KNOWN = (
@@ -101,7 +101,7 @@ def source(name: str, data: bytes, flags: Sequence[str], variables: Mapping[str,
         if config := command.flags.get("--config"):
             path = Path(name).parent / config[-1]
             try:
-                document = read(str(path), path.read_bytes())
+                document = read(str(path), file_bytes(path))
             except OSError as error:
                 raise BadInput(f"{name}: --config {config[-1]}: cannot be read: {error.strerror}") from None
     elif text.strip():
