@@ -56,11 +56,11 @@ def imported(name: str, data: bytes) -> ImportResult:
     values: Json = {"name": job_name(given, "jobName")} if given.values.get("jobName") else {}
     block: Json = {}
     for each in ("jobName", "jobQueue", "jobDefinition"):
-        if not given.has(each) or given.values[each] == "":
+        if given.values.get(each, "") == "":
             given.report.refuse(each, "must be a name, is empty")
     found = ImportResult(given.report, {}, values)
     found.queue = given.text("jobQueue") or ""
-    given.keep("jobQueue", "the queue of the target")
+    _keep(given, "jobQueue", "the queue of the target")
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
     _container(given, values)
@@ -70,7 +70,7 @@ def imported(name: str, data: bytes) -> ImportResult:
     _fair_share(given, block)
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
-    given.keep("timeout.attemptDurationSeconds", "timeout_s")
+    _keep(given, "timeout.attemptDurationSeconds", "timeout_s")
     _labels(given, values)
     given.flag("propagateTags")
     given.left_out("propagateTags", "the definition says whether tags are propagated")
@@ -98,6 +98,12 @@ def fitted(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> list[s
     return names
 
 
+def _keep(given: RequestFields, path: str, to: str) -> None:
+    """As Report.keep, of the value at a path: what is below one that should be no object was not read."""
+    if path in given.values:
+        given.report.keep(given.name(path), to)
+
+
 def _last(name: str) -> str:
     """The name in a name or an ARN."""
     return name.rpartition("/")[2]
@@ -117,7 +123,7 @@ def _same(asked: str, arn: str) -> bool:
 def _definition(given: RequestFields, asked: str, block: Json) -> None:
     whole, revision = _revision(asked)
     bare = _last(whole)
-    given.keep("jobDefinition", "aws_batch.definition")
+    _keep(given, "jobDefinition", "aws_batch.definition")
     if bare:
         block["definition"] = bare
     if revision:
@@ -129,7 +135,7 @@ def _definition(given: RequestFields, asked: str, block: Json) -> None:
 
 def _container(given: RequestFields, values: Json) -> None:
     command = given.texts(f"{OVERRIDES}.command")
-    given.keep(f"{OVERRIDES}.command", "command")
+    _keep(given, f"{OVERRIDES}.command", "command")
     if command[:1] == [""]:
         given.report.refuse(given.name(f"{OVERRIDES}.command"), "has no program; leave it out for the definition's own")
     if command := _with_parameters(given, command):
@@ -139,7 +145,7 @@ def _container(given: RequestFields, values: Json) -> None:
     for path in given.items(f"{OVERRIDES}.resourceRequirements"):
         kind = given.text(f"{path}.type")
         if kind in NEEDS:
-            given.keep(f"{path}.type", NEEDS[kind])
+            _keep(given, f"{path}.type", NEEDS[kind])
             _need(given, kind, f"{path}.value", asked, values)
         elif given.has(path):
             at = f"{path}.type" if given.has(f"{path}.type") else f"{path}.value"
@@ -160,10 +166,10 @@ def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], val
         return
     asked[kind] = name
     if number is None:
-        if not given.has(path) or given.values[path] == "":
+        if given.values.get(path, "") == "":
             given.report.refuse(name, f"must be a number, which {kind} needs")
         return
-    given.keep(path, NEEDS[kind])
+    _keep(given, path, NEEDS[kind])
     if kind != "GPU":
         values[NEEDS[kind]] = number
     elif number:
@@ -192,7 +198,7 @@ def _environment(given: RequestFields, values: Json) -> None:
         else:
             env[name], at[name] = value, path
         for each in ("name", "value"):
-            given.keep(f"{path}.{each}", "env")
+            _keep(given, f"{path}.{each}", "env")
     if env:
         values["env"] = env
 
@@ -214,7 +220,7 @@ def _with_parameters(given: RequestFields, command: list[str]) -> list[str]:
     for name in parameters:
         path = f"parameters.{name}"
         if name in used:
-            given.keep(path, "command")
+            _keep(given, path, "command")
         elif name in inside:
             why = f"stands inside of a word of the command; write the value there in place of Ref::{name}"
             given.report.decide(given.name(path), why)
@@ -235,7 +241,7 @@ def _with_parameters(given: RequestFields, command: list[str]) -> list[str]:
 def _array(given: RequestFields, values: Json) -> None:
     if size := given.whole("arrayProperties.size", 2):
         values["tasks"] = size
-    given.keep("arrayProperties.size", "tasks")
+    _keep(given, "arrayProperties.size", "tasks")
 
 
 def _depends_on(given: RequestFields, block: Json) -> None:
@@ -243,7 +249,7 @@ def _depends_on(given: RequestFields, block: Json) -> None:
     for path in given.items("dependsOn"):
         job_id, kind = given.text(f"{path}.jobId"), given.text(f"{path}.type")
         for each in ("jobId", "type"):
-            given.keep(f"{path}.{each}", "aws_batch.depends_on")
+            _keep(given, f"{path}.{each}", "aws_batch.depends_on")
         if kind not in (None, *DEPENDENCIES):
             given.report.refuse(given.name(f"{path}.type"), f"must be one of {', '.join(DEPENDENCIES)}")
         elif not job_id and kind != "SEQUENTIAL":
@@ -261,7 +267,7 @@ def _depends_on(given: RequestFields, block: Json) -> None:
 def _retries(given: RequestFields, values: Json) -> None:
     base = "retryStrategy"
     attempts = given.whole(f"{base}.attempts", 1)
-    given.keep(f"{base}.attempts", "retries")
+    _keep(given, f"{base}.attempts", "retries")
     paths = given.items(f"{base}.evaluateOnExit")
     if attempts is None:
         if given.has(base) and given.values.get(f"{base}.attempts", "") == "":
@@ -273,7 +279,7 @@ def _retries(given: RequestFields, values: Json) -> None:
         rule = {each: given.text(f"{path}.{each}") for each in fields}
         rules.append({each: text for each, text in rule.items() if text is not None})
         for each in fields:
-            given.keep(f"{path}.{each}", "retries")
+            _keep(given, f"{path}.{each}", "retries")
         action = str(rule["action"])
         if action.upper() not in ("RETRY", "EXIT"):
             given.report.refuse(given.name(f"{path}.action"), "must be RETRY or EXIT")
@@ -317,10 +323,10 @@ def _only_lost(rules: list[dict[str, str]]) -> bool:
 def _fair_share(given: RequestFields, block: Json) -> None:
     if share := given.text("shareIdentifier"):
         block["share_identifier"] = share
-    given.keep("shareIdentifier", "aws_batch.share_identifier")
+    _keep(given, "shareIdentifier", "aws_batch.share_identifier")
     if (priority := given.whole("schedulingPriorityOverride")) is not None:
         block["scheduling_priority"] = priority
-    given.keep("schedulingPriorityOverride", "aws_batch.scheduling_priority")
+    _keep(given, "schedulingPriorityOverride", "aws_batch.scheduling_priority")
 
 
 def _labels(given: RequestFields, values: Json) -> None:
@@ -330,6 +336,6 @@ def _labels(given: RequestFields, values: Json) -> None:
             given.left_out(f"tags.{name}", "is kept for AWS and accel")
         else:
             labels[name] = text
-            given.keep(f"tags.{name}", "labels")
+            _keep(given, f"tags.{name}", "labels")
     if labels:
         values["labels"] = labels

@@ -289,7 +289,9 @@ def variants() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def output(found: ImportResult) -> Any:
-    return found.values, found.queue, found.definition
+    """What is printed, and what has to be decided; of a request that is refused nothing."""
+    decisions = [entry.field for entry in found.report.of("decision")]
+    return None if found.report.stops else (found.values, found.queue, found.definition, decisions)
 
 
 def test_known_names_are_those_of_the_service() -> None:
@@ -312,6 +314,28 @@ def test_no_key_is_kept_that_the_job_does_not_have() -> None:
             assert [entry for entry in found.report.stops if key in entry.field], request
         count += 1
     assert count > 70
+
+
+def test_no_value_is_kept_that_the_job_does_not_have() -> None:
+    """Values of other types, in requests that are carried all the same."""
+    for request in (WHOLE, SMALL):
+        for number, (inside, key) in enumerate(list(places(request))):
+            for value in ({"x": "y"}, [{"x": "y"}], "y", True):
+                changed = copy.deepcopy(request)
+                inside, key = list(places(changed))[number]
+                inside[key] = value
+                found = of(changed)
+                kept = [entry.field for entry in found.report.of("kept") if not entry.why]
+                assert not [field for field in kept if field.endswith(".x") and not field.startswith("tags.")], changed
+                for field in kept if not found.report.stops else ():
+                    assert output(of(_lacking(changed, field))) != output(found), (field, changed)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from places(value[key])
 
 
 def _lacking(request: dict[str, Any], field: str) -> dict[str, Any]:

@@ -5,14 +5,14 @@ import copy
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import Result
 
-from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE
+from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
 from tests.jobs.imports.test_golden import CASES, GOLDEN
 
 EACH = 24
@@ -29,14 +29,6 @@ VALUES: list[Any] = [
     *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
     *([], {}, [[]], [None], [{}], {"": ""}, {"a.b": 1}, {"a[0]": 1}, ["x", {"y": 1}], [["x"]], {"a": [{"c": []}]}),
 ]  # fmt: skip
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each collection of a document with each of its keys."""
-    for key in list(value) if isinstance(value, dict) else range(len(value)):
-        yield value, key
-        if isinstance(value[key], dict | list):
-            yield from places(value[key])
 
 
 def mutated(document: Any, chance: random.Random) -> str:
@@ -56,7 +48,7 @@ def mutated(document: Any, chance: random.Random) -> str:
         elif how == 3:
             inside[f"{key}{chance.choice('sX.[')}"] = copy.deepcopy(inside[key])
         elif how == 4:
-            other, at = chance.choice(list(places(changed)))
+            other, at = chance.choice(list(places(changed)) or [({"a": 1}, "a")])
             inside[key] = copy.deepcopy(other[at])
         elif how == 5 and isinstance(inside, dict):
             inside[chance.choice(["", "a.b", "x", "name", "type", "0", "é\n"])] = chance.choice(VALUES)
