@@ -20,10 +20,13 @@ EACH = 24
 SLOW_S = 5
 
 FILES: dict[str, str] = {file: kind for kind, file, *_ in CASES.values()}
-DOCUMENTS: dict[str, tuple[str, Any]] = {
+OF_GOOGLE: dict[str, tuple[str, Any]] = {
     file: (kind, yaml.safe_load((GOLDEN / file).read_text())) for file, kind in FILES.items() if not file.endswith("sh")
 }
-DOCUMENTS |= {"given.json": ("aws-batch", GIVEN), "whole.json": ("aws-batch", WHOLE)}
+DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
+    "given.json": ("aws-batch", GIVEN),
+    "whole.json": ("aws-batch", WHOLE),
+}
 SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")}
 VALUES: list[Any] = [
     *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
@@ -35,7 +38,10 @@ def mutated(document: Any, chance: random.Random) -> str:
     """The document, with one to three things that are wrong with it."""
     changed = copy.deepcopy(document)
     for _ in range(chance.randint(1, 3)):
-        inside, key = chance.choice(list(places(changed)) or [({"a": 1}, "a")])
+        all_places: list[tuple[Any, Any]] = list(places(changed))
+        if not all_places:
+            break
+        inside, key = chance.choice(all_places)
         how = chance.randrange(7)
         if how == 0:
             del inside[key]
@@ -48,7 +54,7 @@ def mutated(document: Any, chance: random.Random) -> str:
         elif how == 3:
             inside[f"{key}{chance.choice('sX.[')}"] = copy.deepcopy(inside[key])
         elif how == 4:
-            other, at = chance.choice(list(places(changed)) or [({"a": 1}, "a")])
+            other, at = chance.choice(all_places)
             inside[key] = copy.deepcopy(other[at])
         elif how == 5 and isinstance(inside, dict):
             inside[chance.choice(["", "a.b", "x", "name", "type", "0", "é\n"])] = chance.choice(VALUES)
