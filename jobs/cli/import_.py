@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accel.console.errors import say, warn
+from accel.console.errors import say
 from accel.console.options import OneOf, Settings
 from accel.console.verb import Verb
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.redaction import own
-from accel.diagnostics.yaml_positions import BYTES_MAX as LARGEST
-from accel.diagnostics.yaml_positions import Tree
+from accel.diagnostics.yaml_positions import BYTES_MAX, Tree
 
 from ..client.resolve import targets
+from ..importers.names import suggestion
 from ..importers.options import Form, Options, k80_replacement
-from ..importers.reading import read_as_spaces
+from ..importers.reading import bounded, file_bytes, read_as_spaces
 from ..model.document import Document
 
 if TYPE_CHECKING:
@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 
     from ..importers.outcome import ImportResult
 
-BYTES_MAX = 1_000_000
 KINDS = ("aws-batch", "google-batch", "vertex", "ai-platform")
 FORMS = {"custom-job": ("ai-platform",), "tuning": ("ai-platform",)}
 """Outputs beside a job file, and what they are for."""
+
+
+class KindOrFile(OneOf):
+    """A kind of document, or the file itself."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
 
 
 class ImportVerb(Verb):
@@ -40,8 +46,8 @@ class ImportVerb(Verb):
 
 
 @click.command("import", cls=ImportVerb)
-@click.argument("kind", metavar="|".join(KINDS), type=OneOf(*KINDS))
-@click.argument("file", metavar="FILE")
+@click.argument("kind", metavar=f"[{'|'.join(KINDS)}]", type=KindOrFile(*KINDS))
+@click.argument("file", metavar="FILE", required=False)
 @click.argument("flags", metavar="[-- FLAGS]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "-o",
@@ -66,7 +72,7 @@ class ImportVerb(Verb):
 def import_(
     settings: Settings,
     kind: str,
-    file: str,
+    file: str | None,
     flags: tuple[str, ...],
     output: str,
     told: str,
@@ -84,35 +90,89 @@ def import_(
     vertex        Vertex AI's config.yaml, a CustomJob, or a pasted `gcloud ai custom-jobs create`
     ai-platform   AI Platform Training's config.yaml, or a pasted `gcloud ai-platform jobs submit training`
 
+    Without a kind, the file is recognized by its keys or its command.
+
     gcloud's own flags may follow -- and win over the file. A report says what became of each field; where one is
     refused or has to be decided, nothing is printed, and the exit code is 2.
     """
+    kind, file, flags = _words(kind, file, flags)
+    name = "stdin" if file == "-" else file
+    data: bytes | None = None
+    if not kind:
+        from ..importers.recognition import recognized
+
+        data = _data(file)
+        recognition = recognized(name, data)
+        kind = recognition.kind
+        if told == "text":
+            say(f"{name}: {recognition.text}")
     options = {"--image": image, "--k80-replacement": k80, "--capacity": capacity, "--var": variables}
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
     _apply_to(kind, given, output)
+    data = _data(file) if data is None else data
     if kind == "aws-batch":
-        _aws_batch(settings, file, output)
-        return
-    name = "stdin" if file == "-" else file
-    if kind == "google-batch":
+        from ..importers import aws_batch
+
+        found = aws_batch.imported(name, data)
+    elif kind == "google-batch":
         from ..importers import google_batch
 
         chosen = google_batch.Options(image, _pairs("--mount", mounts))
-        found = google_batch.imported(name, _data(file), chosen)
+        found = google_batch.imported(name, data, chosen)
     else:
-        found = _for_vertex(kind, name, _data(file), flags, output, {**options, "--var": _pairs("--var", variables)})
+        found = _for_vertex(kind, name, data, flags, output, {**options, "--var": _pairs("--var", variables)})
+    to = _aws_batch_targets(settings, found) if kind == "aws-batch" else []
     stops = found.report.stops
     strict = [] if not settings.strict else found.report.of("changed", "decision")
     if told == "json":
-        click.echo(json.dumps({"file": name, **found.report.as_json()}, indent=2), err=True)
+        click.echo(json.dumps({"file": name, "kind": kind, **found.report.as_json()}, indent=2), err=True)
     else:
         _say(found, stops)
     if stops or strict:
         if told == "json":
             click.get_current_context().exit(BadInput.exit_code)
-        _refuse(name, stops or strict, by_strict=not stops)
+        _refuse(name, found, stops or strict, by_strict=not stops)
     _print(found, name, output)
-    _to(settings, kind, found)
+    if kind == "aws-batch":
+        where = " or ".join(to) or "the target that has this queue; no known target has it"
+        say(f"queue {messages.name_shown(found.queue)}: submit it with --to {where}")
+    else:
+        _to(settings, kind, found)
+
+
+def _words(kind: str, file: str | None, flags: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
+    """Kind, file and flags; the kind is empty where the first word is the file. Raises BadInput or NotFound."""
+    if kind in KINDS:
+        if file is None:
+            raise BadInput(f"FILE: is missing: accel-jobs import {kind} FILE")
+        return kind, file, flags
+    rest = flags if file is None else (file, *flags)
+    if kind != "-" and not _exists(kind):
+        near = suggestion(kind, KINDS)
+        if file is None and "did you mean" not in near:
+            raise NotFound(f"{messages.name_shown(kind)}: no such file")
+        raise BadInput(f"{messages.name_shown(kind)}: is no kind of document and no file{near}")
+    if rest[:1] and rest[0] in KINDS:
+        raise BadInput(f"{rest[0]}: stands before the file: accel-jobs import {rest[0]} FILE")
+    return "", kind, rest
+
+
+def _exists(file: str) -> bool:
+    try:
+        return Path(file).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
+    """Those with the queue that was asked for."""
+    from ..importers.aws_batch import fitted
+
+    if found.report.stops:
+        return []
+    return fitted(
+        found, {name: target for name, target in _targets(settings).items() if isinstance(target, AwsBatchTarget)}
+    )
 
 
 def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
@@ -157,24 +217,23 @@ def _for_vertex(
 
 
 def _say(found: "ImportResult", stops: list[Any]) -> None:
+    said_later = {id(entry) for entry in stops}
     for entry in found.report.entries:
-        if entry not in stops:
+        if id(entry) not in said_later:
             say(f"{'note' if entry.kind == 'kept' and not entry.given else entry.kind}: {entry.text}")
 
 
-def _refuse(name: str, entries: list[Any], *, by_strict: bool) -> None:
+def _refuse(name: str, found: "ImportResult", entries: list[Any], *, by_strict: bool) -> None:
     hint = "they are no errors without --strict" if by_strict else None
     # One line for many fields of which the same is said.
     alike: dict[tuple[str, ...], list[Any]] = {}
     for entry in entries:
         alike.setdefault((entry.kind, *entry.why) if entry.why else (entry.field,), []).append(entry)
-    raise BadInputs(
-        [
-            f"{name}: {first.kind}: {first.text}{f' (and {len(rest)} more fields)' * bool(rest)}"
-            for first, *rest in alike.values()
-        ],
-        hint,
-    )
+    lines: list[str] = []
+    for first, *rest in alike.values():
+        more = f" (and {len(rest)} more field{'s' * (len(rest) > 1)})" if rest else ""
+        lines.append(f"{found.report.places.get(first.field, name)}: {first.kind}: {first.text}{more}")
+    raise BadInputs(lines, hint)
 
 
 def _print(found: "ImportResult", name: str, output: str) -> None:
@@ -210,62 +269,16 @@ def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
         say(f"submit it with --to a target of kind {of}{where}; no known target is one")
 
 
-def _aws_batch(settings: Settings, file: str, output: str) -> None:
-    import yaml
-
-    from ..importers.aws_batch import fitted, imported
-
+def _data(file: str) -> bytes:
     name = "stdin" if file == "-" else file
     try:
-        found = imported(_request(file))
-    except BadInput as fault:
-        raise BadInput(f"{name}: {fault.message}", fault.hint) from None
-    queues = {name: target for name, target in _targets(settings).items() if isinstance(target, AwsBatchTarget)}
-    to = fitted(found, queues)
-    try:
-        job = Document(name, Tree(found.values)).job()
-    except BadInputs as faults:
-        raise BadInputs(faults.messages, "the paths are those of the job file that the request would become") from None
-    for note in found.notes:
-        warn(f"{name}: {note}", settings)
-    # As it was given, with values that are defaults too: a request says what it relies on.
-    values = job.model_dump(exclude_unset=True)
-    text = json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False)
-    click.echo(text, own(sys.stdout), nl=False)
-    if to:
-        say(f"queue {found.queue}: submit it with --to {to}")
-    else:
-        say(f"queue {found.queue}: submit it with --to the target that has this queue; no known target has it")
-
-
-def _data(file: str) -> bytes:
-    try:
-        if file == "-":
-            return read_as_spaces("stdin", sys.stdin.buffer.read(LARGEST + 1), say)
-        with Path(file).open("rb") as opened:
-            return read_as_spaces(file, opened.read(LARGEST + 1), say)
+        data = bounded(name, sys.stdin.buffer.read(BYTES_MAX + 1)) if file == "-" else file_bytes(Path(file))
     except FileNotFoundError:
         raise NotFound(f"{messages.name_shown(file)}: no such file") from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
         raise BadInput(f"{messages.name_shown(file)}: cannot be read: {said}") from None
-
-
-def _request(file: str) -> dict[str, Any]:
-    try:
-        data = sys.stdin.buffer.read(BYTES_MAX + 1) if file == "-" else Path(file).read_bytes()
-        document: Any = json.loads(data) if len(data) <= BYTES_MAX else None
-    except FileNotFoundError:
-        raise NotFound(f"{messages.name_shown(file)}: no such file") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"line {error.lineno}: is not JSON: {error.msg}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"cannot be read: {getattr(error, 'strerror', None) or 'it is not JSON'}") from None
-    if not isinstance(document, dict):
-        raise BadInput(
-            f"must be one SubmitJob request of at most {BYTES_MAX // 1000} kB, is {messages.display(document)}"
-        )
-    return document  # pyright: ignore[reportUnknownVariableType]
+    return read_as_spaces(name, data, say)
 
 
 def _targets(settings: Settings) -> "dict[str, Target]":

@@ -1,13 +1,45 @@
 """The fields of a document that is imported, read by type; what has the wrong one is refused in the report."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, cast
 
-from accel.diagnostics import messages
-
 from .reading import leaves
-from .report import Report
+from .report import Report, value_text
+
+
+class _Values(dict[str, Any]):
+    """Values by path, found by what their paths begin with: a document may have fifty thousand."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self._order: dict[str, int] | None = None
+        self._sorted: list[str] = []
+
+    def below(self, path: str, signs: str) -> list[str]:
+        """In their order, the paths that begin with `path` and one of the signs."""
+        if self._order is None:
+            self._order = {each: number for number, each in enumerate(self)}
+            self._sorted = sorted(self)
+        found: list[str] = []
+        for sign in signs:
+            first = bisect_left(self._sorted, f"{path}{sign}")
+            found += self._sorted[first : bisect_left(self._sorted, f"{path}{chr(ord(sign) + 1)}")]
+        return sorted(found, key=self._order.__getitem__)
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        if path not in self:
+            self._order = None
+        super().__setitem__(path, value)
+
+    def __delitem__(self, path: str) -> None:
+        self._order = None
+        super().__delitem__(path)
+
+    def pop(self, path: str, *default: Any) -> Any:
+        self._order = None
+        return super().pop(path, *default)
 
 
 class RequestFields:
@@ -19,9 +51,9 @@ class RequestFields:
         """`under`: what the paths begin with that the document leaves out; `beside`: fields that are no part of it,
         such as flags, for the report."""
         found = dict(leaves(document)) if document else {}
-        self.values: dict[str, Any] = {f"{under}{name}": value for name, value in found.items()}
+        self.values: dict[str, Any] = _Values({f"{under}{name}": value for name, value in found.items()})
         self.names: dict[str, str] = {f"{under}{name}": name for name in found}
-        self.report = Report({**found, **(beside or {})})
+        self.report = Report({**found, **(beside or {})}, getattr(document, "places", None))
         for path in [path for path, value in self.values.items() if value is None or value in ([], {})]:
             self.report.keep(self.name(path), why="is empty")
             del self.values[path]
@@ -37,7 +69,14 @@ class RequestFields:
 
     def has(self, path: str) -> bool:
         """Whether there is anything at a path or below."""
-        return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in self.values)
+        return bool(self.paths(path))
+
+    def paths(self, path: str) -> list[str]:
+        """Those of the values at a path and below, in their order."""
+        return [*([path] if path in self.values else []), *self._below(path, ".[")]
+
+    def _below(self, path: str, signs: str) -> list[str]:
+        return cast(_Values, self.values).below(path, signs)
 
     def text(self, path: str) -> str | None:
         """Text, or a number as it is spelt."""
@@ -86,7 +125,7 @@ class RequestFields:
     def mapping(self, path: str) -> dict[str, str]:
         """A mapping of texts."""
         found: dict[str, str] = {}
-        for each in [each for each in self.values if each.startswith(f"{path}.")]:
+        for each in self._below(path, "."):
             value = self.values[each]
             if isinstance(value, str):
                 found[each.removeprefix(f"{path}.")] = value
@@ -111,19 +150,19 @@ class RequestFields:
     def items(self, path: str) -> list[str]:
         """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
         found: dict[str, None] = {}
-        for each in self.values:
-            if item := re.match(rf"{re.escape(path)}\[\d+\]", each):
-                found[item[0]] = None
+        for each in self._below(path, "["):
+            if item := re.match(r"\[\d+\]", each[len(path) :]):
+                found[f"{path}{item[0]}"] = None
         return list(found)
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
         """As Report.keep, for all that is at a path and below."""
-        for each in [each for each in self.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
+        for each in self.paths(path):
             self.report.keep(self.name(each), to, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
         """As Report.changed to nothing, for all that is at a path and below."""
-        for each in [each for each in self.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
+        for each in self.paths(path):
             self.report.changed(self.name(each), None, why, rule)
 
     def _value(self, path: str) -> Any:
@@ -135,5 +174,5 @@ class RequestFields:
         return value
 
     def _wrong(self, path: str, expected: str) -> None:
-        said = f"must be {expected}, is {messages.display(self.values[path])}"
-        self.report.refuse(self.name(path), said)
+        name = self.name(path)
+        self.report.refuse(name, f"must be {expected}, is {value_text(name, self.values[path])}")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from accel.diagnostics import messages as words
 from accel.diagnostics.errors import BadInput
 
-from .reading import Json, read
+from .names import suggestion
+from .reading import Json, file_bytes, read
 from .report import Report
 from .shell import Pasted
 
@@ -57,7 +57,7 @@ def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
             if not equals and left and not left[0].startswith("-"):
                 value = left.pop(0)
             given.unknown_values[name] = value
-            given.unknown[name] = f"is no flag of this command{words.did_you_mean(name, list(known))}"
+            given.unknown[name] = f"is no flag of this command{suggestion(name, list(known))}"
         elif not takes[name]:
             given.flags[name] = [value or "true"]
         elif equals or left:
@@ -117,7 +117,7 @@ def document(name: str, config: str, pasted: Pasted) -> Json:
         raise BadInput(f"{name}: --config: {said}; {f'give {asked}' if asked else 'write its name instead'}")
     path = Path(config) if name == "stdin" else Path(name).parent / config
     try:
-        return read(str(path), path.read_bytes())
+        return read(str(path), file_bytes(path))
     except OSError as error:
         raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
 

@@ -1,12 +1,37 @@
-"""Names of jobs."""
+"""Names of jobs, and the names that were probably meant."""
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from accel.diagnostics import messages
 
 from ..model.job import NAME_MAX
-from .fields import RequestFields
+
+if TYPE_CHECKING:
+    from .fields import RequestFields
+
+KNOWN_MAX = 10
+"""Names that a message lists."""
 
 
-def job_name(given: RequestFields, path: str) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean a or b?`; where none is near, what is known, if it is little."""
+    return _suggestion(name[: messages.SHOWN_MAX], tuple(known))
+
+
+@lru_cache(maxsize=64)
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
+    from accel.catalog.nearest import nearest
+
+    near = nearest(name, known) if name else []
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; known: {', '.join(known)}" if name and 0 < len(known) <= KNOWN_MAX else ""
+
+
+def job_name(given: "RequestFields", path: str) -> str:
     """A name that a job file takes."""
     name = given.text(path) or "imported"
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:NAME_MAX] or "imported"

@@ -15,3 +15,6 @@ class ImportResult:
     body: Json
     values: Json = field(default_factory=dict[str, Any])
     region: str = ""
+    queue: str = ""
+    """Of AWS Batch, and the definition: a name or an ARN."""
+    definition: str = ""

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import yaml
@@ -22,6 +24,15 @@ class _Everything(frozenset[str]):
         return True
 
 
+class ReadDocument(dict[str, Any]):
+    """The mapping of a document, with where each field of it is written."""
+
+    def __init__(self, values: Json, places: dict[str, str]) -> None:
+        """`places`: file and line of each path."""
+        super().__init__(values)
+        self.places = places
+
+
 def read(name: str, data: bytes) -> Json:
     """The document as plain values. Raises BadInput with file and line."""
     text = data.decode("utf-8-sig", errors="replace").lstrip()
@@ -34,7 +45,20 @@ def read(name: str, data: bytes) -> Json:
         raise BadInput(f"{name}:{line}: {said}") from None
     if tree.faults:
         raise BadInput(f"{name}:{tree.faults[0].line}: {tree.faults[0].words}")
-    return _mapping(name, tree.value)
+    return _mapping(name, tree.value, {_dotted(path): line for path, line in tree.lines.items()})
+
+
+def file_bytes(path: Path) -> bytes:
+    """What a file holds, of which no more is read than a document may have. Raises OSError or BadInput."""
+    with path.open("rb") as opened:
+        return bounded(str(path), opened.read(yaml_positions.BYTES_MAX + 1))
+
+
+def bounded(name: str, data: bytes) -> bytes:
+    """The data itself. Raises BadInput where it is more than a document may have."""
+    if len(data) > yaml_positions.BYTES_MAX:
+        raise BadInput(f"{messages.name_shown(name)}: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
+    return data
 
 
 def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
@@ -52,37 +76,113 @@ def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
     return plain.encode()
 
 
-def _mapping(name: str, value: Any) -> Json:
+def _dotted(path: yaml_positions.Path) -> str:
+    """A path as leaves() spells it."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _mapping(name: str, value: Any, lines: dict[str, int]) -> Json:
     if not isinstance(value, dict):
         raise BadInput(f"{name}: must be a mapping of fields, is {messages.display(value)}")
-    return cast(Json, value)
+    found: set[str] = set()
+    for path, _ in leaves(value):
+        if path in found:  # the key `a.b` beside a mapping `a` with `b`
+            said = f"{messages.name_shown(path)}: is set twice, once with a dot in the key"
+            raise BadInput(f"{name}:{lines.get(path, 1)}: {said}")
+        found.add(path)
+    return ReadDocument(cast(Json, value), {path: f"{name}:{line}" for path, line in lines.items()})
 
 
 def _json(name: str, data: bytes) -> Json:
-    if len(data) > yaml_positions.BYTES_MAX:
-        raise BadInput(f"{name}:1: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
+    bounded(name, data)
     try:
-        value = json.loads(data, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_once)
+        text = data.decode("utf-8-sig")
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+        lines = _json_lines(text)
     except json.JSONDecodeError as error:
         raise BadInput(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
-    except _Twice as error:
-        raise BadInput(f"{name}: {messages.name_shown(str(error))}: is set twice") from None
-    except (UnicodeDecodeError, RecursionError):
-        raise BadInput(f"{name}: is not JSON: it is no UTF-8 text, or has too many levels") from None
-    return _mapping(name, value)
+    except yaml_positions.Fault as fault:
+        raise BadInput(f"{name}:{fault.line}: {fault.words}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"{name}:{line}: is not JSON: it is no UTF-8 text") from None
+    except RecursionError:
+        raise BadInput(f"{name}:1: holds more than {yaml_positions.DEPTH_MAX} levels") from None
+    return _mapping(name, value, lines)
 
 
-class _Twice(Exception):
-    pass
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|[^\s{}\[\],:"]+')
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Json:
-    found: Json = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Twice(key)
-        found[key] = value
-    return found
+@dataclass
+class _Open:
+    """A mapping or a list of JSON text that has not ended."""
+
+    path: str
+    items: int | None
+    """Of a list; None: a mapping."""
+    keys: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def at(self) -> str:
+        """The path of a list's next item."""
+        return f"{self.path}[{self.items}]"
+
+
+def _json_lines(text: str) -> dict[str, int]:
+    """The line of each path of JSON text. Raises Fault where a key is set twice, or a limit of documents is passed."""
+    lines: dict[str, int] = {}
+    within: list[_Open] = []
+    at, before, line, values = "", 0, 1, 0
+    is_key = False
+    for token in _TOKEN.finditer(text):
+        line += text.count("\n", before, token.start())
+        before, word = token.start(), token[0]
+        if word in ("}", "]"):
+            within.pop()
+            is_key = False
+        elif word == ",":
+            is_key = within[-1].items is None
+            if (items := within[-1].items) is not None:
+                within[-1].items = items + 1
+                at = within[-1].at
+        elif is_key:
+            key, inside = _text(word, line), within[-1]
+            at = f"{inside.path}.{key}" if inside.path else key
+            if key in inside.keys:
+                said = f"{messages.name_shown(at)}: is set twice, here and in line {inside.keys[key]}"
+                raise yaml_positions.Fault(line, said)
+            inside.keys[key] = lines[at] = line
+            is_key = False
+        else:
+            values += 1
+            lines.setdefault(at, line)
+            if word in ("{", "["):
+                is_key = word == "{"
+                within.append(_Open(at, None if is_key else 0))
+                at = at if is_key else within[-1].at
+            else:
+                _text(word, line)
+        for what, count, limit in (
+            ("levels", len(within), yaml_positions.DEPTH_MAX),
+            ("values", values, yaml_positions.VALUES_MAX),
+        ):
+            if count > limit:
+                raise yaml_positions.Fault(line, f"holds more than {limit} {what}")
+    return lines
+
+
+def _text(word: str, line: int) -> str:
+    """What a word of JSON says. Raises Fault where no file could hold it."""
+    if "\\u" not in word:
+        return word[1:-1] if "\\" not in word else str(json.loads(word))
+    text = str(json.loads(word))
+    if re.search("[\ud800-\udfff]", text):
+        raise yaml_positions.Fault(line, "holds half of a character (\\ud800 to \\udfff)")
+    return text
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

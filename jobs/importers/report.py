@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as made
+from functools import cache
 from typing import Any, Literal, cast
 
-from accel.diagnostics import messages
+from accel.diagnostics import messages, redaction
 from accel.diagnostics.findings import Finding
+
+from .names import suggestion
 
 Kind = Literal["kept", "changed", "decision", "refused"]
 KINDS: tuple[Kind, ...] = ("kept", "changed", "decision", "refused")
@@ -20,8 +23,17 @@ DECISIONS = (
 )
 """Rules whose findings are for the author to settle."""
 
-HIDDEN = ("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args")
-"""Ends of names whose values are not shown: people put secrets there."""
+HIDDEN = (
+    *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
+    *("environment", "environments", "parameters", "after the command"),
+)
+"""Parts of names whose values are not shown: people put secrets there."""
+
+_SECRET = re.compile(r"(?:^|[a-z_-])(?:Key|KEY|Pwd|PWD|PASS)$|(?:^|[_-])(?:key|pwd|pass)$")
+"""Ends of names of secrets, beside those that any command hides."""
+_PUBLIC = re.compile(r"kmsKey|--kms-key|\breservationAffinity\b|secretVariables|secretManager")
+"""Names of things in a cloud, which are no secrets themselves."""
+NAME_MAX = 200
 
 
 @dataclass
@@ -42,6 +54,7 @@ class Entry:
     def text(self) -> str:
         """One line without the class."""
         old = value_text(self.field, self.old) if self.given else "(not given)"
+        name = name_text(self.field)
         arrow = ""
         if self.kind == "kept":
             arrow = f" -> {self.new}" if self.new else ""
@@ -49,15 +62,17 @@ class Entry:
             arrow = f" -> {'left out' if self.new is None else value_text(self.field, self.new)}"
         said = f": {'; '.join(self.why)}" if self.why else ""
         rules = f" [{', '.join(self.rules)}]" if self.rules else ""
-        return f"{self.field} {old}{arrow}{said}{rules}"
+        return f"{name} {old}{arrow}{said}{rules}"
 
 
 class Report:
     """Entries by field, in the order of the document. A field that nobody spoke of is refused by close()."""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        """`fields`: the names of the leaves of the document, as its author wrote them, and their values."""
+    def __init__(self, fields: Mapping[str, Any], places: Mapping[str, str] | None = None) -> None:
+        """`fields`: the names of the leaves of the document, as its author wrote them, and their values; `places`:
+        file and line of those that have one."""
         self.fields = dict(fields)
+        self.places = dict(places or {})
         self._entries: dict[str, Entry] = {}
 
     @property
@@ -117,13 +132,10 @@ class Report:
 
     def close(self, known: Iterable[str] = ()) -> None:
         """Refuses each field that was not spoken of. `known`: names of fields, to find the one that was meant."""
-        known = list(known)
+        known = tuple(known)
         for name in self.fields:
             if name not in self._entries:
-                last = name.rpartition(".")[2].partition("[")[0]
-                self.refuse(
-                    name, f"is no field that is known here{messages.did_you_mean(last, known) if known else ''}"
-                )
+                self.refuse(name, _unknown(name, known))
 
     def as_json(self) -> dict[str, Any]:
         """For machines: a list a class; values that may be secrets are left out."""
@@ -131,14 +143,15 @@ class Report:
         for entry in self.entries:
             line: dict[str, Any] = {"field": entry.field}
             if entry.given:
-                line["value"] = None if _hidden(entry.field) else entry.old
+                line["value"] = None if _hidden(entry.field) else redaction.hidden(entry.old)
             if entry.kind == "kept":
                 line |= {"to": entry.new} if entry.new else {}
             elif entry.kind != "refused":
-                line["new"] = None if _hidden(entry.field) else entry.new
+                line["new"] = None if _hidden(entry.field) else redaction.hidden(entry.new)
             if entry.kind == "decision":
                 line["open"] = entry.open
-            found[entry.kind].append(line | {"why": entry.why, "rules": entry.rules})
+            why = [redaction.redacted(each) for each in entry.why]
+            found[entry.kind].append(line | {"why": why, "rules": entry.rules})
         return found
 
     def _entry(self, name: str) -> Entry:
@@ -154,12 +167,87 @@ class Report:
             self.note(name, why, rule)
 
 
+_CONFIGS = "masterConfig|workerConfig|parameterServerConfig|evaluatorConfig"
+_PARENTS: tuple[Mapping[str, str], ...] = (
+    {
+        # Google Batch: https://cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs#Job
+        **dict.fromkeys(("instances", "location", "serviceAccount"), "allocationPolicy"),
+        "network": "allocationPolicy|networkInterfaces",
+        **dict.fromkeys(("taskSpec", "taskCount", "parallelism", "taskCountPerNode", "schedulingPolicy"), "taskGroups"),
+        **dict.fromkeys(("requireHostsFile", "permissiveSsh"), "taskGroups"),
+        **dict.fromkeys(("runnables", "computeResource", "maxRetryCount", "maxRunDuration"), "taskSpec"),
+        "lifecyclePolicies": "taskSpec",
+        "volumes": "taskSpec|container",
+        "environment": "taskSpec|runnables",
+        **dict.fromkeys(("policy", "installGpuDrivers"), "instances"),
+        **dict.fromkeys(("accelerators", "provisioningModel", "bootDisk", "disks"), "policy"),
+        "allowedLocations": "location",
+    },
+    {
+        # Vertex AI: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec
+        **dict.fromkeys(("machineSpec", "replicaCount", "containerSpec", "pythonPackageSpec"), "workerPoolSpecs"),
+        **dict.fromkeys(("diskSpec", "nfsMounts"), "workerPoolSpecs"),
+        **dict.fromkeys(("acceleratorCount", "acceleratorType", "tpuTopology", "reservationAffinity"), "machineSpec"),
+        **dict.fromkeys(("packageUris", "pythonModule", "executorImageUri"), "pythonPackageSpec"),
+        **dict.fromkeys(("timeout", "strategy", "restartJobOnWorkerRestart", "disableRetries"), "scheduling"),
+        "maxWaitDuration": "scheduling",
+        "outputUriPrefix": "baseOutputDirectory",
+    },
+    {
+        # AI Platform Training: https://cloud.google.com/ai-platform/training/docs/reference/rest/v1/projects.jobs
+        **dict.fromkeys(("acceleratorConfig", "diskConfig", "tpuTfVersion"), _CONFIGS),
+        **dict.fromkeys(("maxRunningTime", "maxWaitTime"), "scheduling"),
+        **dict.fromkeys(("maxTrials", "hyperparameterMetricTag", "params"), "hyperparameters"),
+    },
+    {
+        # AWS Batch: https://docs.aws.amazon.com/batch/latest/APIReference/API_SubmitJob.html
+        **dict.fromkeys(("resourceRequirements", "command", "environment"), "containerOverrides"),
+        "attemptDurationSeconds": "timeout",
+        **dict.fromkeys(("attempts", "evaluateOnExit"), "retryStrategy"),
+    },
+)
+"""The field below which one stands, by service; `|`: or below another."""
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> str:
+    """What is wrong with a field that nobody read: its outermost part that is not known, or that stands elsewhere."""
+    parts = [part.partition("[")[0] for part in name.split(".")]
+    parents = _parents(known)
+    above = ""
+    for part in parts:
+        below = parents.get(part, "").split("|")
+        if known and part not in known:
+            return f"{_part(part, name)}is no field that is known here{suggestion(part, known)}"
+        if below[0] in known and above not in below:
+            return f"{_part(part, name)}is no field that is known here: indent it below {below[0]}"
+        above = part
+    return f"is no field that is known here{', or not in this form' if known else ''}"
+
+
+@cache
+def _parents(known: tuple[str, ...]) -> Mapping[str, str]:
+    """Those of the service that has these names."""
+    return max(_PARENTS, key=lambda each: len(each.keys() & {*known}))
+
+
+def _part(part: str, name: str) -> str:
+    """A part of a name, unless it is all of it."""
+    return "" if part == name else f"{name_text(part)} "
+
+
+def name_text(name: str) -> str:
+    """A field's name as the report shows it: on one line, and never empty."""
+    shown = redaction.redacted(name if name and name.isprintable() else repr(name))
+    return shown if len(shown) <= NAME_MAX else f"{shown[: NAME_MAX - 3]}..."
+
+
 def value_text(name: str, value: Any) -> str:
     """A value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
-        items = cast(list[Any], value)
+        items = cast(list[Any], redaction.hidden(value))
         return "[" + ", ".join(messages.display(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
     if isinstance(value, str) and _PLACE.match(value) and "@" not in value and not _hidden(name):
+        value = redaction.redacted(value)
         return repr(value if len(value) <= _PLACE_MAX else f"{value[: _PLACE_MAX - 3]}...")
     return messages.display(value, hidden=_hidden(name))
 
@@ -170,5 +258,9 @@ _PLACE_MAX = 160
 
 
 def _hidden(name: str) -> bool:
-    parts = name.replace("[", ".").split(".")
-    return any(part in HIDDEN for part in parts)
+    parts = re.split(r"[.\[]", name)
+    if any(part in HIDDEN for part in parts):
+        return True
+    if _PUBLIC.search(name):
+        return False
+    return any(redaction.SECRET_NAME.search(part) or _SECRET.search(part) for part in parts)

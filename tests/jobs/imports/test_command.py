@@ -9,6 +9,7 @@ import yaml
 from click.testing import Result
 
 from accel.contract.targets import write
+from jobs.cli.import_ import KINDS
 from tests.jobs.backends.vertex_jobs import make_target
 from tests.jobs.conftest import command
 
@@ -96,14 +97,21 @@ GPUS = "      count: 4\n      type: NVIDIA_TESLA_T4\n"
         ("trainingInput:\n  args: [a, b\n  scaleTier: BASIC\n", "a list that is not closed by ']'"),
         ("trainingInput:\n  region: a\n  region: b\n", "stdin:3: trainingInput.region: is set twice"),
         ('{"trainingInput": {"region": "a",}}', "stdin:1: is not JSON"),
-        ('{"trainingInput": {"region": "a", "region": "b"}}', "stdin: region: is set twice"),
+        (
+            '{"trainingInput": {"region": "a", "region": "b"}}',
+            "stdin:1: trainingInput.region: is set twice, here and in line 1",
+        ),
+        ('{"trainingInput":\n{"region": "\\ud800"}}', "stdin:2: holds half of a character"),
+        ('{"a.b": 1,\n"a": {"b": 2}}', "stdin:2: a.b: is set twice, once with a dot in the key"),
+        ('{"a":' * 40 + "1" + "}" * 40, "stdin:1: holds more than 32 levels"),
+        ("[" * 5000, "stdin:1: holds more than 32 levels"),
         ("- a\n", "must be a mapping of fields, is a list"),
         ("\0", "stdin:1: holds the control character"),
         ("a: " + "[" * 99, "holds more than 32 levels"),
     ],
 )
 def test_files_that_cannot_be_read(home: Path, invoke: Callable[..., Result], text: str, message: str) -> None:
-    for kind in ("ai-platform", "vertex", "google-batch"):
+    for kind in KINDS:
         done = invoke("import", kind, "-", text=text)
         assert (done.exit_code, done.stdout) == (2, "")
         assert message in done.stderr
@@ -135,3 +143,75 @@ def test_options_that_do_not_fit(
 ) -> None:
     done = invoke("import", *arguments, text=CONFIG)
     assert done.exit_code == 2 and message in done.stderr
+
+
+BATCH = """\
+taskGroups:
+- taskSpec:
+    runnables:
+    - container: {imageUri: us-docker.pkg.dev/acme/train/flowers:1.4, commands: [train]}
+allocationPolicy:
+instances:
+- policy: {machineType: n1-standard-8}
+  installGpuDrivers: true
+"""
+
+
+MISSPELT = json.dumps({**yaml.safe_load(BATCH), "allocationPolicy": {}}, indent=1).replace("instances", "instancez")
+NONE = "is no field that is known here"
+REQUEST = '{"jobName": "a", "jobQueue": "q", "jobDefinition": "d",\n"attempts": 3,\n"": 1, "qwertyuiop": 1}'
+
+
+@pytest.mark.parametrize(
+    "kind, text, message",
+    [
+        (
+            "google-batch",
+            BATCH,
+            f"7: refused: instances[0].policy.machineType 'n1-standard-8': instances {NONE}: "
+            "indent it below allocationPolicy (and 1 more field)",
+        ),
+        (
+            "google-batch",
+            MISSPELT,
+            f"22: refused: instancez[0].policy.machineType 'n1-standard-8': instancez {NONE}; "
+            "did you mean instances? (and 1 more field)",
+        ),
+        (
+            "vertex",
+            "workerPoolSpecs: []\ntimeout: 3600s\n",
+            f"2: refused: timeout '3600s': {NONE}: indent it below scheduling",
+        ),
+        ("aws-batch", REQUEST, f"2: refused: attempts '3': {NONE}: indent it below retryStrategy"),
+        (
+            "ai-platform",
+            f"{CONFIG}  acceleratorConfig: {{count: 1}}\n",
+            f"7: refused: trainingInput.acceleratorConfig.count '1': acceleratorConfig {NONE}: "
+            "indent it below masterConfig",
+        ),
+    ],
+)
+def test_the_outermost_fault_is_named_with_its_line(
+    home: Path, invoke: Callable[..., Result], kind: str, text: str, message: str
+) -> None:
+    done = invoke("import", kind, "-", text=text)
+    assert done.exit_code == 2 and f"error: stdin:{message}\n" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("key", ["", "qwertyuiop", ".", "a.", "\n", "[0]", "x" * 5000])
+def test_hints_are_short_and_have_names(home: Path, invoke: Callable[..., Result], kind: str, key: str) -> None:
+    given = {"jobName": "a", "jobQueue": "q", "jobDefinition": "d"} if kind == "aws-batch" else {}
+    done = invoke("import", kind, "-", text=json.dumps({**given, key: 1}))
+    assert done.exit_code == 2
+    for line in done.stderr.splitlines():
+        assert len(line) < 600 and line.isprintable() and line.count(", ") <= 12, line
+        assert "did you mean ?" not in line and ":  " not in line and "refused:  " not in line, line
+
+
+@pytest.mark.parametrize("command", ["gcloud ai custom-jobs create", "gcloud ai-platform jobs submit training x"])
+def test_a_flag_that_is_none(home: Path, invoke: Callable[..., Result], command: str) -> None:
+    done = invoke("import", "-", text=f"{command} --qwertyuiop=1 --=2\n")
+    assert done.exit_code == 2
+    (line,) = [line for line in done.stderr.splitlines() if "qwertyuiop" in line]
+    assert line.count(", ") <= 10

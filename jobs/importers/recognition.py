@@ -1,0 +1,148 @@
+"""Which tool's document a file is, by its keys or by the command in it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
+
+from . import shell
+from .ai_platform_fields import TOP
+from .names import KNOWN_MAX
+from .reading import Json, read
+
+KINDS: Mapping[str, str] = {
+    "aws-batch": "a SubmitJob request of AWS Batch",
+    "google-batch": "a Job of Google Batch",
+    "vertex": "a custom job of Vertex AI",
+    "ai-platform": "a job of AI Platform Training",
+}
+
+_SHARED = ("args", "enableWebAccess", "encryptionConfig", "network", "region", "scheduling", "serviceAccount")
+"""Fields of AI Platform Training that others have as well."""
+_KEYS: Mapping[str, frozenset[str]] = {
+    "aws-batch": frozenset({"jobQueue", "jobDefinition", "containerOverrides", "arrayProperties"}),
+    "google-batch": frozenset({"taskGroups", "allocationPolicy"}),
+    "vertex": frozenset({"jobSpec", "workerPoolSpecs"}),
+    "ai-platform": frozenset({"trainingInput", *TOP} - {*_SHARED}),
+}
+_COMMANDS = {
+    r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
+    r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
+}
+_UNREAD_COMMANDS = {
+    r"gcloud\s(.*\s)?batch\s+jobs\s+submit": "a command `gcloud batch jobs submit`; import the file of its --config",
+    r"aws\s(.*\s)?batch\s+submit-job": "a command `aws batch submit-job`; import what it takes as --cli-input-json",
+    r"gcloud\s": "a command of gcloud that submits no job",
+    r"aws\s": "a command of aws that submits no job",
+    r"#SBATCH\s": "a Slurm script",
+    r"#PBS\s": "a PBS script",
+}
+_UNREAD = {
+    "trainingTaskDefinition": "a TrainingPipeline of Vertex AI",
+    "trialJobSpec": "a HyperparameterTuningJob of Vertex AI",
+    "studySpec": "a HyperparameterTuningJob of Vertex AI",
+    "pipelineSpec": "a PipelineJob of Vertex AI",
+    "AlgorithmSpecification": "a training job of SageMaker",
+    "services": "a Compose file",
+}
+_DEFINITION = ("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties")
+_RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "jobQueues")
+_DSTACK = ("task", "dev-environment", "service", "fleet")
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """A kind, and what it was known by."""
+
+    kind: str
+    by: str
+
+    @property
+    def text(self) -> str:
+        """For the user, without the file's name."""
+        return f"is read as {self.kind}: {KINDS[self.kind]}, by {self.by}"
+
+
+def recognized(name: str, data: bytes) -> Recognition:
+    """The kind of a document. Raises BadInput where it is none, may be several, or is known and not read yet."""
+    text = data.decode("utf-8-sig", errors="replace")
+    if found := _of_command(name, text):
+        return found
+    if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
+        raise _unread(name, "a Kubernetes manifest")  # often several documents, which nothing else is
+    document = read(name, data)
+    keys = {_camel(key): key for key in document}
+    found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
+    kinds = [kind for kind, by in found.items() if by]
+    if len(kinds) == 1:
+        return Recognition(kinds[0], _some(found[kinds[0]]))
+    if kinds:
+        said = " or ".join(f"{kind} (by {_some(found[kind])})" for kind in kinds)
+        raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {kinds[0]} FILE")
+    raise _none(name, document)
+
+
+def resource_text(document: Json) -> str:
+    """What is said of a job definition and other resources of AWS Batch; nothing of other documents."""
+    for key in document:
+        if key in (*_DEFINITION, *_RESOURCES):
+            what = "a job definition" if key in _DEFINITION else "a resource"
+            return f"is {what} of AWS Batch and no job ({key}): `stacks adopt` takes it (docs/adopt.md)"
+    return ""
+
+
+def _of_command(name: str, text: str) -> Recognition | None:
+    """What a pasted command or a script is. Raises BadInput where none of it is read."""
+    lines = [re.sub(r"^\s*[$!%]?\s*", "", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
+    kinds: dict[str, str] = {}
+    for pattern, kind in _COMMANDS.items():
+        for line in lines:
+            if found := re.match(pattern, line):
+                kinds[kind] = " ".join(found[0].split()[-4:])
+    if len(kinds) > 1:
+        said = " or ".join(f"{kind} (by `{by}`)" for kind, by in kinds.items())
+        raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {next(iter(kinds))} FILE")
+    for kind, by in kinds.items():
+        return Recognition(kind, f"the command `{by}`")
+    if shell.is_command(text) or shell.is_command(text, "aws") or text.startswith("#!") or "\n#SBATCH" in text:
+        for pattern, what in _UNREAD_COMMANDS.items():
+            if any(re.match(pattern, line) for line in lines):
+                raise _unread(name, what)
+    return None
+
+
+def _none(name: str, document: Json) -> BadInput:
+    """What there is to say of a document that is none of the kinds."""
+    for key in document:
+        if key in _UNREAD:
+            return _unread(name, _UNREAD[key])
+    if resource := resource_text(document):
+        return BadInput(f"{name}: {resource}")
+    if "apiVersion" in document and "kind" in document:
+        return _unread(name, "a Kubernetes manifest")
+    if document.get("type") in _DSTACK:
+        return _unread(name, f"a {document['type']} of dstack")
+    if "run" in document or ("setup" in document and "resources" in document):
+        return _unread(name, "a task of SkyPilot")
+    if isinstance(document.get("name"), str) and {"command", "image"} & set(document):
+        return BadInput(f"{name}: looks like a job file of accel itself, which `accel-jobs validate` checks")
+    keys = ", ".join(messages.name_shown(key) for key in list(document)[:KNOWN_MAX]) or "no keys"
+    said = "; ".join(f"{kind}, {what}" for kind, what in KINDS.items())
+    return BadInput(f"{name}: is none of the kinds that are read, by its keys ({keys}): {said}")
+
+
+def _unread(name: str, what: str) -> BadInput:
+    what, _, advice = what.partition("; ")
+    said = f"; {advice}" if advice else f"; what is read: {', '.join(KINDS)}"
+    return BadInput(f"{name}: is {what}, which is not read yet{said}")
+
+
+def _camel(key: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
+
+
+def _some(names: list[str]) -> str:
+    """Names of keys, a few of them."""
+    return ", ".join(messages.name_shown(each) for each in names[:3])

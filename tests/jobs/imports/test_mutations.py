@@ -1,0 +1,125 @@
+"""Documents with a fault somewhere: each is answered at once, with lines that say what is wrong, and with exit code 0
+or 2."""
+
+import copy
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
+from tests.jobs.imports.test_golden import CASES, GOLDEN
+
+EACH = 24
+"""Mutations of a document."""
+SLOW_S = 5
+
+FILES: dict[str, str] = {file: kind for kind, file, *_ in CASES.values()}
+OF_GOOGLE: dict[str, tuple[str, Any]] = {
+    file: (kind, yaml.safe_load((GOLDEN / file).read_text())) for file, kind in FILES.items() if not file.endswith("sh")
+}
+DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
+    "given.json": ("aws-batch", GIVEN),
+    "whole.json": ("aws-batch", WHOLE),
+}
+SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")}
+VALUES: list[Any] = [
+    *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
+    *([], {}, [[]], [None], [{}], {"": ""}, {"a.b": 1}, {"a[0]": 1}, ["x", {"y": 1}], [["x"]], {"a": [{"c": []}]}),
+]  # fmt: skip
+
+
+def mutated(document: Any, chance: random.Random) -> str:
+    """The document, with one to three things that are wrong with it."""
+    changed = copy.deepcopy(document)
+    for _ in range(chance.randint(1, 3)):
+        all_places: list[tuple[Any, Any]] = list(places(changed))
+        if not all_places:
+            break
+        inside, key = chance.choice(all_places)
+        how = chance.randrange(7)
+        if how == 0:
+            del inside[key]
+        elif how == 1:
+            inside[key] = copy.deepcopy(chance.choice(VALUES))
+        elif how == 2:
+            inside[key] = [inside[key]] if chance.random() < 0.5 else {str(key): inside[key]}
+        elif how == 3 and isinstance(inside, list):
+            inside.insert(0, copy.deepcopy(inside[key]))
+        elif how == 3:
+            inside[f"{key}{chance.choice('sX.[')}"] = copy.deepcopy(inside[key])
+        elif how == 4:
+            other, at = chance.choice(all_places)
+            inside[key] = copy.deepcopy(other[at])
+        elif how == 5 and isinstance(inside, dict):
+            inside[chance.choice(["", "a.b", "x", "name", "type", "0", "é\n"])] = chance.choice(VALUES)
+        elif isinstance(inside[key], str):
+            inside[key] = chance.choice([inside[key][1:], inside[key] * 2, inside[key].upper(), f"{inside[key]}:0"])
+    if not changed:
+        return "{}"
+    return json.dumps(changed) if chance.random() < 0.5 else yaml.safe_dump(changed)
+
+
+def mutated_script(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    for _ in range(chance.randint(1, 3)):
+        at = chance.randrange(len(lines))
+        how = chance.randrange(5)
+        if how == 0:
+            lines[at] = ""
+        elif how == 1:
+            lines.insert(at, lines[chance.randrange(len(lines))])
+        elif how == 2:
+            where = chance.randrange(len(lines[at]) + 1)
+            junk = chance.choice(["'", '"', "\\", "$(", "`", "=", ",", " -- ", ";", "^", "${", "\x00", "é"])
+            lines[at] = lines[at][:where] + junk + lines[at][where:]
+        elif how == 3:
+            lines[at] = lines[at].replace("=", chance.choice(["", "==", " ", "=^|^"]), 1)
+        else:
+            where = chance.randrange(len(lines[at]) + 1)
+            lines[at] = lines[at][where:]
+    return "".join(lines) or "\n"
+
+
+@pytest.mark.parametrize("file", [*DOCUMENTS, *SCRIPTS])
+def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., Result]) -> None:
+    chance = random.Random(f"mutations of {file}")
+    kind, given = {**DOCUMENTS, **SCRIPTS}[file]
+    for number in range(EACH):
+        text = mutated_script(given, chance) if file in SCRIPTS else mutated(given, chance)
+        kinds = [kind] if number % 3 else []
+        begun = time.monotonic()
+        done = invoke("import", *kinds, "-", text=text.encode(errors="surrogatepass"))
+        said = f"{number}: {text}\n{done.stderr}"
+        assert done.exit_code in (0, 2), said
+        assert "unexpected" not in done.stderr, said
+        assert bool(done.stdout) == (done.exit_code == 0), said
+        assert time.monotonic() - begun < SLOW_S, said
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert bool(errors) == (done.exit_code == 2), said
+        assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
+
+
+@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", ""])
+def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, invoke: Callable[..., Result]) -> None:
+    many = {f"k{number}": "v" for number in range(1500)}
+    document = {
+        "aws-batch": {**GIVEN, "tags": many, "parameters": many, "x": many},
+        "google-batch": {
+            "taskGroups": [{"taskSpec": {"runnables": [{}], "environment": {"variables": many}}}],
+            "labels": many,
+        },
+        "vertex": {
+            "jobSpec": {"workerPoolSpecs": [{"containerSpec": {"env": [{"name": k, "value": "v"} for k in many]}}]},
+            "labels": many,
+        },
+        "ai-platform": {"trainingInput": {"scaleTier": "BASIC", "x": many}, "labels": many},
+    }[kind or "aws-batch"]
+    begun = time.monotonic()
+    done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))
+    assert done.exit_code == 2 and time.monotonic() - begun < SLOW_S
