@@ -20,7 +20,10 @@ DECISIONS = (
 )
 """Rules whose findings are for the author to settle."""
 
-HIDDEN = ("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args")
+HIDDEN = (
+    *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
+    "password",
+)
 """Ends of names whose values are not shown: people put secrets there."""
 
 
