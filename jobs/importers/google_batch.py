@@ -104,11 +104,11 @@ def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> N
         block["in_order"] = True
     if given.flag(f"{GROUP}.permissiveSsh"):
         block["permissive_ssh"] = True
-    if given.asked(f"{GROUP}.runAsNonRoot"):
+    if given.is_on(f"{GROUP}.runAsNonRoot"):
         why = "has no place in a job file; use an image that names another user (USER), or --user among its options"
         given.refuse(f"{GROUP}.runAsNonRoot", why)
     own = f"{GROUP}.taskEnvironments"
-    if given.is_written(own):
+    if given.is_written(own) or given.items(own):
         why = "is variables of single tasks, which a job file has as a sweep: write their values there (docs/sweeps.md)"
         given.refuse(own, why)
 

@@ -109,6 +109,7 @@ class BatchFields(RequestFields):
         self.values, self.names = {}, {}
         self.single: set[str] = set()
         self._below: dict[str, list[str]] = {}
+        self._lengths: dict[str, int] = {}
         self._notes: list[tuple[str, str]] = []
         if document:
             self._walk(document, JOB, "", "", ())
@@ -123,9 +124,7 @@ class BatchFields(RequestFields):
 
     def items(self, path: str) -> list[str]:
         """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
-        start = len(path) + 1
-        found = {each[: each.index("]", start) + 1] for each in self._below.get(path, ()) if each[len(path)] == "["}
-        return sorted(found, key=lambda each: int(each[start:-1]))
+        return [f"{path}[{index}]" for index in range(self._lengths.get(path, 0))]
 
     def mapping(self, path: str) -> dict[str, str]:
         """A mapping of texts."""
@@ -165,7 +164,7 @@ class BatchFields(RequestFields):
         for each in self.below(path):
             self.report.decide(self.name(each), why, is_open=False)
 
-    def asked(self, path: str) -> bool:
+    def is_on(self, path: str) -> bool:
         """A flag that nothing here has a place for: whether it is on; one that is off is as it is without it."""
         on = bool(self.flag(path))
         if not on:
@@ -208,19 +207,24 @@ class BatchFields(RequestFields):
             first = next(leaves(cast(Json, value)))[0]
             self._notes.append((f"{name}.{first}", f"{name} is taken for a list of one"))
             self.single.add(path)
+            self._lengths[path] = 1
             self._walk(value, schema[0], f"{path}[0]", name, inside)
         elif not _is_leaf(value):
-            for index, inner in enumerate(cast(list[Any], value)):
+            inner_values = cast(list[Any], value)
+            self._lengths[path] = len(inner_values)
+            for index, inner in enumerate(inner_values):
                 self._walk(inner, schema[0], f"{path}[{index}]", f"{name}[{index}]", inside)
-        else:
+        elif value is None or value in ([], {}):
             self._add(path, name, value, above)
+        else:
+            self._unknown(value, name, "must be a list of mappings of fields")
 
     def _object(self, value: Any, schema: Mapping[str, Any], path: str, name: str, above: tuple[str, ...]) -> None:
         if not isinstance(value, dict) or not value:
-            if _is_leaf(value):
+            if value is None or value in ([], {}):
                 self._add(path, name, value, above)
             else:
-                self._unknown(value, name, f"{name} must be a mapping of fields")
+                self._unknown(value, name, f"{name or 'the job'} must be a mapping of fields")
             return
         inside = (*above, path) if path else above
         first: dict[str, str] = {}
@@ -303,6 +307,8 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
     if path.endswith(_PROGRAM) or ".variables." in path or ".environments." in path:
         addresses = (_VARIABLE.sub("", found) for found in _ADDRESS.findall(text))
         return [finding for each in addresses for finding in placeholders.value(path, each)]
+    if path.endswith(_SECRET):
+        return []
     found = unfilled(path, text)
     if path.endswith(_OWN_NAMES):
         return [finding for finding in found if finding.rule != placeholders.VALUE.id or _BRACKETS.search(text)]
@@ -310,5 +316,6 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
 
 
 _PROGRAM = (".text", ".commands", ".entrypoint", ".options", ".displayName")
+_SECRET = (".password", ".cipherText")
 _OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
 """Of a folder or disk of the VM, which may well be called my-bucket."""

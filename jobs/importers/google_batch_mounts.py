@@ -130,7 +130,7 @@ def _mount(given: BatchFields, volume: Volume, of: _Uses, values: Json, storage:
     for (below, path), read_only in of.items():
         storage.places.append((volume.host + below, path))
         if volume.source:
-            source = f"{volume.source.rstrip('/')}{below}"
+            source = f"{volume.source.rstrip('/')}{below}" if below else volume.source
             if seen.get(path, source) != source or path in storage.devices.values():
                 given.report.refuse(at, f"is seen at {path}, as is {seen.get(path, 'a disk')}; use a path for each")
             elif path not in seen:

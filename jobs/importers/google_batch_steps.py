@@ -59,7 +59,7 @@ class Tasks:
 
     several: bool = False
     storage: Storage = field(default_factory=Storage)
-    secrets: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def steps(given: BatchFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> Tasks:
@@ -183,7 +183,7 @@ def _container(given: BatchFields, path: str, step: Step, image: str | None) -> 
     commands = given.name(f"{path}.commands")
     for name in ("entrypoint", "commands", "volumes", "options"):
         given.keep(f"{path}.{name}")
-    if f"{path}.commands" in given.single and len(step.command[0].split()) > 1:
+    if f"{path}.commands" in given.single and step.command and len(step.command[0].split()) > 1:
         _one_text(given, commands, step)
     for finding in google_batch_runnables.entry_point(step.entrypoint, step.command):
         given.report.findings(commands, [finding])
@@ -198,10 +198,10 @@ def _container(given: BatchFields, path: str, step: Step, image: str | None) -> 
     for name in ("username", "password"):
         if given.has(f"{path}.{name}"):
             given.refuse(f"{path}.{name}", PRIVATE)
-    if given.asked(f"{path}.blockExternalNetwork"):
+    if given.is_on(f"{path}.blockExternalNetwork"):
         why = "has no place in a job file; write --network=none into options, if the container needs no network at all"
         given.refuse(f"{path}.blockExternalNetwork", why)
-    if given.asked(f"{path}.enableImageStreaming"):
+    if given.is_on(f"{path}.enableImageStreaming"):
         why = "has no place in a job file: the image is pulled before the step begins"
         given.settle(f"{path}.enableImageStreaming", why)
 

@@ -16,6 +16,7 @@ from .reading import Json
 
 _SHARED_CORE = re.compile(r"(?:e2-(?:custom-)?(?:micro|small|medium)(?:-\d+)?|f1-micro|g1-small)")
 _BATCH_IMAGE = re.compile(r"batch-\w")
+_LEAST_MIB = 4
 _DEFAULT_MILLI, _DEFAULT_MIB = 2000, 2000
 """Of a task that does not say. Source: the discovery document of batch.v1 (ComputeResource)."""
 
@@ -38,7 +39,9 @@ def resources(given: BatchFields, values: Json) -> None:
         why = f"Batch takes {_DEFAULT_MILLI} where nothing is said, a job file the whole machine"
         given.report.keep(f"{base}.cpuMilli", f"cpus: {values['cpus']}", why)
     if memory:
-        values["memory_mib"] = memory
+        values["memory_mib"] = max(memory, _LEAST_MIB)
+        if memory < _LEAST_MIB:
+            given.report.changed(given.name(f"{base}.memoryMib"), _LEAST_MIB, "is less than a job file can say")
     elif not given.is_written(f"{base}.memoryMib"):
         values["memory_mib"] = min(_DEFAULT_MIB, machine.memory_mib if machine else _DEFAULT_MIB)
         why = f"Batch takes {_DEFAULT_MIB} where nothing is said, a job file the whole machine"
@@ -124,7 +127,7 @@ def _without_place(given: BatchFields) -> None:
     for path in ("network", "serviceAccount", "tags"):
         given.left_out(f"{ALLOCATION}.{path}", "is the target's")
     given.left_out(f"{ALLOCATION}.placement.maxDistance", "is not implemented by Batch")
-    if given.asked(f"{INSTANCE}.installOpsAgent"):
+    if given.is_on(f"{INSTANCE}.installOpsAgent"):
         why = (
             "a job file has no Ops Agent; use a boot image that has it (google_batch.boot_image) if metrics are needed"
         )
@@ -157,6 +160,8 @@ def _places(given: BatchFields, block: Json) -> str:
         inside = [name.rpartition("/")[2] for name in left if name.startswith("zones/")]
     else:
         given.report.findings(given.name(path), found)
+    if inside and any(name.startswith("regions/") for name in names):
+        given.report.changed(given.name(path), inside, "has a region beside zones of it; the zones are taken")
     if inside and sorted(inside) != sorted(known_zones("gcp", region)):
         block["zones"] = inside
     elif inside:

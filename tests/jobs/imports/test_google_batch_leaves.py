@@ -126,6 +126,11 @@ NEW = {"deviceName": "scratch", "newDisk": {"sizeGb": "100", "type": "pd-ssd"}}
         *[(document(spec={"volumes": [{**GCS, "gcs": {"remotePath": bucket}}]}), f"{SPEC}.volumes[0].gcs.remotePath")
           for bucket in ("[BUCKET]", "$BUCKET/x", "<bucket>", "gs://MY_BUCKET")],
         (document({"script": {"text": "gsutil cp gs://MY_BUCKET/a ."}}), f"{SPEC}.runnables[0].script.text"),
+        (document(container(commands=True)), f"{SPEC}.runnables[0].container.commands"),
+        (document({}, container()), f"{SPEC}.runnables[0]"),
+        (document(container(), "echo"), f"{SPEC}.runnables[1]"),
+        (document(spec={"volumes": "gs://acme"}), f"{SPEC}.volumes"),
+        (document(group={"taskEnvironments": [{}, {}]}), "taskGroups[0].taskEnvironments"),
         (document({"script": {"text": "x"}, "barrier": {"name": "b"}}), f"{SPEC}.runnables[0].barrier.name"),
     ],
 )  # fmt: skip
@@ -196,6 +201,10 @@ def test_refused(made: Json, name: str) -> None:
                            "machine_type": "e2-standard-4"}}),
         (document(group={"taskCount": "8"}, policy={"machineType": "n1-standard-8", "accelerators": [
             {"type": "nvidia-tesla-t4", "count": "1"}]}), "taskGroups[0].taskCountPerNode", "changed", {"tasks": 8}),
+        (document(spec={"volumes": [{"nfs": {"server": "10.0.0.2", "remotePath": "/"}, "mountPath": "/mnt/a"}]}),
+         f"{SPEC}.volumes[0].nfs.remotePath", "kept", {"mounts": [{"source": "nfs://10.0.0.2/", "path": "/mnt/a"}]}),
+        (document(spec={"computeResource": {"memoryMib": 2}}), f"{SPEC}.computeResource.memoryMib", "changed",
+         {"memory_mib": 4}),
         # What was refused without need.
         (document(container(commands="train.py --epochs 5")), f"{SPEC}.runnables[0].container.commands", "changed",
          {"command": ["python3", "train.py", "--epochs", "5"]}),
@@ -228,7 +237,12 @@ def test_refused(made: Json, name: str) -> None:
         (document(spec={"volumes": [{**GCS, "mountPath": "/mnt/disks/my-bucket"}]}), f"{SPEC}.volumes[0].mountPath",
          "kept", {"mounts": [{"source": "gs://acme-data", "path": "/mnt/disks/my-bucket"}]}),
         (document(logsPolicy={"destination": "DESTINATION_UNSPECIFIED"}), "logsPolicy.destination", "changed", {}),
-        (document({"barrier": {}}, container()), f"{SPEC}.runnables[0].barrier", "kept", {}),
+        *[(document({"barrier": name}, container()), f"{SPEC}.runnables[0].barrier", "kept",
+           {"google_batch": {"machine_type": "e2-standard-4", "runnables": [
+               {"barrier": "barrier"}, {"image": IMAGE, "entrypoint": "python3", "command": ["t.py"]}]}})
+          for name in ({}, None)],
+        (document(allocationPolicy={"location": {"allowedLocations": ["regions/us-central1", "zones/us-central1-a"]}}),
+         "allocationPolicy.location.allowedLocations", "changed", {"google_batch": {"zones": ["us-central1-a"]}}),
         (document({"script": {"text": "exec echo 'it\n"}}), f"{SPEC}.runnables[0].script.text", "kept", {}),
     ],
 )  # fmt: skip
