@@ -310,8 +310,9 @@ def test_a_key_twice(text: str) -> None:
 
 
 def test_a_password_is_not_shown() -> None:
-    found = of(document(container(password="n1234567")))
-    assert "n1234567" not in "".join(each.text for each in found.report.entries)
+    for password in ("n1234567", "XXXX-n1234567", "$n1234567"):
+        found = of(document(container(password=password)))
+        assert "n1234567" not in "".join(each.text for each in found.report.entries)
 
 
 def test_many_runnables() -> None:
