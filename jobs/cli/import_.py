@@ -157,8 +157,9 @@ def _for_vertex(
 
 
 def _say(found: "ImportResult", stops: list[Any]) -> None:
+    stopping = {id(entry) for entry in stops}
     for entry in found.report.entries:
-        if entry not in stops:
+        if id(entry) not in stopping:
             say(f"{'note' if entry.kind == 'kept' and not entry.given else entry.kind}: {entry.text}")
 
 
