@@ -10,7 +10,7 @@ from accel.rules.batch import jobs
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
-from .google_batch_fields import ALLOCATION, GROUP, SPEC, BatchFields, placeholders_of
+from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
 from .names import job_name
@@ -19,6 +19,11 @@ from .reading import Json, read
 
 BY_SERVICE = ("uid", "createTime", "updateTime", "status", f"{GROUP}.name")
 OF_TARGET = ("notifications",)
+NOT_READ = (
+    *(*BY_SERVICE, *OF_TARGET, f"{ALLOCATION}.network.", f"{ALLOCATION}.serviceAccount.", f"{ALLOCATION}.tags"),
+    f"{POLICY}.bootDisk.type",
+)
+"""What is left out, whatever it is."""
 CODE_MAX = 59_999
 """Of an exit code that a job file names (ExitCodes)."""
 
@@ -38,7 +43,7 @@ def imported(name: str, data: bytes, options: Options) -> ImportResult:
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:
             # The image is looked at where it is chosen: --image may replace it.
-            if isinstance(text, str) and not path.endswith("imageUri") and not path.startswith(BY_SERVICE):
+            if isinstance(text, str) and not path.endswith("imageUri") and not path.startswith(NOT_READ):
                 report.findings(given.name(path), placeholders_of(path, text))
     full = given.text("name")
     path = "name" if given.has("name") else "displayName"

@@ -368,6 +368,7 @@ def _disk(given: BatchFields, path: str, devices: dict[str, str], storage: Stora
         given.left_out(f"{path}.newDisk.diskInterface", "is what Batch chooses by itself")
     if not name or not gib or name not in devices:
         given.refuse(path, "is no new disk with a size that a volume mounts")
+        devices.pop(name or "", None)
         return None
     for each in ("deviceName", "newDisk.sizeGb", "newDisk.type"):
         given.keep(f"{path}.{each}", "google_batch.disks")

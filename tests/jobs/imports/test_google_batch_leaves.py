@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,6 +237,7 @@ def test_refused(made: Json, name: str) -> None:
          f"{SPEC}.environment.variables.PAD", "kept", {"env": {"PAD": "<pad>", "NAME_OF": "MY_TOKEN"}}),
         (document(spec={"volumes": [{**GCS, "mountPath": "/mnt/disks/my-bucket"}]}), f"{SPEC}.volumes[0].mountPath",
          "kept", {"mounts": [{"source": "gs://acme-data", "path": "/mnt/disks/my-bucket"}]}),
+        (document(allocationPolicy={"tags": ["${TAG}"]}), "allocationPolicy.tags", "changed", {}),
         (document(logsPolicy={"destination": "DESTINATION_UNSPECIFIED"}), "logsPolicy.destination", "changed", {}),
         *[(document({"barrier": name}, container()), f"{SPEC}.runnables[0].barrier", "kept",
            {"google_batch": {"machine_type": "e2-standard-4", "runnables": [
@@ -362,6 +364,26 @@ def _objects(value: Any, schema: str, path: str = "") -> Iterator[tuple[str, Jso
         elif "$ref" in field.get("items", {}):
             for index, each in enumerate(inner):
                 yield from _objects(each, field["items"]["$ref"], f"{name}[{index}]")
+
+
+def _snake(value: Any, schema: str) -> Any:
+    """A document with the original names of all fields."""
+    made: Json = {}
+    for key, inner in cast(Json, value).items():
+        field = SCHEMAS[schema]["properties"][key]
+        if "$ref" in field:
+            inner = _snake(inner, field["$ref"])
+        elif "$ref" in field.get("items", {}):
+            inner = [_snake(each, field["items"]["$ref"]) for each in inner]
+        made[re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", key)] = inner
+    return made
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_original_names(sample: str) -> None:
+    found, snake = of(SAMPLES[sample]), of(_snake(SAMPLES[sample], "Job"))
+    assert snake.values == found.values
+    assert [each.kind for each in snake.report.entries] == [each.kind for each in found.report.entries]
 
 
 def _plausible(field: Json) -> Any:
