@@ -52,9 +52,16 @@ def resources(given: BatchFields, values: Json) -> None:
             given.report.changed(given.name(f"{base}.bootDiskMib"), values["disk_gib"], "a job file has whole GiB")
 
 
+def _whole_cores(machine: str) -> str:
+    """The smallest kin of a machine that shares a core with others; any other as it is."""
+    if not _SHARED_CORE.fullmatch(machine):
+        return machine
+    return "e2-standard-2" if machine.startswith("e2-") else "n1-standard-1"
+
+
 def _size(machine: str) -> sizes.Size | None:
     try:
-        return sizes.size_of_machine(machine, None, 0, 1, [])[0] if machine else None
+        return sizes.size_of_machine(_whole_cores(machine), None, 0, 1, [])[0] if machine else None
     except (LookupError, BadInput):
         return None
 
@@ -224,13 +231,7 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
     """The machine type; another where the GPUs or the tasks do not fit it; None where it is to be chosen from them."""
     path = given.name(f"{POLICY}.machineType")
     gpu = values.get("accelerator")
-    if _SHARED_CORE.fullmatch(machine):
-        smallest = "e2-standard-2" if machine.startswith("e2-") else "n1-standard-1"
-        why = (
-            f"shares a core with other VMs, and no job here has such a machine; {smallest} is the smallest of its kind"
-        )
-        given.report.decide(path, why, new=smallest, is_open=False)
-        machine = smallest
+    asked, machine = machine, _whole_cores(machine)
     per_vm = int(block.get("tasks_per_vm", 1))
     try:
         size, found, faults = sizes.size_of_machine(
@@ -262,6 +263,9 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
     ]
     for finding in machines.fit(size.name, size.vcpus, size.memory_mib, cpus * 1000, memory, per_vm, larger):
         machine = _larger(given, path, finding, machine, larger[0].name if larger else None)
+    if asked != _whole_cores(asked):
+        why = f"shares a core with other VMs, and no job here has such a machine; {machine} is the smallest of its kind"
+        given.report.decide(path, why, new=machine, is_open=False)
     return machine
 
 
