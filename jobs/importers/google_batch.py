@@ -1,36 +1,31 @@
 """A Job of Google Batch's API (JSON, or YAML) as a job of ours. The opposite of backends/google_batch/render.py."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from accel.contract.variables import RESERVED_PREFIXES
 from accel.rules.batch import jobs
-from accel.rules.jobs import placeholders
 
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
-from .fields import RequestFields
-from .google_batch_steps import steps
-from .google_batch_vms import vms
+from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
+from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
+from .google_batch_vms import resources, vms
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
 
-GROUP = "taskGroups[0]"
-SPEC = f"{GROUP}.taskSpec"
 BY_SERVICE = ("uid", "createTime", "updateTime", "status", f"{GROUP}.name")
 OF_TARGET = ("notifications",)
-FIELDS = (
-    *("taskGroups", "taskSpec", "runnables", "container", "imageUri", "commands", "entrypoint", "options", "volumes"),
-    *("script", "text", "path", "barrier", "computeResource", "cpuMilli", "memoryMib", "bootDiskMib", "maxRetryCount"),
-    *("maxRunDuration", "lifecyclePolicies", "environment", "variables", "secretVariables", "taskCount", "parallelism"),
-    *("taskCountPerNode", "requireHostsFile", "permissiveSsh", "schedulingPolicy", "allocationPolicy", "instances"),
-    *("policy", "machineType", "accelerators", "type", "count", "installGpuDrivers", "provisioningModel", "location"),
-    *("allowedLocations", "network", "serviceAccount", "labels", "logsPolicy", "destination", "priority"),
-    *("gcs", "nfs", "remotePath", "server", "deviceName", "mountPath", "mountOptions", "bootDisk", "disks"),
+NOT_READ = (
+    *(*BY_SERVICE, *OF_TARGET, f"{ALLOCATION}.network.", f"{ALLOCATION}.serviceAccount.", f"{ALLOCATION}.tags"),
+    f"{POLICY}.bootDisk.type",
 )
+"""What is left out, whatever it is."""
+CODE_MAX = 59_999
+"""Of an exit code that a job file names (ExitCodes)."""
 
 
 @dataclass(frozen=True)
@@ -43,64 +38,70 @@ class Options:
 
 def imported(name: str, data: bytes, options: Options) -> ImportResult:
     """The job of a document. Raises BadInput where it cannot be read."""
-    given = RequestFields(read(name, data))
+    given = BatchFields(name, read(name, data))
     report = given.report
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:
             # The image is looked at where it is chosen: --image may replace it.
-            if isinstance(text, str) and not path.endswith("imageUri"):
-                report.findings(given.name(path), placeholders.value(path, text))
+            if isinstance(text, str) and not path.endswith("imageUri") and not path.startswith(NOT_READ):
+                report.findings(given.name(path), placeholders_of(path, text))
+    full = given.text("name")
     path = "name" if given.has("name") else "displayName"
-    if full := given.text("name"):
+    if full:
         given.values["name"] = full.rpartition("/")[2]
+        given.left_out("displayName", "a job file has one name")
     elif not given.has(path):
         given.values[path] = name.rpartition("/")[2].partition(".")[0]
     values: Json = {"name": job_name(given, path)}
     block: Json = {}
-    for list_ in ("taskGroups", "allocationPolicy.instances"):
-        if count := len(given.items(list_)):
-            report.findings(list_, jobs.one(count, list_))
-        for path in given.values if count > 1 else ():
-            if path.startswith(f"{list_}[") and not path.startswith(f"{list_}[0]"):
-                report.refuse(given.name(path), "is of a second entry", jobs.GROUPS.id)
-    several = steps(given, values, block, options.image, options.mounts)
-    _group(given, values, block, several=several)
-    _resources(given, values)
-    _environment(given, values)
-    region = vms(given, values, block)
+    for list_ in ("taskGroups", f"{ALLOCATION}.instances"):
+        items = given.items(list_)
+        if items:
+            report.findings(list_, jobs.one(len(items), list_))
+        for item in items[1:]:
+            given.refuse(item, "is of a second entry", jobs.GROUPS.id)
+    tasks = steps(given, values, block, options.image, options.mounts)
+    _group(given, values, block, several=tasks.several)
+    resources(given, values)
+    _environment(given, values, block, tasks)
+    region = vms(given, values, block, tasks.storage) or _region(full or "")
     _retries(given, values, block)
     _job(given, values, block)
-    report.close(FIELDS)
+    given.close()
     if block:
         values["google_batch"] = block
     return ImportResult(report, {}, values, region)
 
 
-def _group(given: RequestFields, values: Json, block: Json, *, several: bool) -> None:
+def _region(name: str) -> str:
+    """That of a job's whole name."""
+    found = re.fullmatch(r"projects/[^/]+/locations/([^/]+)/jobs/[^/]+", name)
+    return found[1] if found else ""
+
+
+def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> None:
     """How many tasks, and how they run. `several`: they are the nodes of one job."""
     count, at_once = given.whole(f"{GROUP}.taskCount", 1) or 1, given.whole(f"{GROUP}.parallelism", 1)
-    for name in (
-        "taskCount",
-        "parallelism",
-        "taskCountPerNode",
-        "schedulingPolicy",
-        "requireHostsFile",
-        "permissiveSsh",
-    ):
+    per_vm = given.whole(f"{GROUP}.taskCountPerNode", 1)
+    for name in ("taskCount", "parallelism", "taskCountPerNode", "requireHostsFile", "permissiveSsh"):
         given.keep(f"{GROUP}.{name}")
-    in_order = given.text(f"{GROUP}.schedulingPolicy") == "IN_ORDER"
+    in_order = _in_order(given)
     for finding in jobs.tasks(count, at_once, in_order=in_order):
         at = "taskCount" if finding.field == "tasks" else "parallelism"
         given.report.findings(given.name(f"{GROUP}.{at}"), [finding])
     if several:
         values["nodes"] = count
+        if at_once not in (None, count):
+            given.refuse(f"{GROUP}.parallelism", f"is of {count} nodes, which run all at once")
+        if per_vm not in (None, 1):
+            given.refuse(f"{GROUP}.taskCountPerNode", "is of nodes, each of which is a VM")
     else:
         values |= {"tasks": count} if count > 1 else {}
         if at_once and at_once > count:
             given.report.changed(given.name(f"{GROUP}.parallelism"), None, f"is above the number of tasks, {count}")
         elif at_once and at_once < count:
             values["parallelism"] = at_once
-        if per_vm := given.whole(f"{GROUP}.taskCountPerNode", 1):
+        if per_vm:
             block["tasks_per_vm"] = per_vm
         if given.flag(f"{GROUP}.requireHostsFile"):
             block["hosts_file"] = True
@@ -108,57 +109,78 @@ def _group(given: RequestFields, values: Json, block: Json, *, several: bool) ->
         block["in_order"] = True
     if given.flag(f"{GROUP}.permissiveSsh"):
         block["permissive_ssh"] = True
+    if given.is_on(f"{GROUP}.runAsNonRoot"):
+        why = "has no place in a job file; use an image that names another user (USER), or --user among its options"
+        given.refuse(f"{GROUP}.runAsNonRoot", why)
+    own = f"{GROUP}.taskEnvironments"
+    if given.is_written(own) or given.items(own):
+        why = "is variables of single tasks, which a job file has as a sweep: write their values there (docs/sweeps.md)"
+        given.refuse(own, why)
 
 
-def _resources(given: RequestFields, values: Json) -> None:
-    base = f"{SPEC}.computeResource"
-    cpu, memory = given.whole(f"{base}.cpuMilli", 1), given.whole(f"{base}.memoryMib", 1)
-    disk = given.whole(f"{base}.bootDiskMib", 1)
-    given.keep(f"{base}.cpuMilli", "cpus")
-    given.keep(f"{base}.memoryMib", "memory_mib")
-    given.keep(f"{base}.bootDiskMib", "disk_gib")
-    if cpu:
-        values["cpus"] = -(-cpu // 1000)
-        if cpu % 1000:
-            given.report.changed(given.name(f"{base}.cpuMilli"), values["cpus"], "a job file has whole vCPUs")
-    if memory:
-        values["memory_mib"] = memory
-    if disk:
-        values["disk_gib"] = -(-disk // 1024)
-        if disk % 1024:
-            given.report.changed(given.name(f"{base}.bootDiskMib"), values["disk_gib"], "a job file has whole GiB")
+def _in_order(given: BatchFields) -> bool:
+    path = f"{GROUP}.schedulingPolicy"
+    policy = given.text(path)
+    if policy not in (None, "IN_ORDER", "AS_SOON_AS_POSSIBLE", "SCHEDULING_POLICY_UNSPECIFIED"):
+        given.refuse(path, "must be AS_SOON_AS_POSSIBLE or IN_ORDER")
+    given.keep(path, "google_batch.in_order" if policy == "IN_ORDER" else "")
+    return policy == "IN_ORDER"
 
 
-def _environment(given: RequestFields, values: Json) -> None:
-    ours = nodes.environment("", 1, 1) if values.get("nodes", 1) > 1 else {}
-    env: dict[str, str] = {}
-    for base in (f"{SPEC}.environments", f"{SPEC}.environment.variables"):
-        for name, text in given.mapping(base).items():
-            if name.startswith(RESERVED_PREFIXES) or name in ours:
-                given.left_out(f"{base}.{name}", "is set by the platform")
-            else:
-                env[name] = text
-                given.keep(f"{base}.{name}", "env")
+def _environment(given: BatchFields, values: Json, block: Json, tasks: Tasks) -> None:
+    ours = {**nodes.environment("", 1, 1)} if tasks.several and values.get("nodes", 1) > 1 else {}
+    path = f"{SPEC}.environment"
+    old = variables(given, f"{SPEC}.environments", ours)
+    env = variables(given, f"{path}.variables", ours)
+    for name in old.keys() & env.keys():
+        given.refuse(f"{SPEC}.environments.{name}", "is set in environment.variables too; keep one of the two")
+    env = {**old, **env}
     for finding in jobs.environment(env):
-        path = f"{SPEC}.environment.variables.{finding.field.partition('.')[2]}"
-        given.report.findings(given.name(path), [finding])
+        name = finding.field.partition(".")[2]
+        base = f"{path}.variables" if f"{path}.variables.{name}" in given.values else f"{SPEC}.environments"
+        given.report.findings(given.name(f"{base}.{name}"), [finding])
     if env:
         values["env"] = env
-    if secrets := given.mapping(f"{SPEC}.environment.secretVariables"):
+    if given.has(f"{path}.encryptedVariables"):
+        given.refuse(f"{path}.encryptedVariables", ENCRYPTED)
+    secrets = _secrets(given, f"{path}.secretVariables", env)
+    for at, reference in tasks.secrets.items():
+        name = at.rpartition(".secretVariables.")[2]
+        if not isinstance(reference, str):
+            given.refuse(at, "must be text")
+        elif name in env or secrets.get(name, reference) != reference:
+            given.refuse(at, f"{name} has another value in another place, and a secret of a job file is of all steps")
+        elif name not in secrets:
+            secrets[name] = reference
+            steps = len(block.get("runnables", ())) > 1
+            why = "is of all steps: a job file has secrets for the whole job"
+            given.report.changed(given.name(at), f"secrets.{name}", why) if steps else given.keep(at, "secrets")
+        else:
+            given.keep(at, "secrets")
+    for step in block.get("runnables", ()):
+        for name in step.get("env", {}).keys() & secrets.keys():
+            given.report.refuse(f"{path}.secretVariables", f"{name} is a variable of a step too; give it another name")
+    if secrets:
         values["secrets"] = secrets
-    given.keep(f"{SPEC}.environment.secretVariables", "secrets")
 
 
-def _retries(given: RequestFields, values: Json, block: Json) -> None:
+def _secrets(given: BatchFields, base: str, env: Mapping[str, str]) -> dict[str, str]:
+    secrets = variables(given, base)
+    for name in secrets:
+        given.keep(f"{base}.{name}", "secrets")
+        if name in env:
+            given.refuse(f"{base}.{name}", "is set in variables too; keep one of the two")
+    return secrets
+
+
+def _retries(given: BatchFields, values: Json, block: Json) -> None:
     path = f"{SPEC}.maxRetryCount"
     count = given.whole(path)
     given.keep(path)
-    given.report.findings(given.name(path), jobs.retries(count, None))
-    policies = [
-        (given.text(f"{each}.action"), [int(code) for code in given.texts(f"{each}.actionCondition.exitCodes")])
-        for each in given.items(f"{SPEC}.lifecyclePolicies")
-    ]
-    given.keep(f"{SPEC}.lifecyclePolicies")
+    stands = given.report.findings(given.name(path), jobs.retries(count, None))
+    policies = [(each, *_policy(given, each)) for each in given.items(f"{SPEC}.lifecyclePolicies")]
+    if not all(action and codes for _, action, codes in policies):
+        return
     if count is None and not policies:
         # What Batch does without a word of it: no attempt after the first.
         values |= {"retries": 0, "lost_retries": 0}
@@ -166,7 +188,7 @@ def _retries(given: RequestFields, values: Json, block: Json) -> None:
     asked: Json = {"maxRetryCount": count or 0}
     if policies:
         asked["lifecyclePolicies"] = [
-            {"action": action, "actionCondition": {"exitCodes": codes}} for action, codes in policies
+            {"action": action, "actionCondition": {"exitCodes": codes}} for _, action, codes in policies
         ]
     number = count or 0
     for own, lost in _candidates(number):
@@ -174,7 +196,49 @@ def _retries(given: RequestFields, values: Json, block: Json) -> None:
         if retries.of_job(like, GoogleBatch()) == asked:
             values |= {name: n for name, n in (("retries", own), ("lost_retries", lost)) if n is not None}
             return
-    _by_codes(given, number, policies, values, block)
+    if _by_codes(given, number, [(action, codes) for _, action, codes in policies], values, block) and stands:
+        _compare(given, policies, values, block)
+
+
+def _policy(given: BatchFields, path: str) -> tuple[str | None, list[int]]:
+    """What a lifecycle policy does, and with which exit codes; none of either where it is refused."""
+    at, name = f"{path}.actionCondition.exitCodes", f"{path}.action"
+    action, texts = given.text(name), given.texts(at)
+    if action not in ("RETRY_TASK", "FAIL_TASK"):
+        given.report.refuse(given.name(name), f"{'must be' if action else 'is missing:'} RETRY_TASK or FAIL_TASK")
+        action = None
+    codes = [int(text) for text in texts if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) <= CODE_MAX]
+    if len(codes) < len(texts) or not texts:
+        why = "are missing: a policy is of some exit codes" if not texts else f"must be integers from 1 to {CODE_MAX}"
+        given.report.refuse(given.name(at), why)
+        codes = []
+    given.keep(name, "retries")
+    given.keep(at, "google_batch.exit_codes")
+    return action, codes
+
+
+def _compare(given: BatchFields, policies: list[tuple[str, str | None, list[int]]], values: Json, block: Json) -> None:
+    """Says where a job file retries other codes than the document."""
+    fields = {name: values[name] for name in ("nodes", "retries", "lost_retries") if name in values}
+    codes = [ExitCodes(**each) for each in block.get("exit_codes", [])]
+    made = retries.of_job(Job(name="x", **fields), GoogleBatch(exit_codes=codes)).get("lifecyclePolicies")
+    if not made:
+        return
+    action, now = made[0]["action"], set(made[0]["actionCondition"]["exitCodes"])
+    what = "are tried again" if action == "RETRY_TASK" else "are final"
+    listed = ", ".join(map(str, sorted(now)))
+    if not policies:
+        why = f"tasks that ran out of their time, and commands that cannot be run, are final: {listed}"
+        given.report.note(given.name(f"{SPEC}.maxRetryCount"), why)
+    for path, before, before_codes in policies:
+        if before != action:
+            given.report.changed(given.name(f"{path}.action"), action, f"a job file has it so: {listed} {what}")
+        if before != action or set(before_codes) != now:
+            more, less = sorted(now - set(before_codes)), sorted(set(before_codes) - now)
+            said = [f"{', '.join(map(str, more))} {what} too"] if more and before == action else []
+            said += [f"{', '.join(map(str, less))} are not"] if less and before == action else []
+            why = f"a job file keeps what is lost and what cannot run apart: {'; '.join(said) or f'{listed} {what}'}"
+            given.report.changed(given.name(f"{path}.actionCondition.exitCodes"), sorted(now), why)
 
 
 def _candidates(count: int) -> Iterable[tuple[int | None, int | None]]:
@@ -182,18 +246,17 @@ def _candidates(count: int) -> Iterable[tuple[int | None, int | None]]:
 
 
 def _by_codes(
-    given: RequestFields, count: int, policies: list[tuple[str | None, list[int]]], values: Json, block: Json
-) -> None:
-    """Retries that no two numbers say."""
+    given: BatchFields, count: int, policies: list[tuple[str | None, list[int]]], values: Json, block: Json
+) -> bool:
+    """Retries that no two numbers say; whether they may stand."""
     retried = {code for action, codes in policies if action == "RETRY_TASK" for code in codes}
     failed = {code for action, codes in policies if action == "FAIL_TASK" for code in codes}
     name = given.name(f"{SPEC}.lifecyclePolicies[0].actionCondition.exitCodes")
-    given.report.findings(name, jobs.exit_codes(retried, failed, count))
+    stands = given.report.findings(name, jobs.exit_codes(retried, failed, count))
     lost = set(jobs.LOST_VM)
     if retried and retried <= lost:
         values |= {"retries": 0, "lost_retries": count}
-        given.report.changed(name, sorted(lost), "lost_retries: whatever the cloud takes away is tried again")
-        return
+        return stands
     values["retries"] = count
     if (retried and not retried & lost) or lost <= failed:
         values["lost_retries"] = 0
@@ -204,11 +267,10 @@ def _by_codes(
     ]
     if codes:
         block["exit_codes"] = codes
-        for each in codes:
-            ExitCodes.model_validate(each)
+    return stands
 
 
-def _job(given: RequestFields, values: Json, block: Json) -> None:
+def _job(given: BatchFields, values: Json, block: Json) -> None:
     if seconds := given.seconds(f"{SPEC}.maxRunDuration"):
         values["timeout_s"] = seconds
         given.report.findings(given.name(f"{SPEC}.maxRunDuration"), jobs.run_time(seconds))
@@ -218,12 +280,24 @@ def _job(given: RequestFields, values: Json, block: Json) -> None:
         given.report.findings(given.name("priority"), jobs.priority(priority))
         block["priority"] = priority
     given.keep("priority", "google_batch.priority")
-    labels = given.mapping("labels")
-    if own := {name: text for name, text in labels.items() if not name.startswith("accel-")}:
-        values["labels"] = own
-    for name in labels:
-        given.keep(f"labels.{name}") if name in own else given.left_out(f"labels.{name}", "is the platform's own")
+    _labels(given, values)
     for path in OF_TARGET:
         given.left_out(path, "is the target's")
     for path in BY_SERVICE:
         given.left_out(path, "is set by the service")
+
+
+def _labels(given: BatchFields, values: Json) -> None:
+    """A job file's labels are those of the job and of its VMs."""
+    found: dict[str, str] = {}
+    for base in ("labels", f"{ALLOCATION}.labels"):
+        for name, text in given.mapping(base).items():
+            path = f"{base}.{name}"
+            if name.startswith("accel-"):
+                given.left_out(path, "is the platform's own")
+            elif found.setdefault(name, text) != text:
+                given.refuse(path, "has another value in labels, and labels of a job file are of the job and its VMs")
+            else:
+                given.keep(path, "labels")
+    if found:
+        values["labels"] = found

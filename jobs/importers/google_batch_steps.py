@@ -1,4 +1,4 @@
-"""What the tasks of a Google Batch job run and have mounted, in the terms of a job file."""
+"""What the tasks of a Google Batch job run, in the terms of a job file."""
 
 import re
 import shlex
@@ -6,17 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.contract.variables import NODE_COUNT
+from accel.contract.variables import NODE_COUNT, RESERVED_PREFIXES
 from accel.rules.batch import runnables as google_batch_runnables
-from accel.rules.jobs import imports
+from accel.rules.jobs import containers, imports
 
 from ..backends.google_batch import nodes, runnables
-from .fields import RequestFields
+from .google_batch_fields import GROUP, SPEC, BatchFields, unfilled
+from .google_batch_mounts import Storage, mounts_of
 from .images import image_of
 from .reading import Json
 
-SPEC = "taskGroups[0].taskSpec"
-_SIZES = {"": 1 / 2**20, "b": 1 / 2**20, "k": 1 / 1024, "m": 1, "g": 1024}
+_SIZES = {"": 1 / 2**20, "b": 1 / 2**20, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?"
+    r"(?:@(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?"
+)
+"""Source: https://github.com/distribution/reference/blob/main/reference.go"""
+ENCRYPTED = "is encrypted by a key of KMS; a job file has secrets of Secret Manager alone (secretVariables)"
+PRIVATE = (
+    "is for a private registry, which a job file does not log in to; copy the image to Artifact Registry, which lets "
+    "the target's service account in"
+)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass
@@ -41,38 +53,52 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Volume:
-    """A volume of the task at `host` on the VM; `device` is a disk's name."""
+class Tasks:
+    """What is to be known of the tasks elsewhere. `several`: they are nodes that work together; `secrets`: of single
+    steps, by their path."""
 
-    path: str
-    host: str
-    source: str | None
-    device: str | None
-    read_only: bool
+    several: bool = False
+    storage: Storage = field(default_factory=Storage)
+    secrets: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def steps(given: RequestFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> bool:
-    """Puts what is run and mounted into the job; whether its tasks are nodes that work together."""
+def steps(given: BatchFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> Tasks:
+    """Puts what is run and mounted into the job."""
     found = [_step(given, path, image) for path in given.items(f"{SPEC}.runnables")]
     kinds = [each.kind for each in found]
     behind = [bool(each.more.get("background")) for each in found]
     if not found:
         given.report.refuse(f"{SPEC}.runnables", "is missing: a task runs something")
-        return False
+        return Tasks()
     given.report.findings(f"{SPEC}.runnables", google_batch_runnables.steps(kinds, behind))
     several = f"{SPEC}.environment.variables.{NODE_COUNT}" in given.values
     if several:
         found = [_unwrapped(each) for each in (found[1:-1] if _between(found) else found)]
-    volumes = [_volume(given, path) for path in given.items(f"{SPEC}.volumes")]
-    _mounts(given, found, volumes, mounts, values, block)
+    storage = mounts_of(given, found, mounts, values)
+    _shared_memory(given, found, values)
     if len(found) == 1 and not found[0].more and (found[0].kind == "container" or _plain_script(found[0])):
         _alone(found[0], values, block)
     else:
         block["runnables"] = [_of_list(each) for each in found]
-    shm = [each.shm_mib for each in found if each.shm_mib]
-    if shm:
-        values["shm_mib"] = shm[0]
-    return several
+    secrets = {each: given.values[each] for step in found for each in _secrets(given, step)}
+    return Tasks(several, storage, secrets)
+
+
+def variables(given: BatchFields, base: str, ours: Mapping[str, str] = {}) -> dict[str, str]:
+    """Variables for a job file, without those that the platform sets."""
+    found: dict[str, str] = {}
+    for name, text in given.mapping(base).items():
+        path = f"{base}.{name}"
+        if name.startswith(RESERVED_PREFIXES) or name in ours:
+            given.left_out(path, "is set by the platform")
+        elif not _VARIABLE_NAME.fullmatch(name):
+            given.refuse(path, "is not the name of a variable: letters, digits and _, no digit first")
+        elif re.search(r"[\n\r\0]", text):
+            given.refuse(path, "holds a line break or NUL, which a job file does not take; put it into a file")
+        else:
+            found[name] = text
+            given.keep(path, "env")
+    return found
 
 
 def _between(found: Sequence[Step]) -> bool:
@@ -89,22 +115,36 @@ def _unwrapped(step: Step) -> Step:
     return step
 
 
-def _step(given: RequestFields, path: str, image: str | None) -> Step:
-    kinds = [kind for kind in ("container", "script", "barrier") if given.has(f"{path}.{kind}")]
-    if len(kinds) != 1 and f"{path}.barrier" not in given.names:
-        given.report.refuse(path, "must have one of container, script and barrier")
+def _step(given: BatchFields, path: str, image: str | None) -> Step:
+    kinds = [kind for kind in ("container", "script", "barrier") if given.is_written(f"{path}.{kind}")]
+    if len(kinds) != 1:
+        given.report.refuse(
+            path, f"must have one of container, script and barrier, has {' and '.join(kinds) or 'none'}"
+        )
     step = Step(path, kinds[0] if kinds else "barrier")
     if step.kind == "container":
         _container(given, f"{path}.container", step, image)
     elif step.kind == "script":
-        step.text = given.text(f"{path}.script.text") or ""
-        given.keep(f"{path}.script.text")
-        if file := given.text(f"{path}.script.path"):
-            step.text = f"exec {shlex.quote(file)}\n"
-            given.report.changed(given.name(f"{path}.script.path"), step.text.strip(), "a job file has scripts as text")
+        _script(given, f"{path}.script", step)
     else:
         step.text = given.text(f"{path}.barrier.name") or "barrier"
-        given.keep(f"{path}.barrier")
+        given.keep(f"{path}.barrier.name", "barrier")
+    for other in kinds[1:]:
+        given.refuse(f"{path}.{other}", f"is beside {kinds[0]}, and a runnable is one of the two")
+    _more(given, path, step)
+    for name in ("displayName", "labels"):
+        given.left_out(f"{path}.{name}", "a job file has no names for its steps")
+    return step
+
+
+def _more(given: BatchFields, path: str, step: Step) -> None:
+    """What a runnable has beside what it runs."""
+    if given.has(encrypted := f"{path}.environment.encryptedVariables"):
+        given.refuse(encrypted, ENCRYPTED)
+    if step.kind == "barrier":
+        for name in ("background", "alwaysRun", "ignoreExitStatus", "timeout", "environment"):
+            given.left_out(f"{path}.{name}", "is of a barrier, which runs nothing")
+        return
     for name, to in (
         ("background", "background"),
         ("alwaysRun", "always_run"),
@@ -116,25 +156,35 @@ def _step(given: RequestFields, path: str, image: str | None) -> Step:
     if seconds := given.seconds(f"{path}.timeout"):
         step.more["timeout_s"] = seconds
     given.keep(f"{path}.timeout")
-    if env := given.mapping(f"{path}.environment.variables"):
+    if env := variables(given, f"{path}.environment.variables"):
         step.more["env"] = env
-    given.keep(f"{path}.environment.variables")
-    for name in ("displayName", "labels"):
-        given.left_out(f"{path}.{name}", "a job file has no names for its steps")
-    return step
 
 
-def _container(given: RequestFields, path: str, step: Step, image: str | None) -> None:
-    own = given.text(f"{path}.imageUri")
-    if image:
-        given.report.changed(given.name(f"{path}.imageUri"), image, "was chosen with --image")
-        step.image = image
-    elif own:
-        step.image = image_of(given, f"{path}.imageUri", own)
+def _secrets(given: BatchFields, step: Step) -> list[str]:
+    return [] if step.kind == "barrier" else given.below(f"{step.path}.environment.secretVariables")
+
+
+def _script(given: BatchFields, path: str, step: Step) -> None:
+    step.text = given.text(f"{path}.text") or ""
+    given.keep(f"{path}.text", "script")
+    file = given.text(f"{path}.path")
+    if file and step.text:
+        given.refuse(f"{path}.path", "is beside text, and a script is one of the two")
+    elif file:
+        step.text = f"exec {shlex.quote(file)}\n"
+        given.report.changed(given.name(f"{path}.path"), step.text.strip(), "a job file has scripts as text")
+    elif not step.text:
+        given.report.refuse(given.name(f"{path}.text"), "is missing: a script has text, or the path of a file")
+
+
+def _container(given: BatchFields, path: str, step: Step, image: str | None) -> None:
+    _image(given, f"{path}.imageUri", step, image)
     step.entrypoint, step.command = given.text(f"{path}.entrypoint"), given.texts(f"{path}.commands")
+    commands = given.name(f"{path}.commands")
     for name in ("entrypoint", "commands", "volumes", "options"):
         given.keep(f"{path}.{name}")
-    commands = given.name(f"{path}.commands")
+    if f"{path}.commands" in given.single and step.command and len(step.command[0].split()) > 1:
+        _one_text(given, commands, step)
     for finding in google_batch_runnables.entry_point(step.entrypoint, step.command):
         given.report.findings(commands, [finding])
         step.entrypoint, step.command = step.command[0], step.command[1:]
@@ -145,104 +195,110 @@ def _container(given: RequestFields, path: str, step: Step, image: str | None) -
     step.volumes = given.texts(f"{path}.volumes")
     if options := given.text(f"{path}.options"):
         _options(given, f"{path}.options", options, step)
+    for name in ("username", "password"):
+        if given.has(f"{path}.{name}"):
+            given.refuse(f"{path}.{name}", PRIVATE)
+    if given.is_on(f"{path}.blockExternalNetwork"):
+        why = "has no place in a job file; write --network=none into options, if the container needs no network at all"
+        given.refuse(f"{path}.blockExternalNetwork", why)
+    if given.is_on(f"{path}.enableImageStreaming"):
+        why = "has no place in a job file: the image is pulled before the step begins"
+        given.settle(f"{path}.enableImageStreaming", why)
 
 
-def _options(given: RequestFields, path: str, options: str, step: Step) -> None:
+def _one_text(given: BatchFields, commands: str, step: Step) -> None:
+    """Words of a command that is one text where the API has a list."""
+    try:
+        words = shlex.split(step.command[0]) if "\n" not in step.command[0].strip() else []
+    except ValueError:
+        words = []
+    if not words:
+        given.report.refuse(commands, "is one text, and the API has a list of words; write each word as an item")
+        return
+    rule = google_batch_runnables.ONE_WORD.id
+    given.report.changed(commands, words, "is one text, and a command is a list of words", rule)
+    step.command = words
+
+
+def _image(given: BatchFields, path: str, step: Step, image: str | None) -> None:
+    own = given.text(path)
+    name = given.name(path)
+    if image:
+        given.report.changed(name, image, "was chosen with --image")
+        step.image = image
+        return
+    step.image = own
+    if not own:
+        given.report.refuse(name, "is missing: a container has an image; give one with --image")
+    elif found := unfilled("image", own):
+        given.keep(path)
+        given.report.findings(name, found)
+    elif not _IMAGE.fullmatch(own[: containers.IMAGE_MAX + 1]) or len(own) > containers.IMAGE_MAX:
+        why = "is no name of an image; write [registry/]repository[:tag][@sha256:<64 digits>], in small letters"
+        given.refuse(path, why, containers.IMAGE.id)
+    else:
+        step.image = image_of(given, path, own)
+
+
+def _options(given: BatchFields, path: str, options: str, step: Step) -> None:
     """Docker's options; shared memory has a field of its own."""
     name = given.name(path)
-    size = re.search(r"(?:^|\s)--shm-size[= ](\d+)([bkmgBKMG]?)(?=\s|$)", options)
+    step.options = options
+    try:
+        words = shlex.split(options)
+    except ValueError:
+        words = []
+    rest, size = _without_size(words)
     if size:
-        step.shm_mib = max(int(int(size[1]) * _SIZES[size[2].lower()]), 1)
-        options = (options[: size.start()] + options[size.end() :]).strip()
-        given.report.changed(name, options or None, f"the size of shared memory is shm_mib: {step.shm_mib}")
-    if given.flag("taskGroups[0].requireHostsFile"):
-        options = re.sub(r"(?:^|\s)--network=host(?=\s|$)", "", options).strip()
-    step.options = options or None
+        step.shm_mib = size
+        step.options = shlex.join(rest) or None
+        given.report.changed(name, step.options, f"the size of shared memory is shm_mib: {size}")
+    if given.flag(f"{GROUP}.requireHostsFile") and "--network=host" in rest:
+        # It is what the platform writes then.
+        rest = [word for word in rest if word != "--network=host"]
+        step.options = shlex.join(rest) or None
     for finding in google_batch_runnables.docker_options(step.options):
         given.report.findings(name, [finding])
         if finding.severity == "translate":
             step.options = str(finding.replacement) if finding.replacement else None
 
 
-def _volume(given: RequestFields, path: str) -> Volume:
-    host = given.text(f"{path}.mountPath") or ""
-    given.keep(f"{path}.mountPath")
-    source = device = None
-    if bucket := given.text(f"{path}.gcs.remotePath"):
-        source = f"gs://{bucket.removeprefix('gs://').rstrip('/')}"
-        given.keep(f"{path}.gcs")
-    elif server := given.text(f"{path}.nfs.server"):
-        source = f"nfs://{server}/{(given.text(f'{path}.nfs.remotePath') or '').lstrip('/')}"
-        given.keep(f"{path}.nfs")
-    else:
-        device = given.text(f"{path}.deviceName")
-        given.keep(f"{path}.deviceName")
-    if source:
-        given.report.findings(given.name(f"{path}.mountPath"), google_batch_runnables.mount(source))
-    options = given.texts(f"{path}.mountOptions")
-    read_only = any(re.search(r"(^|\W)ro(\W|$)", option) for option in options)
-    ours = ("-o ro", "-o rw", "-implicit-dirs", "ro", "rw", "async")
-    given.keep(f"{path}.mountOptions", "mounts")
-    if others := [option for option in options if option not in ours]:
-        why = f"a job file has read_only alone; {', '.join(others)} are left out"
-        given.report.changed(given.name(f"{path}.mountOptions"), None, why)
-    return Volume(path, host, source, device, read_only)
+def _without_size(words: Sequence[str]) -> tuple[list[str], int | None]:
+    """Options without --shm-size, and its MiB; the last one counts, as for docker run."""
+    rest: list[str] = []
+    size: int | None = None
+    left = iter(words)
+    for word in left:
+        option, equals, text = word.partition("=")
+        text = text if equals else next(left, "") if option == "--shm-size" else ""
+        if option == "--shm-size" and (found := re.fullmatch(r"(\d+(?:\.\d+)?) ?([bkmgt]?)(?:i?b)?", text.lower())):
+            size = max(int(-(-float(found[1]) * _SIZES[found[2]] // 1)), 1)
+        else:
+            rest += [word] if equals or option != "--shm-size" else [word, text]
+    return rest, size
 
 
-def _mounts(
-    given: RequestFields,
-    found: Sequence[Step],
-    volumes: Sequence[Volume],
-    chosen: Mapping[str, str],
-    values: Json,
-    block: Json,
-) -> None:
-    """Where the containers see the volumes."""
-    seen: dict[str, tuple[str, bool]] = {}
-    hosts = [volume.host for volume in volumes]
-    for step in found:
-        at = given.name(f"{step.path}.container.volumes")
-        for bind in step.volumes:
-            host, _, rest = bind.partition(":")
-            inside, _, mode = rest.partition(":")
-            if host in (nodes.HOSTS_FILE, *nodes.SSH_FOLDERS):
-                continue
-            if host in chosen:
-                values.setdefault("mounts", []).append({"source": chosen[host], "path": inside or host})
-                given.report.changed(at, chosen[host], f"{host} is mounted as chosen with --mount")
-                continue
-            volume = next((each for each in volumes if host == each.host or host.startswith(f"{each.host}/")), None)
-            if volume is None:
-                for finding in google_batch_runnables.binds([bind], hosts):
-                    given.report.findings(at, [finding])
-                    given.report.note(at, f"--mount {host}=gs://<bucket> says what is there")
-                continue
-            below = host.removeprefix(volume.host)
-            if below and not volume.source:
-                given.report.refuse(at, f"{bind} is a folder of a disk, which a job file mounts whole")
-            seen[volume.path] = (inside or host, mode == "ro")
-            if below:
-                values.setdefault("mounts", []).append(_mount(f"{volume.source}{below}", inside, mode == "ro"))
-    for volume in volumes:
-        path, read_only = seen.get(volume.path, (volume.host, False))
-        if any(mount["source"].startswith(f"{volume.source}/") for mount in values.get("mounts", [])):
-            continue
-        if volume.source:
-            values.setdefault("mounts", []).append(_mount(volume.source, path, read_only or volume.read_only))
-        elif volume.device:
-            block.setdefault("_devices", {})[volume.device] = path
-
-
-def _mount(source: str, path: str, read_only: bool) -> Json:
-    return {"source": source, "path": path, **({"read_only": True} if read_only else {})}
+def _shared_memory(given: BatchFields, found: Sequence[Step], values: Json) -> None:
+    """A job file has one size, for all containers: the largest."""
+    most = max((each.shm_mib or 0 for each in found), default=0)
+    if not most:
+        return
+    values["shm_mib"] = most
+    for each in found:
+        if each.kind == "container" and each.shm_mib != most:
+            why = f"shared memory has one size for all steps, the largest: shm_mib {most}"
+            given.report.changed(given.name(f"{each.path}.container.options"), f"--shm-size={most}m", why)
 
 
 def _plain_script(step: Step) -> bool:
     """Whether a script is one command, as backends/google_batch writes it for a job without an image."""
     words = re.fullmatch(r"exec (.+)\n", step.text)
-    return (
-        step.kind == "script" and bool(words) and shlex.join(shlex.split(words[1] if words else "")) == (words or "")[1]
-    )
+    if step.kind != "script" or not words:
+        return False
+    try:
+        return shlex.join(shlex.split(words[1])) == words[1]
+    except ValueError:
+        return False
 
 
 def _alone(step: Step, values: Json, block: Json) -> None:

@@ -1,24 +1,75 @@
 """The VMs of a Google Batch job in the terms of a job file: machine, GPUs, drivers, disks, zones."""
 
+import re
+
 from accel.catalog.places import known_zones
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.findings import Finding
 from accel.rules.batch import jobs, machines
+from accel.rules.batch import runnables as google_batch_runnables
 from accel.rules.gcp import gpus as gcp_gpus
 
-from ..backends.google_batch import nodes, sizes
-from .fields import RequestFields
+from ..backends.google_batch import labels, nodes, sizes
+from .google_batch_fields import ALLOCATION, GROUP, INSTANCE, POLICY, SPEC, BatchFields
+from .google_batch_mounts import Storage
 from .reading import Json
 
-ALLOCATION = "allocationPolicy"
-INSTANCE = f"{ALLOCATION}.instances[0]"
-POLICY = f"{INSTANCE}.policy"
-GROUP = "taskGroups[0]"
+_SHARED_CORE = re.compile(r"(?:e2-(?:custom-)?(?:micro|small|medium)(?:-\d+)?|f1-micro|g1-small)")
+_BATCH_IMAGE = re.compile(r"batch-\w")
+_LEAST_MIB = 4
+_DEFAULT_MILLI, _DEFAULT_MIB = 2000, 2000
+"""Of a task that does not say. Source: the discovery document of batch.v1 (ComputeResource)."""
 
 
-def vms(given: RequestFields, values: Json, block: Json) -> str:
+def resources(given: BatchFields, values: Json) -> None:
+    """Puts what a task needs into the job; what a document does not say is what Batch takes then."""
+    base = f"{SPEC}.computeResource"
+    cpu, memory = given.whole(f"{base}.cpuMilli", 1), given.whole(f"{base}.memoryMib", 1)
+    disk = given.whole(f"{base}.bootDiskMib", 1)
+    given.keep(f"{base}.cpuMilli", "cpus")
+    given.keep(f"{base}.memoryMib", "memory_mib")
+    given.keep(f"{base}.bootDiskMib", "disk_gib")
+    machine = _size(given.text(f"{POLICY}.machineType") or "")
+    if cpu:
+        values["cpus"] = -(-cpu // 1000)
+        if cpu % 1000:
+            given.report.changed(given.name(f"{base}.cpuMilli"), values["cpus"], "a job file has whole vCPUs")
+    elif not given.is_written(f"{base}.cpuMilli"):
+        values["cpus"] = min(_DEFAULT_MILLI // 1000, machine.vcpus if machine else _DEFAULT_MILLI)
+        why = f"Batch takes {_DEFAULT_MILLI} where nothing is said, a job file the whole machine"
+        given.report.keep(f"{base}.cpuMilli", f"cpus: {values['cpus']}", why)
+    if memory:
+        values["memory_mib"] = max(memory, _LEAST_MIB)
+        if memory < _LEAST_MIB:
+            given.report.changed(given.name(f"{base}.memoryMib"), _LEAST_MIB, "is less than a job file can say")
+    elif not given.is_written(f"{base}.memoryMib"):
+        values["memory_mib"] = min(_DEFAULT_MIB, machine.memory_mib if machine else _DEFAULT_MIB)
+        why = f"Batch takes {_DEFAULT_MIB} where nothing is said, a job file the whole machine"
+        given.report.keep(f"{base}.memoryMib", f"memory_mib: {values['memory_mib']}", why)
+    if disk:
+        values["disk_gib"] = -(-disk // 1024)
+        if disk % 1024:
+            given.report.changed(given.name(f"{base}.bootDiskMib"), values["disk_gib"], "a job file has whole GiB")
+
+
+def _whole_cores(machine: str) -> str:
+    """The smallest kin of a machine that shares a core with others; any other as it is."""
+    if not _SHARED_CORE.fullmatch(machine):
+        return machine
+    return "e2-standard-2" if machine.startswith("e2-") else "n1-standard-1"
+
+
+def _size(machine: str) -> sizes.Size | None:
+    try:
+        return sizes.size_of_machine(_whole_cores(machine), None, 0, 1, [])[0] if machine else None
+    except (LookupError, BadInput):
+        return None
+
+
+def vms(given: BatchFields, values: Json, block: Json, storage: Storage) -> str:
     """Puts what the VMs shall be into the job; the region, if the document tells it."""
     region = _places(given, block)
+    _template(given)
     machine = given.text(f"{POLICY}.machineType")
     given.keep(f"{POLICY}.machineType", "google_batch.machine_type")
     gpus = _accelerator(given, values, block)
@@ -27,31 +78,81 @@ def vms(given: RequestFields, values: Json, block: Json) -> str:
         machine = _fitting(given, machine, values, block)
         if machine:
             block["machine_type"] = machine
+    _shared(given, machine, values, gpus)
     _drivers(given, machine, gpus, block)
-    _disks(given, values, block, machine)
-    if reservation := given.text(f"{POLICY}.reservation"):
-        block["reservation"] = reservation
-        zones = block.get("zones", [])
-        compact = given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED"
-        found = machines.reservation(reservation, zones, model, compact=compact)
-        given.report.findings(given.name(f"{POLICY}.reservation"), found)
-    given.keep(f"{POLICY}.reservation", "google_batch.reservation")
-    if given.text(f"{ALLOCATION}.placement.collocation") == "COLLOCATED":
-        block["compact"] = True
-        given.keep(f"{ALLOCATION}.placement.collocation", "google_batch.compact")
-    given.left_out(f"{INSTANCE}.instanceTemplate", "is the target's, for jobs that name no machine")
-    given.left_out(f"{INSTANCE}.blockProjectSshKeys", "is always so here")
-    for path in ("network", "serviceAccount", "labels", "tags"):
-        given.left_out(f"{ALLOCATION}.{path}", "is the target's")
-    _logs(given, values, block)
+    _disks(given, values, block, machine, storage)
+    _reservation(given, model, block)
+    _without_place(given)
+    _logs(given, values, block, storage)
     return region
 
 
-def _places(given: RequestFields, block: Json) -> str:
+def _template(given: BatchFields) -> None:
+    path = f"{INSTANCE}.instanceTemplate"
+    if not given.has(path):
+        return
+    if given.has(POLICY):
+        given.refuse(path, "is beside policy, and an entry of instances has one of the two")
+    elif given.values.get(f"{ALLOCATION}.labels.{labels.MAKER}") == labels.JOBS:
+        given.left_out(path, "is the target's, for jobs that name no machine")
+    else:
+        why = (
+            "says what the VMs are, and a job file cannot name one: write the template's machine and GPUs as policy "
+            "(machineType, accelerators), or leave it out, for that of the target (instance_template), which a job "
+            "without a machine gets"
+        )
+        given.report.decide(given.name(path), why)
+
+
+def _reservation(given: BatchFields, model: str, block: Json) -> None:
+    path, collocation = f"{POLICY}.reservation", f"{ALLOCATION}.placement.collocation"
+    compact = given.text(collocation)
+    if compact == "COLLOCATED":
+        block["compact"] = True
+        given.keep(collocation, "google_batch.compact")
+    elif compact in ("UNSPECIFIED", "COLLOCATION_UNSPECIFIED"):
+        given.keep(collocation, why="is so without it")
+    elif compact:
+        given.report.refuse(given.name(collocation), "must be COLLOCATED or UNSPECIFIED")
+    reservation = given.text(path)
+    if reservation == "NO_RESERVATION":
+        why = (
+            "a job file cannot keep VMs out of reservations: those that fit are used, and the target's, if it has one, "
+            "unless the job is Spot (spot: true)"
+        )
+        given.settle(path, why)
+    elif reservation:
+        block["reservation"] = reservation
+        found = machines.reservation(reservation, block.get("zones", []), model, compact=compact == "COLLOCATED")
+        given.report.findings(given.name(path), found)
+        given.keep(path, "google_batch.reservation")
+
+
+def _without_place(given: BatchFields) -> None:
+    """What a job file says nothing of."""
+    given.left_out(f"{INSTANCE}.blockProjectSshKeys", "is always so here")
+    for path in ("network", "serviceAccount", "tags"):
+        given.left_out(f"{ALLOCATION}.{path}", "is the target's")
+    given.left_out(f"{ALLOCATION}.placement.maxDistance", "is not implemented by Batch")
+    if given.is_on(f"{INSTANCE}.installOpsAgent"):
+        why = (
+            "a job file has no Ops Agent; use a boot image that has it (google_batch.boot_image) if metrics are needed"
+        )
+        given.settle(f"{INSTANCE}.installOpsAgent", why)
+    why = "a job file has no minimum CPU; name a machine of a series that has it (google_batch.machine_type)"
+    given.settle(f"{POLICY}.minCpuPlatform", why)
+    if given.has(f"{ALLOCATION}.instanceFlexibilityPolicy"):
+        why = "a job file names one machine; write it as instances[0].policy.machineType"
+        given.refuse(f"{ALLOCATION}.instanceFlexibilityPolicy", why)
+
+
+def _places(given: BatchFields, block: Json) -> str:
     """The zones that exist, of those that are allowed."""
     path = f"{ALLOCATION}.location.allowedLocations"
     names = given.texts(path)
-    given.keep(path, "google_batch.zones")
+    given.keep(
+        path, "google_batch.zones" if any(name.startswith("zones/") for name in names) else "the target's region"
+    )
     if not names:
         return ""
     first = names[0].rpartition("/")[2]
@@ -66,6 +167,8 @@ def _places(given: RequestFields, block: Json) -> str:
         inside = [name.rpartition("/")[2] for name in left if name.startswith("zones/")]
     else:
         given.report.findings(given.name(path), found)
+    if inside and any(name.startswith("regions/") for name in names):
+        given.report.changed(given.name(path), inside, "has a region beside zones of it; the zones are taken")
     if inside and sorted(inside) != sorted(known_zones("gcp", region)):
         block["zones"] = inside
     elif inside:
@@ -73,11 +176,13 @@ def _places(given: RequestFields, block: Json) -> str:
     return region
 
 
-def _accelerator(given: RequestFields, values: Json, block: Json) -> int:
+def _accelerator(given: BatchFields, values: Json, block: Json) -> int:
     """The GPUs of a task; how many a VM has."""
     base = f"{POLICY}.accelerators[0]"
     if len(given.items(f"{POLICY}.accelerators")) > 1:
         given.report.refuse(f"{POLICY}.accelerators", "has several entries, and a machine has GPUs of one kind")
+        for each in given.items(f"{POLICY}.accelerators")[1:]:
+            given.refuse(each, "is of a second entry, and a machine has GPUs of one kind")
     kind, count = given.text(f"{base}.type"), given.whole(f"{base}.count", 1)
     given.keep(f"{base}.type", "accelerator.type")
     given.keep(f"{base}.count", "accelerator.count")
@@ -85,6 +190,8 @@ def _accelerator(given: RequestFields, values: Json, block: Json) -> int:
         block["driver_version"] = version
     given.keep(f"{base}.driverVersion", "google_batch.driver_version")
     if kind is None:
+        if given.has(base):
+            given.report.refuse(given.name(f"{base}.type"), "is missing: GPUs are of a type, such as nvidia-l4")
         return 0
     stands = given.report.findings(given.name(f"{base}.type"), gcp_gpus.accelerator_name(kind))
     number = count or 1
@@ -99,7 +206,7 @@ def _accelerator(given: RequestFields, values: Json, block: Json) -> int:
     return number
 
 
-def _model(given: RequestFields, values: Json, block: Json) -> str:
+def _model(given: BatchFields, values: Json, block: Json) -> str:
     path = f"{POLICY}.provisioningModel"
     model = given.text(path)
     given.keep(path, "spot")
@@ -115,15 +222,16 @@ def _model(given: RequestFields, values: Json, block: Json) -> str:
         )
     elif model in ("SPOT", "STANDARD"):
         values["spot"] = model == "SPOT"
-    elif model:
+    elif model and model != "PROVISIONING_MODEL_UNSPECIFIED":
         given.report.refuse(given.name(path), "must be STANDARD, SPOT or FLEX_START")
     return "spot" if model == "SPOT" else "on-demand"
 
 
-def _fitting(given: RequestFields, machine: str, values: Json, block: Json) -> str | None:
+def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str | None:
     """The machine type; another where the GPUs or the tasks do not fit it; None where it is to be chosen from them."""
     path = given.name(f"{POLICY}.machineType")
     gpu = values.get("accelerator")
+    asked, machine = machine, _whole_cores(machine)
     per_vm = int(block.get("tasks_per_vm", 1))
     try:
         size, found, faults = sizes.size_of_machine(
@@ -155,10 +263,13 @@ def _fitting(given: RequestFields, machine: str, values: Json, block: Json) -> s
     ]
     for finding in machines.fit(size.name, size.vcpus, size.memory_mib, cpus * 1000, memory, per_vm, larger):
         machine = _larger(given, path, finding, machine, larger[0].name if larger else None)
+    if asked != _whole_cores(asked):
+        why = f"shares a core with other VMs, and no job here has such a machine; {machine} is the smallest of its kind"
+        given.report.decide(path, why, new=machine, is_open=False)
     return machine
 
 
-def _larger(given: RequestFields, path: str, finding: Finding, machine: str, other: str | None) -> str:
+def _larger(given: BatchFields, path: str, finding: Finding, machine: str, other: str | None) -> str:
     if finding.severity == "reject" and other:
         given.report.changed(path, other, f"the task's {finding.field} {finding.text}", finding.rule)
         return other
@@ -166,23 +277,40 @@ def _larger(given: RequestFields, path: str, finding: Finding, machine: str, oth
     return machine
 
 
-def _drivers(given: RequestFields, machine: str | None, gpus: int, block: Json) -> None:
+def _shared(given: BatchFields, machine: str | None, values: Json, gpus: int) -> None:
+    """Says where Batch would let tasks share a VM with GPUs, of which a job file gives each its own."""
+    path = f"{GROUP}.taskCountPerNode"
+    size = _size(machine or "")
+    if not gpus or size is None or given.is_written(path) or values.get("tasks", 1) == 1:
+        return
+    beside = min(size.vcpus // values.get("cpus", 1), size.memory_mib // values.get("memory_mib", 1))
+    if beside > 1:
+        why = f"as many as {beside} tasks would share a VM and its GPUs, of which here each task has its own"
+        given.report.changed(path, 1, why)
+
+
+def _drivers(given: BatchFields, machine: str | None, gpus: int, block: Json) -> None:
     path = f"{INSTANCE}.installGpuDrivers"
     old = f"{POLICY}.accelerators[0].installGpuDrivers"
     install = given.flag(path)
-    given.keep(path, "google_batch.install_drivers")
     if (before := given.flag(old)) is not None:
         given.report.findings(given.name(old), machines.accelerator_drivers(before))
         install = before if install is None else install
     size = sizes.size_of_machine(machine, None, 0, 1, [])[0] if machine and not gpus else None
     has = gpus or (size.gpus if size else 0)
-    own = given.has(f"{POLICY}.bootDisk.image") or given.has(f"{INSTANCE}.instanceTemplate")
-    given.report.findings(given.name(path), machines.drivers(install, has, own))
-    if install is False and own:
+    image = given.text(f"{POLICY}.bootDisk.image")
+    own = bool(image) or given.has(f"{INSTANCE}.instanceTemplate")
+    given.keep(path, why="is so where there are GPUs" if install else "")
+    stands = given.report.findings(given.name(path), machines.drivers(install, has, own))
+    # Without a word of it Batch installs none, and an image of one's own has it.
+    if has and own and (install is False or (install is None and not _BATCH_IMAGE.match(image or ""))):
         block["install_drivers"] = False
+        given.keep(path, "google_batch.install_drivers")
+    elif has and not install and stands:
+        given.report.keep(path, "true", "GPUs need their driver, which a job here has installed")
 
 
-def _disks(given: RequestFields, values: Json, block: Json, machine: str | None) -> None:
+def _disks(given: BatchFields, values: Json, block: Json, machine: str | None, storage: Storage) -> None:
     boot = f"{POLICY}.bootDisk"
     image = given.text(f"{boot}.image")
     # With a list of hosts it is what the platform takes anyway.
@@ -190,42 +318,98 @@ def _disks(given: RequestFields, values: Json, block: Json, machine: str | None)
         block["boot_image"] = image
     given.keep(f"{boot}.image", "google_batch.boot_image")
     if size := given.whole(f"{boot}.sizeGb", 1):
-        values["disk_gib"] = max(size, int(values.get("disk_gib", 0)))
+        values["disk_gib"] = size
+        given.left_out(f"{SPEC}.computeResource.bootDiskMib", "Batch takes bootDisk.sizeGb alone where both are said")
     given.keep(f"{boot}.sizeGb", "disk_gib")
     given.left_out(f"{boot}.type", "is chosen by the machine")
-    paths: dict[str, str] = block.pop("_devices", {})
+    given.left_out(f"{boot}.diskInterface", "is chosen by Batch for a boot disk")
+    if given.has(f"{boot}.snapshot"):
+        given.refuse(f"{boot}.snapshot", "is not supported by Batch for a boot disk; make an image of it (image)")
+    devices = dict(storage.devices)
     found: list[Json] = []
+    at: list[str] = []
     for path in given.items(f"{POLICY}.disks"):
-        name, gib = given.text(f"{path}.deviceName"), given.whole(f"{path}.newDisk.sizeGb", 1)
-        kind = given.text(f"{path}.newDisk.type")
-        for each in ("deviceName", "newDisk.sizeGb", "newDisk.type"):
-            given.keep(f"{path}.{each}", "google_batch.disks")
-        if not name or not gib or name not in paths:
-            given.report.refuse(given.name(f"{path}.deviceName"), "is no new disk with a size that a volume mounts")
-            continue
-        found.append({"name": name, "gib": gib, "path": paths.pop(name), **({"type": kind} if kind else {})})
-    for device in paths:
-        given.report.refuse("taskGroups[0].taskSpec.volumes", f"mount {device}, and no disk has that name")
+        if disk := _disk(given, path, devices, storage):
+            found.append(disk)
+            at.append(path)
+    for device in devices:
+        given.report.refuse(f"{SPEC}.volumes", f"mount {device}, and no disk has that name")
     if found:
         block["disks"] = found
         names, types = [each["name"] for each in found], [each.get("type", "pd-balanced") for each in found]
         for finding in machines.disks(names, types, machine or ""):
-            given.report.findings(given.name(f"{POLICY}.{finding.field}"), [finding])
+            index = int(finding.field.partition("[")[2].partition("]")[0])
+            name = f"{at[index]}.{'deviceName' if finding.field.endswith('name') else 'newDisk.type'}"
+            given.report.findings(given.name(name), [finding])
 
 
-def _logs(given: RequestFields, values: Json, block: Json) -> None:
-    kind, path = given.text("logsPolicy.destination"), given.text("logsPolicy.logsPath")
-    given.keep("logsPolicy.destination", "google_batch.logs_path")
-    given.keep("logsPolicy.logsPath", "google_batch.logs_path")
+def _disk(given: BatchFields, path: str, devices: dict[str, str], storage: Storage) -> Json | None:
+    """A disk of a job file; takes its path out of `devices`."""
+    name = given.text(f"{path}.deviceName")
+    if name in storage.replaced:
+        given.left_out(path, "something else was chosen with --mount for its volume")
+        return None
+    if given.has(f"{path}.existingDisk"):
+        devices.pop(name or "", None)
+        why = (
+            "exists already, and a job file has new disks alone: copy what is on it into a bucket, and import with "
+            "--mount <mountPath of its volume>=gs://<bucket>"
+        )
+        given.refuse(f"{path}.existingDisk", why)
+        given.left_out(f"{path}.deviceName", "is of a disk that exists already")
+        if given.has(f"{path}.newDisk"):
+            given.refuse(f"{path}.newDisk", "is beside existingDisk, and a disk is one of the two")
+        return None
+    gib, kind = given.whole(f"{path}.newDisk.sizeGb", 1), given.text(f"{path}.newDisk.type")
+    for source in ("image", "snapshot"):
+        if given.has(f"{path}.newDisk.{source}"):
+            why = "a job file has empty disks alone; put what is on it into a bucket, and mount that"
+            given.refuse(f"{path}.newDisk.{source}", why)
+    interface = given.text(f"{path}.newDisk.diskInterface")
+    if interface and kind == "local-ssd" and interface.upper() != "NVME":
+        given.settle(f"{path}.newDisk.diskInterface", "local disks of a job file are NVMe")
+    else:
+        given.left_out(f"{path}.newDisk.diskInterface", "is what Batch chooses by itself")
+    if not name or not gib or name not in devices:
+        given.refuse(path, "is no new disk with a size that a volume mounts")
+        devices.pop(name or "", None)
+        return None
+    for each in ("deviceName", "newDisk.sizeGb", "newDisk.type"):
+        given.keep(f"{path}.{each}", "google_batch.disks")
+    if kind is None:
+        # The API's own; a job file's is pd-balanced.
+        given.report.keep(f"{path}.newDisk.type", "pd-standard", "Batch takes it where nothing is said")
+    return {"name": name, "gib": gib, "path": devices.pop(name), "type": kind or "pd-standard"}
+
+
+def _logs(given: BatchFields, values: Json, block: Json, storage: Storage) -> None:
+    name, at = "logsPolicy.destination", "logsPolicy.logsPath"
+    kind, path = given.text(name), given.text(at)
     given.left_out("logsPolicy.cloudLoggingOption", "is Batch's own here")
-    if kind not in (None, "CLOUD_LOGGING", "PATH"):
-        given.report.refuse(given.name("logsPolicy.destination"), "must be CLOUD_LOGGING or PATH")
-    if kind != "PATH" or not path:
+    if kind == "PATH":
+        given.keep(name, "google_batch.logs_path")
+        given.keep(at, "google_batch.logs_path")
+        if not path:
+            given.report.refuse(given.name(at), "is missing: PATH is a folder of a volume")
+            return
+        block["logs_path"] = path = _seen(path, storage)
+        writable = [each["path"] for each in values.get("mounts", []) if not each.get("read_only")]
+        given.report.findings(given.name(at), google_batch_runnables.logs_path(path, writable))
         return
-    for volume in given.items(f"{GROUP}.taskSpec.volumes"):
-        host = given.text(f"{volume}.mountPath") or ""
-        index = [*given.items(f"{GROUP}.taskSpec.volumes")].index(volume)
-        if path.startswith(host) and index < len(values.get("mounts", [])):
-            path = values["mounts"][index]["path"] + path.removeprefix(host)
-            break
-    block["logs_path"] = path
+    given.left_out(at, "is of the destination PATH alone")
+    if kind == "CLOUD_LOGGING":
+        given.keep(name, why="is where a job's logs go")
+    elif kind == "DESTINATION_UNSPECIFIED":
+        given.report.changed(given.name(name), "CLOUD_LOGGING", "the logs of a job are kept")
+    elif kind:
+        given.report.refuse(given.name(name), "must be CLOUD_LOGGING or PATH")
+
+
+def _seen(path: str, storage: Storage) -> str:
+    """Where a job sees a folder of the VM."""
+    plain = path.rstrip("/") or "/"
+    inside = [(host, to) for host, to in storage.places if plain == host or plain.startswith(host.rstrip("/") + "/")]
+    if not inside:
+        return path
+    host, to = max(inside, key=lambda each: len(each[0]))
+    return (to.rstrip("/") + plain[len(host.rstrip("/")) :]) or "/"

@@ -25,7 +25,7 @@ DECISIONS = (
 
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
-    *("environment", "environments", "parameters", "after the command"),
+    *("environment", "environments", "parameters", "after the command", "password"),
 )
 """Parts of names whose values are not shown: people put secrets there."""
 

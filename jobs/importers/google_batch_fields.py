@@ -1,0 +1,321 @@
+"""The fields of a Job of Google Batch by the API's own names and places, however a document spells them.
+
+JSON of protocol buffers takes a field's lowerCamelCase name and its original one: taskGroups and task_groups. Source:
+https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.findings import Finding
+from accel.rules.jobs import imports, placeholders
+
+from .fields import RequestFields
+from .reading import Json, leaves
+
+GROUP = "taskGroups[0]"
+SPEC = f"{GROUP}.taskSpec"
+ALLOCATION = "allocationPolicy"
+INSTANCE = f"{ALLOCATION}.instances[0]"
+POLICY = f"{INSTANCE}.policy"
+
+TEXT, TEXTS, MAP, ANY = "a scalar", "a list of scalars", "a mapping of texts", "anything"
+Schema = str | Mapping[str, Any] | tuple[Any]
+
+
+def _scalars(names: str) -> dict[str, Schema]:
+    return dict.fromkeys(names.split(), TEXT)
+
+
+_ENVIRONMENT = {"variables": MAP, "secretVariables": MAP, "encryptedVariables": _scalars("keyName cipherText")}
+_RUNNABLE = {
+    "container": {
+        **_scalars("imageUri entrypoint options username password blockExternalNetwork enableImageStreaming"),
+        **{"commands": TEXTS, "volumes": TEXTS},
+    },
+    "script": _scalars("text path"),
+    "barrier": _scalars("name"),
+    **_scalars("background alwaysRun ignoreExitStatus timeout displayName"),
+    "environment": _ENVIRONMENT,
+    "labels": MAP,
+}
+_VOLUME = {
+    "gcs": _scalars("remotePath"),
+    "nfs": _scalars("server remotePath"),
+    **_scalars("deviceName mountPath"),
+    "mountOptions": TEXTS,
+}
+_TASK_SPEC = {
+    "runnables": (_RUNNABLE,),
+    "volumes": (_VOLUME,),
+    "computeResource": _scalars("cpuMilli memoryMib bootDiskMib"),
+    "environment": _ENVIRONMENT,
+    "environments": MAP,
+    "lifecyclePolicies": ({"action": TEXT, "actionCondition": {"exitCodes": TEXTS}},),
+    **_scalars("maxRetryCount maxRunDuration"),
+}
+_TASK_GROUP = {
+    **_scalars("name parallelism permissiveSsh requireHostsFile runAsNonRoot schedulingPolicy taskCount"),
+    **{"taskCountPerNode": TEXT, "taskEnvironments": (_ENVIRONMENT,), "taskSpec": _TASK_SPEC},
+}
+_DISK = _scalars("diskInterface image sizeGb snapshot type")
+_POLICY = {
+    "accelerators": (_scalars("count driverVersion installGpuDrivers type"),),
+    "bootDisk": _DISK,
+    "disks": ({**_scalars("deviceName existingDisk"), "newDisk": _DISK},),
+    **_scalars("machineType minCpuPlatform provisioningModel reservation"),
+}
+_ALLOCATION = {
+    "instanceFlexibilityPolicy": ANY,
+    "instances": (
+        {**_scalars("blockProjectSshKeys installGpuDrivers installOpsAgent instanceTemplate"), "policy": _POLICY},
+    ),
+    "labels": MAP,
+    "location": {"allowedLocations": TEXTS},
+    "network": {"networkInterfaces": (_scalars("network nicType noExternalIpAddress subnetwork"),)},
+    "placement": _scalars("collocation maxDistance"),
+    "serviceAccount": {"email": TEXT, "scopes": TEXTS},
+    "tags": TEXTS,
+}
+JOB: dict[str, Schema] = {
+    **_scalars("name displayName uid createTime updateTime priority"),
+    "status": ANY,
+    "taskGroups": (_TASK_GROUP,),
+    "allocationPolicy": _ALLOCATION,
+    "labels": MAP,
+    "logsPolicy": {
+        **_scalars("destination logsPath"),
+        "cloudLoggingOption": _scalars("useGenericTaskMonitoredResource"),
+    },
+    "notifications": ({"message": _scalars("newJobState newTaskState type"), "pubsubTopic": TEXT},),
+}
+
+
+class BatchFields(RequestFields):
+    """Values by the API's path, each under the name by which its author wrote it. What the API does not have is
+    refused, and is no value here. `single`: the paths of lists that were written as their one item."""
+
+    def __init__(self, file: str, document: Json) -> None:
+        """Raises BadInput where two fields have one name."""
+        seen: set[str] = set()
+        for name, _ in leaves(document) if document else ():
+            if name in seen:
+                raise BadInput(f"{file}: {messages.name_shown(name)}: is set twice")
+            seen.add(name)
+        super().__init__(document)
+        self.values, self.names = {}, {}
+        self.single: set[str] = set()
+        self._below: dict[str, list[str]] = {}
+        self._lengths: dict[str, int] = {}
+        self._notes: list[tuple[str, str]] = []
+        if document:
+            self._walk(document, JOB, "", "", ())
+
+    def has(self, path: str) -> bool:
+        """Whether there is anything at a path or below."""
+        return path in self.values or path in self._below
+
+    def is_written(self, path: str) -> bool:
+        """As has(), and where it is empty."""
+        return self.has(path) or path in self.names
+
+    def items(self, path: str) -> list[str]:
+        """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
+        return [f"{path}[{index}]" for index in range(self._lengths.get(path, 0))]
+
+    def mapping(self, path: str) -> dict[str, str]:
+        """A mapping of texts."""
+        found: dict[str, str] = {}
+        for each in self._below.get(path, ()):
+            if each not in self.values:
+                continue
+            if isinstance(self.values[each], str):
+                found[each[len(path) + 1 :]] = self.values[each]
+            else:
+                self._wrong(each, "text")
+        if path in self.values:
+            self._wrong(path, "a mapping of texts")
+        return found
+
+    def below(self, path: str) -> list[str]:
+        """The paths of the values at a path and below."""
+        return [each for each in (path, *self._below.get(path, ())) if each in self.values]
+
+    def keep(self, path: str, to: str = "", why: str = "") -> None:
+        """As Report.keep, for the one value at a path: what is below another may be none that anything carries."""
+        if path in self.values:
+            self.report.keep(self.name(path), to, why)
+
+    def left_out(self, path: str, why: str, rule: str = "") -> None:
+        """As Report.changed to nothing, for all that is at a path and below."""
+        for each in self.below(path):
+            self.report.changed(self.name(each), None, why, rule)
+
+    def refuse(self, path: str, why: str, rule: str = "") -> None:
+        """As Report.refuse, for all that is at a path and below; for the path itself where there is nothing."""
+        for each in self.below(path) or [path]:
+            self.report.refuse(self.name(each), why, rule)
+
+    def settle(self, path: str, why: str) -> None:
+        """Leaves out what is at a path and below; whether that will do is for the author to decide."""
+        for each in self.below(path):
+            self.report.decide(self.name(each), why, is_open=False)
+
+    def is_on(self, path: str) -> bool:
+        """A flag that nothing here has a place for: whether it is on; one that is off is as it is without it."""
+        on = bool(self.flag(path))
+        if not on:
+            self.keep(path, why="is so without it")
+        return on
+
+    def close(self) -> None:
+        """As Report.close; then what was to be said of fields whatever became of them."""
+        self.report.close()
+        for name, why in self._notes:
+            self.report.note(name, why)
+
+    def _walk(self, value: Any, schema: Schema, path: str, name: str, above: tuple[str, ...]) -> None:
+        if isinstance(schema, tuple):
+            self._list(value, schema, path, name, above)
+        elif schema == ANY:
+            for inner, leaf in leaves(value):
+                tail = f".{inner}" if inner and not inner.startswith("[") else inner
+                self._add(f"{path}{tail}", f"{name}{tail}", leaf, (*above, path) if inner else above)
+        elif not isinstance(schema, str):
+            self._object(value, schema, path, name, above)
+        elif isinstance(value, dict) and value and schema == MAP:
+            for key, inner in cast(Json, value).items():
+                if _is_leaf(inner):
+                    self._add(f"{path}.{key}", f"{name}.{key}", inner, (*above, path))
+                else:
+                    self._unknown(inner, f"{name}.{key}", f"must be text, as all of {name}")
+        elif not _is_leaf(value):
+            self._unknown(value, name, f"{name} must be {schema if schema != TEXT else 'text, a number or a flag'}")
+        else:
+            if schema == TEXTS and value is not None and not isinstance(value, list):
+                value = [value]
+                self.single.add(path)
+                self._notes.append((name, "is taken for a list of one"))
+            self._add(path, name, value, above)
+
+    def _list(self, value: Any, schema: tuple[Any], path: str, name: str, above: tuple[str, ...]) -> None:
+        inside = (*above, path)
+        if isinstance(value, dict) and value:
+            first = next(leaves(cast(Json, value)))[0]
+            self._notes.append((f"{name}.{first}", f"{name} is taken for a list of one"))
+            self.single.add(path)
+            self._lengths[path] = 1
+            self._walk(value, schema[0], f"{path}[0]", name, inside)
+        elif not _is_leaf(value):
+            inner_values = cast(list[Any], value)
+            self._lengths[path] = len(inner_values)
+            for index, inner in enumerate(inner_values):
+                self._walk(inner, schema[0], f"{path}[{index}]", f"{name}[{index}]", inside)
+        elif value is None or value in ([], {}):
+            self._add(path, name, value, above)
+        else:
+            self._unknown(value, name, "must be a list of mappings of fields")
+
+    def _object(self, value: Any, schema: Mapping[str, Any], path: str, name: str, above: tuple[str, ...]) -> None:
+        if not isinstance(value, dict) or not value:
+            if value is None or value in ([], {}):
+                self._add(path, name, value, above)
+            else:
+                self._unknown(value, name, f"{name or 'the job'} must be a mapping of fields")
+            return
+        inside = (*above, path) if path else above
+        first: dict[str, str] = {}
+        for key, inner in cast(Json, value).items():
+            its_name = f"{name}.{key}" if name else key
+            field = _field(key, schema)
+            if field is None:
+                self._unknown(inner, its_name, f"is no field that is known here{_near(key, schema)}")
+            elif field in first:
+                self._unknown(inner, its_name, f"is {first[field]} in another spelling; keep one of the two")
+            else:
+                first[field] = key
+                self._walk(inner, schema[field], f"{path}.{field}" if path else field, its_name, inside)
+
+    def _add(self, path: str, name: str, value: Any, above: tuple[str, ...]) -> None:
+        self.names[path] = name
+        if value is None or value in ([], {}):
+            return
+        self.values[path] = value
+        for each in above:
+            self._below.setdefault(each, []).append(path)
+
+    def _unknown(self, value: Any, name: str, why: str) -> None:
+        """Refuses each leaf; one that is empty too."""
+        for inner, _ in leaves(value):
+            self.report.refuse(f"{name}{'.' if inner and not inner.startswith('[') else ''}{inner}", why)
+
+
+def _is_leaf(value: Any) -> bool:
+    """Whether reading.leaves has it as one."""
+    if isinstance(value, list):
+        return not any(isinstance(each, dict | list) for each in cast(list[Any], value))
+    return not (isinstance(value, dict) and value)
+
+
+def _field(key: str, schema: Mapping[str, Any]) -> str | None:
+    if key in schema:
+        return key
+    camel = re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), key)
+    return camel if camel in schema and key == re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", camel) else None
+
+
+def _near(key: str, schema: Mapping[str, Any]) -> str:
+    parents = _PARENTS.get(key) or _PARENTS.get(_field(key, _PARENTS) or "")
+    return f"; it is a field of {' or '.join(parents)}" if parents else messages.did_you_mean(key, list(schema))
+
+
+def _parents(schema: Schema, of: str = "the job") -> Iterable[tuple[str, str]]:
+    if isinstance(schema, tuple):
+        yield from _parents(schema[0], f"{of}[0]")
+    elif not isinstance(schema, str):
+        for key, inner in schema.items():
+            yield key, of
+            yield from _parents(inner, key)
+
+
+_PARENTS: dict[str, list[str]] = {}
+for _key, _of in _parents(JOB):
+    if _of not in _PARENTS.setdefault(_key, []):
+        _PARENTS[_key].append(_of)
+
+_VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\{\{.*?\}\}")
+_BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
+_ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
+
+
+def unfilled(path: str, text: str) -> list[Finding]:
+    """What a value says that somebody was to write another for: MY_PROJECT, $PROJECT, [PROJECT]."""
+    if found := _VARIABLE.search(text):
+        return imports.variable(found[0], "", path)
+    if found := _BRACKETS.search(text):
+        message, fix = f'is "{text}"; "{found[0]}" is a placeholder', "write the value that it stands for"
+        return [placeholders.VALUE.finding(path, message, fix)]
+    return placeholders.value(path, text)
+
+
+def placeholders_of(path: str, text: str) -> list[Finding]:
+    """As unfilled(), for a field by its path. Of what a program is given, only names of things in a cloud are looked
+    at, without the variables that a shell puts into them."""
+    if path.endswith(_PROGRAM) or ".variables." in path or ".environments." in path:
+        addresses = (_VARIABLE.sub("", found) for found in _ADDRESS.findall(text))
+        return [finding for each in addresses for finding in placeholders.value(path, each)]
+    if path.endswith(_SECRET):
+        return []
+    found = unfilled(path, text)
+    if path.endswith(_OWN_NAMES):
+        return [finding for finding in found if finding.rule != placeholders.VALUE.id or _BRACKETS.search(text)]
+    return found
+
+
+_PROGRAM = (".text", ".commands", ".entrypoint", ".options", ".displayName")
+_SECRET = (".password", ".cipherText")
+_OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
+"""Of a folder or disk of the VM, which may well be called my-bucket."""
