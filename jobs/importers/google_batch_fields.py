@@ -14,7 +14,9 @@ from accel.diagnostics.findings import Finding
 from accel.rules.jobs import imports, placeholders
 
 from .fields import RequestFields
+from .names import suggestion
 from .reading import Json, leaves
+from .report import name_text
 
 GROUP = "taskGroups[0]"
 SPEC = f"{GROUP}.taskSpec"
@@ -232,7 +234,8 @@ class BatchFields(RequestFields):
             its_name = f"{name}.{key}" if name else key
             field = _field(key, schema)
             if field is None:
-                self._unknown(inner, its_name, f"is no field that is known here{_near(key, schema)}")
+                part = "" if name == "" and _is_leaf(inner) else f"{name_text(key)} "
+                self._unknown(inner, its_name, f"{part}is no field that is known here{_near(key, schema)}")
             elif field in first:
                 self._unknown(inner, its_name, f"is {first[field]} in another spelling; keep one of the two")
             else:
@@ -269,7 +272,10 @@ def _field(key: str, schema: Mapping[str, Any]) -> str | None:
 
 def _near(key: str, schema: Mapping[str, Any]) -> str:
     parents = _PARENTS.get(key) or _PARENTS.get(_field(key, _PARENTS) or "")
-    return f"; it is a field of {' or '.join(parents)}" if parents else messages.did_you_mean(key, list(schema))
+    if parents:
+        return f": indent it below {' or '.join(parents)}"
+    here = suggestion(key, list(schema))
+    return here if "did you mean" in here else suggestion(key, list(_PARENTS)) or here
 
 
 def _parents(schema: Schema, of: str = "the job") -> Iterable[tuple[str, str]]:

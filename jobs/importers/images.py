@@ -15,7 +15,7 @@ def image_of(given: RequestFields, path: str, image: str, *, today: date | None 
     name = given.name(path)
     if path in given.values:
         given.keep(path, to)
-    if any(entry.field == name for entry in given.report.stops):
+    if given.report.stopped_by(name):
         return image  # a variable in it, or a sample name: what it will be is not known
     if (malformed := _malformed(image)) and not placeholders.value("image", image):
         given.report.findings(name, [malformed])

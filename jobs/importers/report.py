@@ -90,6 +90,11 @@ class Report:
         """What there is no output with: refusals, and decisions that are open."""
         return [entry for entry in self.entries if entry.kind == "refused" or entry.open]
 
+    def stopped_by(self, name: str) -> bool:
+        """Whether there is no output with the field, by what was said of it so far."""
+        entry = self._entries.get(name)
+        return entry is not None and (entry.kind == "refused" or entry.open)
+
     def keep(self, name: str, to: str = "", why: str = "") -> None:
         """The value is in the output as it is; `to`: where, if it has another name there."""
         self._say(name, "kept", to, why, "")

@@ -93,13 +93,13 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
     for number in range(EACH):
         text = mutated_script(given, chance) if file in SCRIPTS else mutated(given, chance)
         kinds = [kind] if number % 3 else []
-        begun = time.monotonic()
+        begun = time.process_time()
         done = invoke("import", *kinds, "-", text=text.encode(errors="surrogatepass"))
         said = f"{number}: {text}\n{done.stderr}"
         assert done.exit_code in (0, 2), said
         assert "unexpected" not in done.stderr, said
         assert bool(done.stdout) == (done.exit_code == 0), said
-        assert time.monotonic() - begun < SLOW_S, said
+        assert time.process_time() - begun < SLOW_S, said
         errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert bool(errors) == (done.exit_code == 2), said
         assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
@@ -120,6 +120,6 @@ def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, inv
         },
         "ai-platform": {"trainingInput": {"scaleTier": "BASIC", "x": many}, "labels": many},
     }[kind or "aws-batch"]
-    begun = time.monotonic()
+    begun = time.process_time()
     done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))
-    assert done.exit_code == 2 and time.monotonic() - begun < SLOW_S
+    assert done.exit_code == 2 and time.process_time() - begun < SLOW_S
