@@ -110,7 +110,7 @@ class BatchFields(RequestFields):
         super().__init__(document)
         self.values, self.names = {}, {}
         self.single: set[str] = set()
-        self._below: dict[str, list[str]] = {}
+        self._leaves_below: dict[str, list[str]] = {}
         self._lengths: dict[str, int] = {}
         self._notes: list[tuple[str, str]] = []
         if document:
@@ -118,7 +118,7 @@ class BatchFields(RequestFields):
 
     def has(self, path: str) -> bool:
         """Whether there is anything at a path or below."""
-        return path in self.values or path in self._below
+        return path in self.values or path in self._leaves_below
 
     def is_written(self, path: str) -> bool:
         """As has(), and where it is empty."""
@@ -131,7 +131,7 @@ class BatchFields(RequestFields):
     def mapping(self, path: str) -> dict[str, str]:
         """A mapping of texts."""
         found: dict[str, str] = {}
-        for each in self._below.get(path, ()):
+        for each in self._leaves_below.get(path, ()):
             if each not in self.values:
                 continue
             if isinstance(self.values[each], str):
@@ -144,7 +144,7 @@ class BatchFields(RequestFields):
 
     def below(self, path: str) -> list[str]:
         """The paths of the values at a path and below."""
-        return [each for each in (path, *self._below.get(path, ())) if each in self.values]
+        return [each for each in (path, *self._leaves_below.get(path, ())) if each in self.values]
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
         """As Report.keep, for the one value at a path: what is below another may be none that anything carries."""
@@ -248,7 +248,7 @@ class BatchFields(RequestFields):
             return
         self.values[path] = value
         for each in above:
-            self._below.setdefault(each, []).append(path)
+            self._leaves_below.setdefault(each, []).append(path)
 
     def _unknown(self, value: Any, name: str, why: str) -> None:
         """Refuses each leaf; one that is empty too."""
