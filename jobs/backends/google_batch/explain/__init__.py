@@ -14,11 +14,12 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 from ... import outcome
 from ...base import Explanation, JobRef, Phase, Status
+from ...causes import CauseRow
 from .. import logs
 from ..labels import Scope
 from ..lookup import KEPT, BatchJob, Task, look
 from ..status import decided, gpus, moved, seen_tasks, status_of
-from .table import AGENT, CAUSES, DOCKER_WORDS, EVENTS, NOT_STARTED, OF_BATCH, OWN_CODES, Row
+from .table import AGENT, CAUSES, DOCKER_WORDS, EVENTS, NOT_STARTED, OF_BATCH, OWN_CODES
 
 __all__ = ["CAUSES", "explain"]
 
@@ -141,7 +142,7 @@ def _because(cause: str, reason: str, evidence: Iterable[str], next_step: str) -
     return Explanation(cause, reason, tuple(_cut(line) for line in evidence if line), next_step)
 
 
-def _by(rows: Sequence[Row], texts: Iterable[str], *more: str) -> Explanation | None:
+def _by(rows: Sequence[CauseRow], texts: Iterable[str], *more: str) -> Explanation | None:
     """The newest text that has the words of a row; the first row of those that it has."""
     for text in texts:
         for row in rows:

@@ -3,10 +3,7 @@
 docs/explain-vertex.md is made of the causes.
 """
 
-import re
-
-from ...causes import Cause
-from ...vm.explain.table import Row
+from ...causes import THEN_RETRY, Cause, cause_row
 
 AGENT = "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/"
 SERVICE = f"{AGENT}training/understanding-training-service"
@@ -85,116 +82,110 @@ CAUSES = {
 }
 
 
-def _row(pattern: str, cause: str, reason: str, next_step: str) -> Row:
-    return Row(re.compile(pattern, re.IGNORECASE), cause, reason, next_step)
-
-
-_AGAIN = "then `accel-jobs retry REF`"
-
 FAILED = (
-    _row(
+    cause_row(
         r"compute\.googleapis\.com/\S+.*quota|quota\W+'?(NVIDIA_|GPUS_ALL|CPUS|SSD_TOTAL)",
         "compute-quota",
         "a quota of Compute Engine has no room for its machines; it is not the one of Vertex AI",
-        f"`stacks quota --request` writes the request for more; {_AGAIN}",
+        f"`stacks quota --request` writes the request for more; {THEN_RETRY}",
     ),
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700,
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/264
-    _row(
+    cause_row(
         r"quota metrics exceed quota limits|quotas are exceeded|quota exceeded for",
         "quota",
         "a quota of Vertex AI has no room for it; quotas of Compute Engine of the same name are others and do not help",
         "ask for more of the metric that is named, of the Vertex AI API in this region (Spot and flex-start have one "
-        f"of their own), or wait until other jobs are over; {_AGAIN}",
+        f"of their own), or wait until other jobs are over; {THEN_RETRY}",
     ),
     # https://github.com/googleapis/python-aiplatform/issues/885
-    _row(
+    cause_row(
         r"must be in the same regional location",
         "bucket-elsewhere",
         "a bucket that the job names is in another place than the job",
         "use a bucket of the job's own region, as the target's is (`vertex.output`, `vertex.package`)",
     ),
     # https://github.com/googleapis/python-aiplatform/issues/1073
-    _row(
+    cause_row(
         r"permission to act as service_account|serviceAccounts\.actAs",
         "account-forbidden",
         "whoever submitted it may not use the account that jobs run as, or there is no such account",
-        f"it takes roles/iam.serviceAccountUser on that account; {_AGAIN}",
+        f"it takes roles/iam.serviceAccountUser on that account; {THEN_RETRY}",
     ),
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2176
-    _row(
+    cause_row(
         r"permission to access Artifact Registry|artifactregistry\.repositories\.downloadArtifacts|"
         r"(image|registry).*(denied|forbidden|unauthorized|permission)",
         "image-forbidden",
         "Vertex may not read the image: its own service agent pulls it, not the account that jobs run as",
-        f"give the agent that is named roles/artifactregistry.reader on the repository; {_AGAIN}",
+        f"give the agent that is named roles/artifactregistry.reader on the repository; {THEN_RETRY}",
     ),
     # The words are from memory.
-    _row(
+    cause_row(
         r"(image|manifest|tag)\b.*(not found|does not exist|unknown|no such)|MANIFEST_UNKNOWN|name unknown",
         "image-missing",
         "the image, or its tag, is not there",
         "check its name and tag; `docker manifest inspect` asks the registry",
     ),
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2611
-    _row(
+    cause_row(
         r"NETWORK_NOT_PEERED|not peered|peering|servicenetworking|reserved ip range",
         "network-not-peered",
         "the job's network is not peered with Google's services, or the peering has no addresses left",
         "deploy the stack of the target with a network that has private services access, or use a network attachment",
     ),
-    _row(
+    cause_row(
         r"persistent ?resource",
         "persistent-resource",
         "the persistent resource is not there or not ready, or has no pool of such machines",
         "look at it in the console; `vertex.persistent_resource` and the job's machines must fit one of its pools",
     ),
-    _row(
+    cause_row(
         r"reservation",
         "reservation",
         "the reservation cannot give the machines, or is not shared with Vertex AI",
         "look at what it holds, who uses it, and that it is shared with Google services; spot: true asks elsewhere; "
-        f"{_AGAIN}",
+        f"{THEN_RETRY}",
     ),
-    _row(
+    cause_row(
         r"(machine ?type|accelerator)\b.*(not supported|unsupported|not available|invalid|not found)",
         "not-offered",
         "the region has no such machine or accelerator for custom jobs",
         "`accel-jobs offers` shows the regions that have it",
     ),
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898
-    _row(
+    cause_row(
         r"StartError|failed to create (containerd|shim) task|ContainerCannotRun",
         "not-started",
         "a container could not be started",
         "the evidence says why: of a command that was not found, give the interpreter's path, one argument an entry",
     ),
     # The page of the training service, and https://github.com/google/agents-cli/issues/43
-    _row(
+    cause_row(
         r"ran out[- ]of[- ]memory|low on memory|OOMKilled",
         "out-of-memory",
         "the memory of a machine was full, not that of its GPU; on the smallest, Vertex itself takes up to 40 %",
         "raise memory_mib, or choose a larger machine (`vertex.machine_type`)",
     ),
-    _row(
+    cause_row(
         r"Internal error occurred",
         "internal-error",
         "Vertex itself failed, and gave up after three attempts",
         "`accel-jobs retry REF` tries again; a lack of machines in the region can be behind it, and so another region "
         "may help",
     ),
-    _row(
+    cause_row(
         r"API is not enabled|has not been used in project|SERVICE_DISABLED|accessNotConfigured",
         "api-disabled",
         "an API is not enabled in the project",
-        f"enable it as the evidence says, or deploy the stack again, which does; {_AGAIN}",
+        f"enable it as the evidence says, or deploy the stack again, which does; {THEN_RETRY}",
     ),
-    _row(
+    cause_row(
         r"permission .* is missing|permission '?[\w.]+'? denied|permission[ _]denied|does not have permission"
         r"|does not have [\w.]+ access",
         "permission",
         "a permission is missing",
-        f"the evidence names it, and who lacks it: the account that jobs run as, or Vertex's own agent; {_AGAIN}",
+        f"the evidence names it, and who lacks it: the account that jobs run as, or Vertex's own agent; {THEN_RETRY}",
     ),
 )
 """Of a job's error; the first that fits counts."""

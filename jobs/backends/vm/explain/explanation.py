@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from ...base import Explanation
-from .table import CAUSES, Row
+from ...causes import CauseRow
+from .table import CAUSES
 
 WIDTH = 400
 
@@ -14,7 +15,7 @@ def because(cause: str, reason: str, evidence: Iterable[str], next_step: str) ->
     return Explanation(cause, reason, tuple(cut(line) for line in evidence if line), next_step)
 
 
-def by(rows: Iterable[Row], text: str, evidence: Iterable[str] = ()) -> Explanation | None:
+def by(rows: Iterable[CauseRow], text: str, evidence: Iterable[str] = ()) -> Explanation | None:
     """The first row whose words are in the text."""
     for row in rows:
         if row.pattern.search(text):
