@@ -99,8 +99,8 @@ def display(value: Any, hidden: bool = False) -> str:
     return _short(repr(str(value)))
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """`; did you mean a, or b?`, else what is known, else nothing."""
+def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> str:
+    """`; did you mean a, or b?`, else what is known, where it is at most so many names, else nothing."""
     # Here, since the catalogue is needed only where a name is wrong.
     from accel.catalog.nearest import nearest
 
@@ -108,7 +108,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     near = nearest(name[:SHOWN_MAX], known)
     if near:
         return f"; did you mean {' or '.join(near)}?"
-    return f"; known: {', '.join(known)}" if known else ""
+    return f"; known: {', '.join(known)}" if known and (most is None or len(known) <= most) else ""
 
 
 def name_shown(name: str) -> str:

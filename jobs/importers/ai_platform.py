@@ -9,7 +9,6 @@ from accel.catalog import UnknownName
 from accel.catalog.attached import attached
 from accel.catalog.places import zones
 from accel.diagnostics.errors import BadInput
-from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import zones as gcp_zones
 from accel.rules.jobs import imports
 from accel.rules.vertex import ai_platform_programs as rules
@@ -22,7 +21,7 @@ from .ai_platform_tuning import is_search, left_to_decide, tuning
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
-from .reading import Json, read
+from .reading import Json
 from .redact import hide
 from .report import Report
 from .vertex_values import job_values
@@ -170,26 +169,14 @@ def source(
 ) -> tuple[RequestFields, list[str]]:
     """The fields of the job, and values that are secrets. Raises BadInput."""
     text = data.decode("utf-8-sig", errors="replace")
-    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
-    document: Json = {}
-    if shell.is_command(text):
-        pasted = shell.pasted(name, text, variables, VERB)
-        command = gcloud.parsed(pasted.argv, FLAGS)
-        _its_words(name, command)
-        lines.append((command, pasted))
-        if config := command.flags.get("--config"):
-            document = gcloud.document(name, config[-1], pasted)
-    elif text.strip():
-        document = read(name, data)
-    if flags:
-        lines.append((gcloud.parsed(flags, FLAGS), None))
-    vertex_templates.fill(document, variables)
-    given = _of(document, lines, text, variables)
+    written = gcloud.source(name, data, flags, variables, VERB, FLAGS, lambda command: _its_words(name, command))
+    lines = written.lines
+    vertex_templates.fill(written.document, variables)
+    given = _of(written.document, lines, text, variables)
     gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, name)
-    secrets = [each for _, pasted in lines if pasted for each in pasted.secrets]
-    return given, [*secrets, *(value for key, value in variables.items() if SECRET_NAME.search(key))]
+    return given, written.secrets
 
 
 def _its_words(name: str, command: gcloud.CommandLine) -> None:
@@ -202,7 +189,7 @@ def _its_words(name: str, command: gcloud.CommandLine) -> None:
 
 def _of(
     document: Json,
-    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]],
+    lines: gcloud.Lines,
     text: str,
     variables: Mapping[str, str],
 ) -> RequestFields:

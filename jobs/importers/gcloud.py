@@ -3,16 +3,17 @@ and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
 
 from .names import suggestion
 from .reading import Json, file_bytes, read
 from .report import Report
-from .shell import Pasted
+from .shell import Pasted, is_command, pasted
 
 GLOBAL = {
     **dict.fromkeys(
@@ -65,6 +66,52 @@ def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
         else:
             given.unknown[name] = "has no value"
     return given
+
+
+Lines = list[tuple[CommandLine, Pasted | None]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was written: a document, or a command with the document of its --config, and flags given after it."""
+
+    document: Json
+    lines: Lines
+    """The pasted command, and what was given after it, which wins."""
+    secrets: list[str]
+    """Values that are known to be secrets."""
+
+
+def source(
+    name: str,
+    data: bytes,
+    flags: Sequence[str],
+    variables: Mapping[str, str],
+    verb: str,
+    known: Mapping[str, bool],
+    take_words: Callable[[CommandLine], None],
+) -> Source:
+    """Read a document or a pasted command `verb`. `take_words` takes the command's own name off its words.
+
+    Raises BadInput.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    lines: Lines = []
+    values: Json = {}
+    secrets = [value for key, value in variables.items() if SECRET_NAME.search(key)]
+    if is_command(text):
+        written = pasted(name, text, variables, verb)
+        secrets = [*written.secrets, *secrets]
+        command = parsed(written.argv, known)
+        take_words(command)
+        lines.append((command, written))
+        if config := command.flags.get("--config"):
+            values = document(name, config[-1], written)
+    elif text.strip():
+        values = read(name, data)
+    if flags:
+        lines.append((parsed(flags, known), None))
+    return Source(values, lines, secrets)
 
 
 def items(text: str) -> list[str]:

@@ -23,12 +23,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _suggestion(name: str, known: tuple[str, ...]) -> str:
-    from accel.catalog.nearest import nearest
-
-    near = nearest(name, known) if name else []
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
-    return f"; known: {', '.join(known)}" if name and 0 < len(known) <= KNOWN_MAX else ""
+    return messages.did_you_mean(name, known, KNOWN_MAX) if name else ""
 
 
 def job_name(given: "RequestFields", path: str) -> str:

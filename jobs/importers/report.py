@@ -175,20 +175,6 @@ class Report:
 _CONFIGS = "masterConfig|workerConfig|parameterServerConfig|evaluatorConfig"
 _PARENTS: tuple[Mapping[str, str], ...] = (
     {
-        # Google Batch: https://cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs#Job
-        **dict.fromkeys(("instances", "location", "serviceAccount"), "allocationPolicy"),
-        "network": "allocationPolicy|networkInterfaces",
-        **dict.fromkeys(("taskSpec", "taskCount", "parallelism", "taskCountPerNode", "schedulingPolicy"), "taskGroups"),
-        **dict.fromkeys(("requireHostsFile", "permissiveSsh"), "taskGroups"),
-        **dict.fromkeys(("runnables", "computeResource", "maxRetryCount", "maxRunDuration"), "taskSpec"),
-        "lifecyclePolicies": "taskSpec",
-        "volumes": "taskSpec|container",
-        "environment": "taskSpec|runnables",
-        **dict.fromkeys(("policy", "installGpuDrivers"), "instances"),
-        **dict.fromkeys(("accelerators", "provisioningModel", "bootDisk", "disks"), "policy"),
-        "allowedLocations": "location",
-    },
-    {
         # Vertex AI: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec
         **dict.fromkeys(("machineSpec", "replicaCount", "containerSpec", "pythonPackageSpec"), "workerPoolSpecs"),
         **dict.fromkeys(("diskSpec", "nfsMounts"), "workerPoolSpecs"),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import zones
 from accel.rules.jobs import image_cuda, imports
 
@@ -14,7 +13,7 @@ from . import gcloud, shell, vertex_schema, vertex_templates
 from .fields import RequestFields
 from .options import Options
 from .outcome import ImportResult
-from .reading import Json, read
+from .reading import Json
 from .redact import hide
 from .vertex_values import NO_KEY, job_values
 
@@ -84,32 +83,24 @@ def source(name: str, data: bytes, flags: Sequence[str], options: Options) -> tu
     Raises BadInput.
     """
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
-    lines: list[tuple[gcloud.CommandLine, shell.Pasted | None]] = []
-    document: Json = {}
-    if shell.is_command(text):
-        pasted = shell.pasted(name, text, variables, VERB)
-        command = gcloud.parsed(pasted.argv, FLAGS)
-        command.words = [word for word in command.words if word not in ("gcloud", "alpha", "beta")][3:]
-        lines.append((command, pasted))
-        if config := command.flags.get("--config"):
-            document = gcloud.document(name, config[-1], pasted)
-    elif text.strip():
-        document = read(name, data)
-    if flags:
-        lines.append((gcloud.parsed(flags, FLAGS), None))
-    vertex_templates.fill(document, variables)
-    given = _of(document, lines, shell.roles(text), variables)
+    written = gcloud.source(name, data, flags, variables, VERB, FLAGS, _take_words)
+    lines = written.lines
+    vertex_templates.fill(written.document, variables)
+    given = _of(written.document, lines, shell.roles(text), variables)
     gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, options)
     region = next((command.flags["--region"][-1] for command, _ in reversed(lines) if "--region" in command.flags), "")
-    secrets = [each for _, pasted in lines if pasted for each in pasted.secrets]
-    return given, region, [*secrets, *(value for key, value in variables.items() if SECRET_NAME.search(key))]
+    return given, region, written.secrets
+
+
+def _take_words(command: gcloud.CommandLine) -> None:
+    command.words = [word for word in command.words if word not in ("gcloud", "alpha", "beta")][3:]
 
 
 def _of(
     document: Json,
-    lines: Sequence[tuple[gcloud.CommandLine, shell.Pasted | None]],
+    lines: gcloud.Lines,
     roles: Sequence[str],
     variables: Mapping[str, str],
 ) -> RequestFields:

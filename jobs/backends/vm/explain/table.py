@@ -113,8 +113,9 @@ REFUSED = (
         r"quota limit|quota '|quota_exceeded|quota exceeded",
         "quota",
         "a quota of the project has no room for the job's machines",
-        f"ask for more (`stacks quota --request` writes the request), or wait until other machines are gone; "
-        f"{THEN_RETRY}. Spot and on demand have quotas of their own, and so has each region; suspended requests hold quota too",
+        "ask for more (`stacks quota --request` writes the request), or wait until other machines are gone; "
+        f"{THEN_RETRY}. Spot and on demand have quotas of their own, and so has each region; suspended requests "
+        "hold quota too",
     ),
     # https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances
     cause_row(
