@@ -56,6 +56,9 @@ VISIBLE_DEVICES_NO_GPU = Rule(
 
 RULES = (IMAGE, LATEST, GCR, ENV_NAME, ENV_VALUE, ENV_RESERVED, VISIBLE_DEVICES, VISIBLE_DEVICES_NO_GPU)
 
+ASSIGNED = ("NVIDIA_VISIBLE_DEVICES",)
+"""Variables that ECS sets in a job with GPUs, so that one of the job's own is left out (VISIBLE_DEVICES)."""
+
 LOCAL = "local/"
 """Images that are a folder of this machine, and no registry's."""
 

@@ -16,7 +16,8 @@ from ..free_gpus import Free
 from ..tasks import TaskStatus
 from . import logs, quota, status, submit
 from .definition import choose
-from .request import KIND, render
+from .labels import KIND
+from .request import render
 
 __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 

@@ -8,7 +8,7 @@ from accel.catalog import nearest
 from accel.contract.submissions import DIGEST, own_definition
 from accel.contract.targets import AwsBatchDefinition, AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
-from accel.rules.aws import definitions, network, storage
+from accel.rules.aws import definitions, storage
 from accel.rules.aws.fit import Size
 
 from ...model.fields import Mount
@@ -20,10 +20,7 @@ from .retries import DEFAULT_ATTEMPTS, infrastructure_only
 OWNER_TAG = {"accel:owner": "jobs"}
 """Tells the stack's definitions from those that jobs registered."""
 
-_SECRET = re.compile(r"arn:aws[a-z-]*:(secretsmanager|ssm):[a-z0-9-]+:\d{12}:\S+|/[A-Za-z0-9_./-]+")
-_EFS = re.compile(r"efs://(?P<id>fs-[0-9a-f]{8}(?:[0-9a-f]{9})?)(?P<root>/\S*)?")
-_S3 = re.compile(r"s3://[^/\s]+(/\S*)?")
-_HOST = re.compile(r"host://(?P<path>/\S*)")
+EFS = re.compile(r"efs://(?P<id>fs-[0-9a-f]{8}(?:[0-9a-f]{9})?)(?P<root>/\S*)?")
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,6 @@ def choose(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> Defini
     """
     found = len(diagnostics.errors)
     base = _base(job, target, diagnostics)
-    _references(job, target, diagnostics)
     if len(diagnostics.errors) > found:
         return None
     size = _size(job, base, diagnostics)
@@ -107,29 +103,6 @@ def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
         "nodes": job.nodes > 1,
     }
     return [name for name, differs in disagrees.items() if differs]
-
-
-def _references(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
-    for name, reference in sorted(job.secrets.items()):
-        if not _SECRET.fullmatch(reference):
-            # The text is not shown: it may be the secret itself.
-            diagnostics.error(
-                f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
-                "parameter's name with a leading /"
-            )
-    if target.closed and job.image:
-        diagnostics.errors += [
-            f"{finding.field}: {finding.text}" for finding in network.closed_image(job.image, target.region)
-        ]
-    mounted = {environment.name: environment.buckets for environment in target.environments}
-    for i, mount in enumerate(job.mounts):
-        buckets = storage.bucket(f"mounts[{i}].source", mount.source, mount.read_only, mounted)
-        diagnostics.errors += [f"{finding.field}: {finding.text}" for finding in buckets]
-        if not buckets and not any(form.fullmatch(mount.source) for form in (_EFS, _HOST, _S3)):
-            diagnostics.error(
-                f'mounts[{i}].source: "{mount.source}" is neither efs://fs-<8 or 17 hexadecimal '
-                "digits>[/folder] nor host:///folder nor s3://bucket[/folder]"
-            )
 
 
 def _own(
@@ -198,7 +171,7 @@ def _container(
 
 
 def _volume(name: str, mount: Mount) -> dict[str, Any]:
-    efs = _EFS.fullmatch(mount.source)
+    efs = EFS.fullmatch(mount.source)
     if efs is None:
         bucket = mount.source.startswith("s3://")
         path = storage.folder(mount.source) if bucket else mount.source.removeprefix("host://")

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from accel.contract import submissions
 
+KIND = "aws-batch"
+
 KEY = submissions.KEY_TAG
 JOB = "accel:job"
 STACK = submissions.STACK_TAG

@@ -21,7 +21,7 @@ from accel.rules.jobs import exit_codes
 from ...model.owners import owner_of
 from ..base import Attempt, JobRef, Phase, Status
 from ..tasks import TaskStatus
-from .request import KIND
+from .labels import KIND
 
 PHASES = {
     "SUBMITTED": Phase.QUEUED,

@@ -24,8 +24,10 @@ from ..claims import submit as submission
 from ..claims.claim import Claims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
+from .checks import ONE_MACHINE_ONLY
+from .labels import KIND
 from .lookup import find_jobs
-from .request import KIND, ONE_MACHINE_ONLY, spec_hash
+from .request import spec_hash
 from .status import PHASES, detail, node_count
 
 FORGOTTEN_S = 6 * 86_400
