@@ -50,8 +50,9 @@ def check(draft: Draft, choice: DefinitionChoice | None, diagnostics: Diagnostic
     """Run every check; those of the queue and the container where there is a definition."""
     for each in JOB:
         each(draft, diagnostics)
-    for placed in PLACED if choice else ():
-        placed(draft, choice, diagnostics)
+    if choice:
+        for placed in PLACED:
+            placed(draft, choice, diagnostics)
 
 
 def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
