@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from jobs.backends.base import Phase
-from jobs.client.deadline.simulate import KINDS, NEVER_ENDS, Schedule, Task, schedule, task
+from benchmarks.reclaim_schedules import KINDS, NEVER_ENDS, Schedule, Task, schedule, task
 from tests.jobs.backends.retrying import TERMINATED, AwsBatch, End, Gke, GoogleBatch, How, JobSet, Machines, Platform
 
 COUNT = 1000

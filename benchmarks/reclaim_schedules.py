@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ...model.deadline import decide, look_s, needed_s
+from jobs.model.deadline import decide, look_s, needed_s
 
 Kind = Literal["poisson", "bursty"]
 KINDS: tuple[Kind, ...] = ("poisson", "bursty")
