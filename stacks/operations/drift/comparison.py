@@ -1,5 +1,5 @@
-"""Where a deployed stack and its clouds differ, as far as it matters to jobs: all of it, the targets, and GKE clusters, whose
-nodes may have lost their GPUs or labels, and whose queues may be inactive."""
+"""Where a deployed stack and its clouds differ, as far as it matters to jobs: all of it; the targets; and GKE clusters,
+whose nodes may have lost their GPUs or the labels by which they are found, and whose queues may be inactive."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
