@@ -1,5 +1,5 @@
-"""The pulumi command, as recover uses it on one stack; what its file backend keeps beside the state; and what outlives a
-killed engine: locks, and language hosts, which end by themselves only after minutes.
+"""The pulumi command, as recover uses it on one stack, what its file backend keeps beside the state, and what outlives
+a killed engine: locks, and language hosts, which end by themselves only after minutes.
 
 Source: https://github.com/pulumi/pulumi/pull/9735
 """
