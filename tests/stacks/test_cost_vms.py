@@ -14,7 +14,7 @@ from stacks.environment.config import Environment, load_environment
 from stacks.operations.cost.estimate import SCENARIOS, Estimate, estimate
 from stacks.operations.cost.lines import BY_USE, FREE, PRICED, unlisted
 from stacks.operations.quota.judgement import google_pools
-from stacks.operations.report.costs import VMS
+from stacks.operations.report.document import VMS
 
 from .test_gcp_capacity import KEPT, OUT_OF, PAID, VM, ZONE
 from .test_gcp_capacity import environment as section
