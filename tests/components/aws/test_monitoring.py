@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from components.aws.alarms import FailedJobs, IdleGpus
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
 from components.aws.gpu_metrics import agent_config, cloudwatch_agent_script
 from components.aws.launch_template import LaunchTemplate, LaunchTemplateArgs, LaunchTemplateSpec
-from components.aws.monitoring import FailedJobs, IdleGpus, MonitoringSpec
+from components.aws.monitoring import MonitoringSpec
 from components.aws.queue_age_function import METRIC
 from tests.laws import components as make
 from tests.support import memory

@@ -1,0 +1,230 @@
+"""When CloudWatch rings: for queues where jobs fail in numbers or wait long, and for environments whose GPUs are idle.
+
+AWS Batch has no metric of how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pydantic import Field
+
+from accel.diagnostics.findings import Finding
+from accel.rules.aws import monitoring as rules
+
+from ..base import Component, Spec, joined
+from ..sdk import aws
+from . import policies, queue_age_function
+from .dashboard import JOB_EVENTS
+from .gpu_metrics import UTILISATION
+from .notifications import Grants
+from .queue_age_function import METRIC
+
+_RUNTIME = "python3.13"
+"""Of the function that looks how long jobs wait; until June 2029. Source:
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+_TIMEOUT_S = 120
+_MEMORY_MIB = 256
+
+
+class FailedJobs(Spec):
+    """Rings for a queue where jobs fail in numbers."""
+
+    jobs: int = Field(default=10, ge=1, description="as many in one period ring; children of arrays are counted")
+    period_s: int = Field(default=3600, description="a multiple of 60")
+
+    def findings(self) -> list[Finding]:
+        return rules.alarm(period_s=self.period_s)
+
+
+class IdleGpus(Spec):
+    """Rings for an environment whose instances run and compute little."""
+
+    below_percent: float = Field(default=10, gt=0, le=100, description="the average over all GPUs of the environment")
+    period_s: int = Field(default=300, description="a multiple of 60, not shorter than gpu_interval_s")
+    periods: int = Field(default=12, ge=1, description="as many in a row")
+
+    def findings(self) -> list[Finding]:
+        return rules.alarm(period_s=self.period_s, periods=self.periods)
+
+
+class WaitingJobs(Spec):
+    """Rings for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
+    stack looks, which costs a few cents a month."""
+
+    minutes: int = Field(default=60, ge=5, le=10_080, description="a job RUNNABLE for longer rings; 10,080 is a week")
+    every_min: int = Field(default=5, ge=1, le=60, description="how often the function looks")
+
+
+def failed_jobs(
+    self: Component,
+    name: str,
+    spec: FailedJobs | None,
+    topic: aws.sns.Topic,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each queue; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{queue}-failed",
+            topic,
+            alarm_description=f"{spec.jobs} or more jobs of queue {queue} failed in {spec.period_s} s",
+            namespace=namespace,
+            metric_name=JOB_EVENTS,
+            dimensions={"Queue": arn, "Status": "FAILED"},
+            statistic="Sum",
+            period=spec.period_s,
+            evaluation_periods=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            threshold=spec.jobs,
+        )
+        for queue, arn in queue_arns.items()
+    ]
+
+
+def idle_gpus(
+    self: Component, name: str, spec: IdleGpus | None, topic: aws.sns.Topic, namespaces: Mapping[str, str]
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each environment whose agents publish; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{environment}-idle",
+            topic,
+            alarm_description=f"GPUs of environment {environment} were used less than {spec.below_percent:g} percent "
+            f"for {spec.period_s * spec.periods} s",
+            namespace=namespace,
+            metric_name=UTILISATION,
+            statistic="Average",
+            period=spec.period_s,
+            evaluation_periods=spec.periods,
+            comparison_operator="LessThanThreshold",
+            threshold=spec.below_percent,
+        )
+        for environment, namespace in namespaces.items()
+    ]
+
+
+def waiting_jobs(
+    self: Component,
+    name: str,
+    spec: WaitingJobs | None,
+    topic: aws.sns.Topic,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+) -> list[aws.cloudwatch.MetricAlarm]:
+    """An alarm for each queue; none without a spec."""
+    if spec is None:
+        return []
+    return [
+        _alarm(
+            self,
+            f"{name}-{queue}-waiting",
+            topic,
+            alarm_description=f"The oldest RUNNABLE job of queue {queue} is older than {spec.minutes} min: "
+            "`jobs explain` tells why it waits",
+            namespace=namespace,
+            metric_name=METRIC,
+            dimensions={"Queue": arn},
+            statistic="Maximum",
+            period=60 * spec.every_min,
+            evaluation_periods=1,
+            comparison_operator="GreaterThanThreshold",
+            threshold=60 * spec.minutes,
+        )
+        for queue, arn in queue_arns.items()
+    ]
+
+
+def queue_age(
+    self: Component,
+    name: str,
+    *,
+    every_min: int,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+    retention_days: int,
+    grants: Grants,
+) -> None:
+    """Make a function that looks at the queues on a schedule and publishes `queue_age_function.METRIC`, by queue.
+
+    It reserves no concurrency: of the ten executions of a new account AWS lets none be reserved, and two runs at once
+    publish the same figures. Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    """
+    log = aws.cloudwatch.LogGroup(
+        name, retention_in_days=retention_days, kms_key_id=grants.kms_key_arn, opts=self.child()
+    )
+    role = aws.iam.Role(
+        name,
+        assume_role_policy=policies.assumed_by("lambda.amazonaws.com"),
+        description="Lambda: the age of waiting Batch jobs",
+        permissions_boundary=grants.permissions_boundary,
+        opts=self.child(),
+    )
+    allowed = aws.iam.RolePolicy(name, role=role.id, policy=_policy(namespace, log), opts=self.child())
+    source = Path(queue_age_function.__file__).read_text()
+    queues = pulumi.Output.all(*queue_arns.values()).apply(
+        lambda known: json.dumps(sorted(arn for arn in known if arn))
+    )
+    function = aws.lambda_.Function(
+        name,
+        description="How old the oldest RUNNABLE job of each queue is",
+        runtime=_RUNTIME,
+        handler="index.handler",
+        code=pulumi.AssetArchive({"index.py": pulumi.StringAsset(source)}),
+        role=role.arn,
+        timeout=_TIMEOUT_S,
+        memory_size=_MEMORY_MIB,
+        logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
+        environment=aws.lambda_.FunctionEnvironmentArgs(variables={"NAMESPACE": namespace, "QUEUES": queues}),
+        # Lambda tries the role when the function is made, and a run before the policy is there fails.
+        opts=self.child(depends_on=[allowed]),
+    )
+    rule = aws.cloudwatch.EventRule(
+        name,
+        description="When to look at waiting Batch jobs",
+        schedule_expression=f"rate({every_min} minute{'s' if every_min > 1 else ''})",
+        opts=self.child(),
+    )
+    aws.lambda_.Permission(
+        name,
+        action="lambda:InvokeFunction",
+        function=function.name,
+        principal="events.amazonaws.com",
+        source_arn=rule.arn,
+        opts=self.child(),
+    )
+    aws.cloudwatch.EventTarget(name, rule=rule.name, target_id="function", arn=function.arn, opts=self.child())
+
+
+def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:
+    return aws.cloudwatch.MetricAlarm(
+        name,
+        # No event and no instance is no data, and nothing to ring for.
+        treat_missing_data="notBreaching",
+        alarm_actions=[topic.arn],
+        opts=self.child(),
+        **rest,
+    )
+
+
+def _policy(namespace: str, log: aws.cloudwatch.LogGroup) -> pulumi.Output[str]:
+    # Neither ListJobs nor PutMetricData has a resource level; the namespace is what can be held. Sources:
+    # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html,
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+    condition = {"StringEquals": {"cloudwatch:namespace": namespace}}
+    return policies.document(
+        policies.allow(["batch:ListJobs"], "*"),
+        policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition),
+        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], joined(log.arn, ":*")),
+    )
