@@ -1,20 +1,20 @@
 """TPU slices: what a name or a topology means in chips, cores, hosts and machine types.
 
 The number after a name counts TensorCores for v2, v3, v4 and v5p, and chips for v5litepod and v6e; a chip of the
-first kind has two cores. Nothing is read from a file here: tests compare it with every slice of machines.csv.
+first kind has two cores. Sizes are read from no file: tests compare them with every slice of machines.csv.
 """
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations_with_replacement
 
 from accel.catalog.nearest import UnknownName
 from accel.catalog.places import where
+from accel.catalog.tables import rows
 from accel.catalog.tpu_generations import GENERATIONS, Api, Generation, Host
-from accel.catalog.tpu_zones import with_published
 
 _LONGEST_SIDE = 256  # no published shape has a longer one, so v5p-8576 (67 cubes of 4x4x4) does not exist
 _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
@@ -94,7 +94,7 @@ class Slice:
         """The zones of each region that is known to offer it, with those that Google publishes of its generation; none
         for a size that the catalogue has no row of."""
         try:
-            return with_published(self.generation.prefix, where("gcp", self.name))
+            return _with_published(self.generation.prefix, where("gcp", self.name))
         except UnknownName:
             return {}
 
@@ -205,6 +205,28 @@ def default_topology(generation: Generation, chips: int) -> str:
 def slice_names(generation: Generation) -> tuple[str, ...]:
     """The name of every slice of a generation, the smallest first."""
     return tuple(tpu(_name(generation, chips)).name for chips in sizes(generation))
+
+
+@cache
+def _published_zones() -> dict[str, tuple[str, ...]]:
+    """Return the zones that Google publishes of each generation, whatever the size, by the prefix of its slices' names.
+
+    Of the page only parts were seen (North America, and v6e in Europe), and it leaves out zones of one tenant; so it is
+    laid over the third party's table of regions.csv, and a zone that is in neither may have the TPU all the same.
+    """
+    found: dict[str, list[str]] = {}
+    for row in rows("tpu_zones.csv"):
+        found.setdefault(row["generation"], []).append(row["zone"])
+    return {generation: tuple(zones) for generation, zones in found.items()}
+
+
+def _with_published(generation: str, places: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Zones by region, with those that Google publishes of a generation."""
+    found = dict(places)
+    for zone in _published_zones().get(generation, ()):
+        region = zone.rpartition("-")[0]
+        found[region] = tuple(sorted({*found.get(region, ()), zone}))
+    return found
 
 
 def _name(generation: Generation, chips: int) -> str:

@@ -1,14 +1,25 @@
-"""Sends rendered requests once they are known to run and their cost is reserved."""
+"""Sends rendered requests once they are known to run, by their images, their backends and the quotas, and their cost is
+reserved."""
 
+import hashlib
+import json
+import os
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, Interrupted, JobsError
+from accel.folders import cache, write_json
+from accel.rules import Finding
+from accel.rules.batch import runnables
+from accel.rules.jobs import entry_points
+from accel.rules.jobs.containers import LOCAL
 
 from ..backends.base import Request
-from . import history, image_check
+from . import history
 from .accrued_cost import size_of
 from .allowances.submitter import Submitter, reserve
 from .bulk import submit_all
@@ -23,11 +34,25 @@ if TYPE_CHECKING:
     from .bulk import BulkResult, Item
     from .submission import SubmissionPlan
 
+IMAGE_SWITCH = "ACCEL_IMAGE_CHECK"
+"""`off` where no registry is to be asked, on a network that reaches none."""
+THROUGH_ENTRYPOINT = ("aws-batch", "tpu-vm", "gce", "local")
+"""Kinds of targets that hand a command to the image's ENTRYPOINT; the others put it in its place."""
+IMAGE_AGE_MAX_S = 3600.0
+_REGISTRY_S = 3.0
+_PRIVATE = (".dkr.ecr.",)
+"""Registries that tell strangers nothing."""
+
+_ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
+    "google-batch": (runnables.command,),
+}
+"""Rules over what a container runs, entry point first, by kind of target: of a job whose command is its image's."""
+
 
 @contextmanager
 def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitter, list[str]]]:
     """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
-    image_check.check(plan.pairs, plan.voice)
+    check_images(plan.pairs, plan.voice)
     check_feasible(plan.pairs)
     unknown = check_quotas(plan.pairs, plan.voice) if quota else []
     send_code(plan.shipping, plan.voice)
@@ -106,22 +131,6 @@ def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, voice: "Vo
     raise first
 
 
-_SIZE = {
-    *("accelerator", "cpus", "memory_mib", "image", "nodes", "tasks", "parallelism", "spot"),
-    *("aws_batch", "gce", "tpu_vm", "google_batch", "vertex"),
-}
-"""Fields that decide which quotas a job spends, and how much of them."""
-
-
-def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
-    """As quota.check, once for jobs of one size on one target."""
-    seen: dict[str, tuple[Job, Item]] = {}
-    for job, item in jobs:
-        size = job.model_dump_json(include=_SIZE)
-        seen.setdefault(f"{item[1].target} {size}", (job, item))
-    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
-
-
 def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, voice: "Voice") -> None:
     """Keeps it in the history of this machine."""
     try:
@@ -129,6 +138,37 @@ def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Su
         history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
     except OSError as error:
         voice.say(f"the job is not in the history of this machine: {error}")
+
+
+def check_images(pairs: "Sequence[tuple[Job, Item]]", voice: "Voice") -> None:
+    """Say what is wrong with commands, by what their images run by themselves; raise BadInputs where a container would
+    have nothing to run.
+
+    Registries are asked only where it makes a difference: for a job without a command, and a command that the platform
+    hands to the image's entry point. One that shows the image to no stranger, or does not answer, is no reason to
+    refuse a job. What was read is kept for an hour, since registries count such reads
+    (https://docs.docker.com/docker-hub/usage/).
+    """
+    if os.environ.get(IMAGE_SWITCH) == "off":
+        return
+    rejected: dict[str, None] = {}
+    warned: dict[str, None] = {}
+    images: dict[str, entry_points.Image | None] = {}
+    for job, (_, request) in pairs:
+        if not _needs_image(job, request.kind, request.body):
+            continue
+        name = str(job.image)
+        if name not in images:
+            images[name] = _read_image(name)
+        if (image := images[name]) is None:
+            continue
+        for finding in _image_findings(image, job, request.kind):
+            told = rejected if finding.severity == "reject" else warned
+            told[f"{finding.field}: {finding.text} (image {name})"] = None
+    for warning in warned:
+        voice.warn(warning)
+    if rejected:
+        raise BadInputs(list(rejected))
 
 
 @runtime_checkable
@@ -156,3 +196,61 @@ def check_feasible(pairs: "Sequence[tuple[Job, Item]]") -> None:
             raise type(error)(prefix + error.message, error.hint) from None
     if faults:
         raise BadInputs(faults)
+
+
+_SIZE = {
+    *("accelerator", "cpus", "memory_mib", "image", "nodes", "tasks", "parallelism", "spot"),
+    *("aws_batch", "gce", "tpu_vm", "google_batch", "vertex"),
+}
+"""Fields that decide which quotas a job spends, and how much of them."""
+
+
+def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
+    """As quota.check, once for jobs of one size on one target."""
+    seen: dict[str, tuple[Job, Item]] = {}
+    for job, item in jobs:
+        size = job.model_dump_json(include=_SIZE)
+        seen.setdefault(f"{item[1].target} {size}", (job, item))
+    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
+
+
+def _image_findings(image: entry_points.Image, job: "Job", kind: str) -> list[Finding]:
+    """Return what rules say of what the container of a job runs."""
+    replaced, swept = kind not in THROUGH_ENTRYPOINT, bool(job.sweep and job.sweep.shell)
+    found = entry_points.command(image, job.command, replaced=replaced, swept=swept)
+    if found or job.command:
+        return found
+    line = entry_points.argv(image, job.command, replaced=replaced)
+    own = "write command in the job file, which is then run so that it holds"
+    return [replace(each, fix=own) for rule in _ARGV_RULES.get(kind, ()) for each in rule(line)]
+
+
+def _needs_image(job: "Job", kind: str, body: dict[str, object]) -> bool:
+    if job.image is None or job.image.startswith(LOCAL) or any(part in job.image for part in _PRIVATE):
+        return False
+    if job.command:
+        return kind in THROUGH_ENTRYPOINT
+    if kind == "aws-batch":
+        return body.get("register") is not None  # else the stack's definition has a command, or has none on purpose
+    block = {"google-batch": job.google_batch, "vertex": job.vertex}.get(kind)
+    # What runs is then written in the block, for each step or pool.
+    return block is None or not block.model_fields_set & {"runnables", "args", "package"}
+
+
+def _read_image(name: str) -> entry_points.Image | None:
+    """Return what an image runs by itself; None where its registry does not tell."""
+    from accel.clouds.image_registry import Registry, parse
+
+    path = cache() / f"entry-point-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_text())
+        if 0 <= time.time() - kept["at"] < IMAGE_AGE_MAX_S:
+            return entry_points.Image(tuple(kept["entry_point"]), tuple(kept["cmd"]))
+    try:
+        found = Registry(parse(name), _REGISTRY_S).image("amd64")
+    except JobsError:
+        return None
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(path, {"at": time.time(), "entry_point": found.entry_point, "cmd": found.cmd})
+    return entry_points.Image(found.entry_point, found.cmd)

@@ -12,9 +12,9 @@ from accel.rules.jobs.containers import LOCAL
 from ..backends.base import Request
 from ..backends.registry import of_target
 from ..model import keys
+from ..model import smoke as runs
 from ..model.document import jobs_of
 from ..model.sweep_tasks import apart, cap_warnings
-from . import smoke as runs
 from .code.option import packed
 from .deadline.plan import plan_job
 from .resolve import targets

@@ -12,7 +12,7 @@ import yaml
 from click.testing import Result
 
 from accel.contract.targets import AnyTarget, write
-from accel.rules.table import RULES
+from accel.rules.__main__ import RULES
 from tests.jobs.backends import gce_target, gke_target, google_batch_target, vertex_jobs
 from tests.jobs.google_documents import DOCUMENTS, Document
 from tests.jobs.google_traps import TRAPS, Trap

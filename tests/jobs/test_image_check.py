@@ -11,8 +11,7 @@ import pytest
 from accel.clouds.image_registry import read
 from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Backend, Request
-from jobs.client import image_check
-from jobs.client.image_check import HANDED, check
+from jobs.client import dispatch
 from jobs.handle import QuietReporter
 from jobs.model.job import Job
 from tests.support.image_registry import Registry, serving
@@ -24,7 +23,7 @@ PYTHON = {"Entrypoint": ["python3"], "Cmd": ["train.py"]}
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    monkeypatch.delenv(image_check.SWITCH)
+    monkeypatch.delenv(dispatch.IMAGE_SWITCH)
     with serving() as found:
         yield found
 
@@ -42,7 +41,7 @@ class Said(QuietReporter):
 def said(kind: str, image: str, body: dict[str, Any] | None = None, **fields: Any) -> list[str]:
     job, voice = Job(**{"name": "digits", "image": image, **fields}), Said()
     request = Request(kind, "t", "n", "k", body if body is not None else {"register": {}})
-    check([(job, (cast(Backend, None), request))], voice)
+    dispatch.check_images([(job, (cast(Backend, None), request))], voice)
     return voice.warned
 
 
@@ -72,7 +71,7 @@ def test_a_command_is_judged_with_the_entry_point_that_gets_it(kind: str, regist
     image = f"{registry.host}/team/train:1"
     twice = said(kind, image, command=["python", "train.py"])
     sweep = said(kind, image, command=["train.py"], sweep={"grid": {"LR": ["1", "2"]}})
-    if kind in HANDED:
+    if kind in dispatch.THROUGH_ENTRYPOINT:
         assert len(twice) == 1 and "it would run `python3 python train.py`" in twice[0]
         assert len(sweep) == 1 and "sweep.shell: false" in sweep[0]
     else:
@@ -103,10 +102,10 @@ def test_what_was_read_is_kept(registry: Registry, monkeypatch: pytest.MonkeyPat
     asked = len(registry.asked)
     said("gke", image)
     assert len(registry.asked) == asked
-    monkeypatch.setattr(image_check, "MAX_AGE_S", -1)
+    monkeypatch.setattr(dispatch, "IMAGE_AGE_MAX_S", -1)
     said("gke", image)
     assert len(registry.asked) > asked
-    monkeypatch.setenv(image_check.SWITCH, "off")
+    monkeypatch.setenv(dispatch.IMAGE_SWITCH, "off")
     registry.push("team/bare", "1", {})
     assert said("gke", f"{registry.host}/team/bare:1") == []
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from jobs.client import smoke
+from jobs.model import smoke
 from jobs.model.job import Job
 from jobs.model.keys import of_smoke, submission_key
 from jobs.model.sweep_tasks import variable

@@ -15,8 +15,7 @@ from jobs.backends.base import Attempt, JobRef, Phase, Status
 from jobs.client.observation import Board, Rate
 from jobs.client.progress import parse, place_of, short
 from jobs.runtime.lines import MARK, written
-from jobs.views.watch.changes import Changes
-from jobs.views.watch.draw import Frame, draw
+from jobs.views.watch.draw import Changes, Frame, draw
 
 T0 = 1_795_000_000.0
 REF = JobRef("aws-batch", "us-east-1", "a1")

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import PERMISSION, asking
 from accel.clouds.aws.responses import part, parts
@@ -26,7 +27,6 @@ from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
 from .checks import ONE_MACHINE_ONLY
 from .labels import KIND
-from .lookup import find_jobs
 from .request import spec_hash
 from .status import PHASES, detail, node_count
 
@@ -94,7 +94,7 @@ class _Batch:
         return job_id
 
     def listed(self) -> list[ClaimedJob]:
-        return find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
+        return _find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
 
     def stop(self, job_id: str, reason: str) -> None:
         _terminate(self._clients.batch, job_id, reason)
@@ -122,6 +122,19 @@ class _Batch:
             answer = self._clients.batch_once.register_job_definition(**self._register)
         if not answer.get("jobDefinitionArn"):
             raise CloudSilent("RegisterJobDefinition: the answer has no ARN")
+
+
+def _find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob]:
+    """Return the jobs of a queue with this name (ListJobs compares without case) and this key in their tags."""
+    filters = [{"name": "JOB_NAME", "values": [name]}]
+    summaries = (job for page in pages(batch, jobQueue=queue, filters=filters) for job in page)
+    ids = [job["jobId"] for job in summaries if job.get("jobName") == name]
+    details = describe(batch, ids) if ids else []
+    return [
+        ClaimedJob(int(job.get("createdAt", 0)), job["jobId"], part(job, "tags").get(labels.SPEC, ""))
+        for job in details
+        if part(job, "tags").get(labels.KEY) == key
+    ]
 
 
 LOOKED_S = 5

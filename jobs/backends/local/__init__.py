@@ -30,7 +30,6 @@ from .files import put_if_absent, read, read_if_there
 from .logs import lines
 from .process import presence
 from .records import Cancelled, RequestRecord, StatusRecord, Supervised
-from .requirements import IMAGES, cannot, check, check_runtime, container
 
 KIND = "local"
 GRACE_S = 30
@@ -61,7 +60,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     def render(self, job: Job, name: str, key: str) -> Request:
         """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that
         this machine cannot honour."""
-        faults = cannot(job)
+        faults = machine.refusals(job)
         try:
             folder = self._folder(job.image)
         except BadInput as fault:
@@ -86,7 +85,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
             "accelerator": job.accelerator.model_dump() if job.accelerator else None,
             "labels": job.labels,
         }
-        if container(job):
+        if machine.is_contained(job):
             mounts = [mount.model_dump() for mount in job.mounts]
             body |= {"image": job.image, "mounts": mounts}
         return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
@@ -98,9 +97,9 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         if (_folder_of(request.name) / "request.json").exists():
             return
         if "image" in request.body:
-            check_runtime(request)
+            machine.check_runtime(request)
         devices, kinds = machine.gpus() if request.body["accelerator"] else ([], [])
-        check(request, devices, kinds)
+        machine.check(request, devices, kinds)
 
     def submit(self, request: Request) -> JobRef:
         """Starts the job, or finds the one that this key started: one run, whatever crashes in between.
@@ -213,10 +212,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """What each attempt's runner has left in its folder."""
-        from .attempts import attempts
-
         folder = _existing(ref)
-        return attempts(folder, read(folder / "request.json", RequestRecord), _time)
+        return local_tasks.attempts(folder, read(folder / "request.json", RequestRecord), _time)
 
     def again(self, ref: JobRef, key: str) -> Request:
         request = read(_existing(ref) / "request.json", RequestRecord)
@@ -233,8 +230,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     def _folder(self, image: str | None) -> PurePosixPath:
         if image is None:
             return self.root
-        inside = PurePosixPath(image.removeprefix(IMAGES))
-        if not image.startswith(IMAGES):
+        inside = PurePosixPath(image.removeprefix(machine.IMAGES))
+        if not image.startswith(machine.IMAGES):
             return self.root
         if inside.is_absolute() or ".." in inside.parts or "\0" in image or not inside.parts:
             raise BadInput(f"image: {image!r}: must be local/<folder>, a folder below {self.root}")

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accel.folders import write_json
-from accel.rules.jobs.exit_codes import CANNOT_RUN
 
 from . import docker
 from .process import identity
+from .tasks import is_retried
 
 RUNNER = Path(__file__).with_name("runner.py")
 PATIENCE_S = 10.0
@@ -75,14 +75,6 @@ def _detach(folder: Path) -> None:
     log = os.open(folder / "supervisor.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for source, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, standard)
-
-
-def tried_again(status: dict[str, Any], attempt: int, retries: int) -> bool:
-    """Whether an attempt with this status is followed by another: as on AWS Batch, none after one that ran out of time
-    or whose command cannot be run."""
-    if status["phase"] != "failed" or status["reason"] == "timeout" or status["exit_code"] in CANNOT_RUN:
-        return False
-    return attempt <= retries
 
 
 class Supervisor:
@@ -158,7 +150,7 @@ class Supervisor:
         self.shares.append(self.used.pop(pid))
         status = _attempt_status(self.folder / "tasks" / str(task) / str(attempt))
         self.last[task] = status
-        if tried_again(status, attempt, self.body["retries"]) and not self.stopping:
+        if is_retried(status, attempt, self.body["retries"]) and not self.stopping:
             self.waiting.appendleft((task, attempt + 1))
 
     def _tell(self, phase: str) -> None:

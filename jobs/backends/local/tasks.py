@@ -1,16 +1,22 @@
-"""The tasks of a local job: the state of each, and some of a sweep's run again."""
+"""The tasks of a local job: the state and the attempts of each, by the folders that their runners write, whether a
+failed one is tried again, and some of a sweep's run again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from accel.rules.jobs.exit_codes import CANNOT_RUN
+
 from ...model import sweep_tasks
-from ..base import JobRef, Phase, Request, Status
+from ..base import Attempt, JobRef, Phase, Request, Status
 from ..tasks import TaskStatus
 from .files import numbers, read_if_there
 from .records import StatusRecord
-from .supervisor import tried_again
+
+ATTEMPTED_MAX = 100
+_WORDS = {"exited": None, "terminated": "it was asked to stop", "timeout": "ran longer than its timeout_s"}
 
 
 def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
@@ -22,8 +28,43 @@ def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
 
 
 def states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
-    """From the folders of their attempts. A task that has none yet waits, unless the job has ended."""
+    """Return the state of each task. One that has none yet waits, unless the job has ended."""
     return [_state(folder / "tasks" / str(index), index, job, body["retries"]) for index in range(body["tasks"])]
+
+
+def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None], datetime | None]) -> list[Attempt]:
+    """Return the attempts of the first hundred tasks. What a killed runner did not write is not known."""
+    several: bool = request["body"]["tasks"] > 1
+    found: list[Attempt] = []
+    for task in range(min(request["body"]["tasks"], ATTEMPTED_MAX)):
+        tries = folder / "tasks" / str(task)
+        made = numbers(tries)
+        for number in made:
+            # None between the start of an attempt and its runner's first word.
+            told = read_if_there(tries / str(number) / "status.json", StatusRecord) or {}
+            gone = told.get("phase") == "running" and number != made[-1]
+            reason: str | None = told.get("reason")
+            found.append(
+                Attempt(
+                    number,
+                    task if several else None,
+                    created=time(request["created"]) if number == 1 else None,
+                    started=time(told.get("started")),
+                    stopped=time(told.get("stopped")),
+                    exit_code=told.get("exit_code"),
+                    reason="its runner was killed" if gone else _WORDS.get(reason or "", reason),
+                    lost=gone,
+                )
+            )
+    return found
+
+
+def is_retried(status: dict[str, Any], attempt: int, retries: int) -> bool:
+    """Return whether another attempt follows one with this status: as on AWS Batch, none after one that ran out of time
+    or whose command cannot be run."""
+    if status["phase"] != "failed" or status["reason"] == "timeout" or status["exit_code"] in CANNOT_RUN:
+        return False
+    return attempt <= retries
 
 
 def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
@@ -34,7 +75,7 @@ def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
         return TaskStatus(index, Phase.QUEUED, "queued")
     told = read_if_there(folder / str(attempts) / "status.json", StatusRecord) or {"phase": "starting"}
     phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
-    if phase is Phase.FAILED and not job.phase.ended and tried_again(told, attempts, retries):
+    if phase is Phase.FAILED and not job.phase.ended and is_retried(told, attempts, retries):
         phase = Phase.QUEUED  # the supervisor begins the next attempt
     elif job.phase.ended and not phase.ended:
         phase, reason = Phase.FAILED, job.reason  # its runner was killed

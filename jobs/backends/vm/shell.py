@@ -1,26 +1,37 @@
 """Commands on the machines of a job: in its container where it has one, else on the machine itself.
 
-Over one SSH connection to a machine; paramiko is imported when a connection is made.
+Over one SSH connection to a machine; paramiko is imported when a connection is made. One signs in by one's own OS Login
+profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) where there is one, else one of our own,
+made on first use. A profile that has the key already is left as it is; else it gets it with an expiry. Source:
+https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
 """
 
+import logging
 import os
 import queue
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from math import inf
+from pathlib import Path
 from typing import Any
 
 from accel import folders
+from accel.clouds.google.account import email
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import line
+from accel.clouds.google.rest import line, mapping, part
+from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import parts
 from accel.clouds.timeouts import pause
-from accel.diagnostics.errors import CloudRefused, CloudSilent
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 from ..base import Places, Streams
-from . import iap, labels, oslogin
+from . import iap, labels
 from .hosts import Host, host
-from .oslogin import Login, ssh_library
 from .record import Record
 
 KEEPALIVE_S = 30
@@ -35,6 +46,15 @@ ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serv
 """What signing in takes. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
 _KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 """Algorithms that a type of host key is proved with, where they have other names."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """`fresh`: the key was given to the profile lately, and machines may not know it yet."""
+
+    user: str
+    key: Any
+    fresh: bool
 
 
 class Connection:
@@ -62,7 +82,7 @@ class Connection:
 
     def _signed_in(self, google: Google, host: Host, login: Login) -> bool:
         """Whether the machine lets the user in."""
-        paramiko = ssh_library()
+        paramiko = _ssh_library()
         self._transport = transport = paramiko.Transport(self._relay)
         transport.daemon = True
         transport.banner_timeout = google.timing.read_s
@@ -104,7 +124,7 @@ class Connection:
 
     def run(self, command: Sequence[str], streams: Streams) -> int:
         """The command's exit code. Raises CloudSilent where it is not told, as after a cut."""
-        paramiko = ssh_library()
+        paramiko = _ssh_library()
         try:
             channel = self._transport.open_session()
             if streams.size:
@@ -147,7 +167,7 @@ class Shells:
     def __init__(self, google: Google) -> None:
         self._google = google
         self._lock = threading.Lock()
-        self._logins: dict[tuple[str, str], oslogin.Login] = {}
+        self._logins: dict[tuple[str, str], Login] = {}
 
     def run(self, record: Record, number: int, command: Sequence[str], streams: Streams, *, outside: bool) -> int:
         """The command's exit code. `outside`: on the machine, whatever runs there.
@@ -167,10 +187,10 @@ class Shells:
         finally:
             connection.close()
 
-    def _login(self, project: str, region: str) -> oslogin.Login:
+    def _login(self, project: str, region: str) -> Login:
         with self._lock:
             if (project, region) not in self._logins:
-                self._logins[project, region] = oslogin.login(self._google, project, region)
+                self._logins[project, region] = login(self._google, project, region)
             return self._logins[project, region]
 
 
@@ -184,6 +204,99 @@ def places(record: Record) -> Places:
         gpus=int(record.body.get("gpus") or 0),
         chips=chips // hosts,
     )
+
+
+_OS_LOGIN = "oslogin"
+_KEPT_S = 12 * 3600
+"""How long a profile keeps the key that it is given."""
+_LEFT_S = 600
+"""One that expires sooner is given again."""
+_LATELY_S = 120
+_COMMENT = "accel-jobs"
+
+
+def login(google: Google, project: str, region: str) -> Login:
+    """Return the user's name and key on machines of the project.
+
+    Raises CloudRefused for a profile that may not be seen or changed, or has no POSIX account; NoCredentials.
+    """
+    key = key_pair()
+    user = f"v1/users/{part(email())}"
+    profile: dict[str, Any] = {}
+    with suppress(NotFound):
+        profile = google.get(_OS_LOGIN, f"{user}/loginProfile", projectId=project)
+    name, left_s = _user_name(profile), _left_s(profile, key.get_base64())
+    if not name or left_s < _LEFT_S:
+        body = {
+            "key": f"{key.get_name()} {key.get_base64()} {_COMMENT}",
+            "expirationTimeUsec": str(int((time.time() + _KEPT_S) * 1e6)),
+        }
+        try:
+            # With a region it is answered when machines there can see the key.
+            answer = google.post(
+                _OS_LOGIN, f"{user}:importSshPublicKey", body, repeat=True, projectId=project, regions=[region]
+            )
+        except NotFound as missing:
+            raise CloudRefused(missing.message) from missing
+        name, left_s = _user_name(mapping(answer.get("loginProfile")) or {}), _KEPT_S
+    if not name:
+        raise CloudRefused(
+            f"OS Login: the profile of {email()} has no POSIX account for {project}",
+            "an administrator of your organisation can give it one",
+        )
+    return Login(name, key, fresh=_KEPT_S - _LATELY_S < left_s < inf)
+
+
+def key_pair() -> Any:
+    """Return a private key of paramiko's. Raise CloudSilent where the file of one can be neither read nor made."""
+    paramiko = _ssh_library()
+    gclouds = Path.home() / ".ssh" / "google_compute_engine"
+    # One with a passphrase is of no use here, and nor is one of a kind that is not supported any more.
+    with suppress(OSError, ValueError, paramiko.SSHException):
+        return paramiko.PKey.from_path(gclouds)
+    own = folders.state() / "ssh" / "key"
+    try:
+        if not own.exists():
+            _make_key(own)
+        return paramiko.PKey.from_path(own)
+    except (OSError, ValueError, paramiko.SSHException) as error:
+        raise CloudSilent(f"{own}: {error}", "delete it, and another is made") from error
+
+
+def _user_name(profile: dict[str, Any]) -> str:
+    """Of the primary account, or of the only one."""
+    accounts = sorted(parts(profile, "posixAccounts"), key=lambda each: not each.get("primary"))
+    return str(accounts[0].get("username") or "") if accounts else ""
+
+
+def _left_s(profile: dict[str, Any], key: str) -> float:
+    """For how long the profile keeps the key: 0 for one that it has not, for ever without an expiry."""
+    kept: Iterable[Any] = inside(profile, "sshPublicKeys").values()
+    ours = (each for each in map(mapping, kept) if each and key in str(each.get("key", "")).split())
+    return max((float(each.get("expirationTimeUsec") or inf) / 1e6 - time.time() for each in ours), default=0)
+
+
+def _make_key(path: Path) -> None:
+    """A new key, unless another process has made one meanwhile."""
+    form = import_module("cryptography.hazmat.primitives.serialization")
+    ed25519 = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_bytes(
+        ed25519.Ed25519PrivateKey.generate().private_bytes(
+            form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption()
+        )
+    )
+    with suppress(FileExistsError):
+        path.hardlink_to(draft)
+    draft.unlink()
+
+
+def _ssh_library() -> Any:
+    """Paramiko, which says nothing by itself: what goes wrong is told as an error."""
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+    return import_module("paramiko")
 
 
 def _runs(connection: Connection, name: str) -> bool:

@@ -1,13 +1,13 @@
-"""The table of `watch`, as lines."""
+"""What `watch` shows, as lines: a table at a terminal, elsewhere a line at each change."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from accel.console.columns import line, widths
-from accel.console.terminal_text import Style, bar, clip, colour_of, lasting, number
+from accel.console.terminal_text import Style, bar, clip, colour_of, lasting, number, plain
 
-from ...backends.base import Phase
+from ...backends.base import JobRef, Phase
 from ...client.observation import Board, Task, Watched
 from ...client.progress import ago
 
@@ -25,6 +25,8 @@ COLOURS = {
     Phase.SUCCEEDED: "blue",
     Phase.FAILED: "red",
 }
+STEPS = 10
+"""Without a terminal a job's own progress is said each time that it has done another tenth."""
 _ORDER = (Phase.RUNNING, Phase.STARTING, Phase.QUEUED, None, Phase.FAILED, Phase.SUCCEEDED)
 """Which jobs are shown where there is no room for all."""
 
@@ -59,6 +61,42 @@ def draw(board: Board, frame: Frame) -> list[str]:
         if shown < len(jobs):
             lines.append(clip(f"and {len(jobs) - shown:,} more jobs", frame.columns, frame.style))
     return lines[: max(frame.rows, 1)]
+
+
+@dataclass
+class Changes:
+    """What is said where there is no terminal: a line at each change. Remembers what was said of each job."""
+
+    _said: dict[JobRef, tuple[str, str, str]] = field(default_factory=dict[JobRef, tuple[str, str, str]])
+    _tenths: dict[JobRef, int] = field(default_factory=dict[JobRef, int])
+
+    def lines(self, board: Board, now: float) -> list[str]:
+        """Return what is new. `now` is in seconds since 1970."""
+        new: list[str] = []
+        for ref, job in board.jobs.items():
+            if job.status is None:
+                continue
+            said = (str(job.phase), reason_of(job), _task_counts(job))
+            if self._said.get(ref) != said:
+                self._said[ref] = said
+                new.append(_change(ref, [part for part in said if part] + _outcome(job, now)))
+            new += self._progress(ref, job, now)
+        return new
+
+    def _progress(self, ref: JobRef, job: Watched, now: float) -> list[str]:
+        fraction = job.fraction
+        if fraction is None or job.size or job.phase is not Phase.RUNNING:
+            return []
+        tenths = int(fraction * STEPS)
+        if self._tenths.get(ref) == tenths:
+            return []
+        self._tenths[ref] = tenths
+        told = next((task for task in job.tasks.values() if task.metrics), None)
+        eta = job.eta_s(now)
+        parts = [f"{fraction:.0%} done", *(_first_metrics(told) if told else ())]
+        parts += [f"gpu {job.use:.0f}%"] if job.use is not None else []
+        parts += [f"memory busy {job.memory_use:.0f}%"] if job.memory_use is not None else []
+        return [_change(ref, parts + ([f"{lasting(eta)} left"] if eta is not None else []))]
 
 
 def _rows(jobs: Sequence[Watched], frame: Frame) -> tuple[int, list[str]]:
@@ -137,7 +175,11 @@ def _last(job: Watched, frame: Frame) -> str:
 
 
 def _metrics(task: Task) -> str:
-    return " ".join(f"{name} {number(value)}" for name, value in list(task.metrics.items())[:3])
+    return " ".join(_first_metrics(task))
+
+
+def _first_metrics(task: Task) -> list[str]:
+    return [f"{name} {number(value)}" for name, value in list(task.metrics.items())[:3]]
 
 
 def _use(job: Watched, frame: Frame) -> str:
@@ -173,6 +215,24 @@ def _age(job: Watched, frame: Frame) -> str:
     if status is None or since is None:
         return ""
     return lasting((status.stopped.timestamp() if status.stopped else frame.now) - since.timestamp())
+
+
+def _task_counts(job: Watched) -> str:
+    counts = job.status.tasks if job.status else {}
+    return " ".join(f"{native}:{count}" for native, count in counts.items())
+
+
+def _outcome(job: Watched, now: float) -> list[str]:
+    cost = job.cost(now) if job.phase and job.phase.ended and not job.free else None
+    code = job.status.exit_code if job.status and job.phase is Phase.FAILED else None
+    return [
+        *([f"exit code {code}"] if code is not None and "exit code" not in reason_of(job) else []),
+        *([f"cost {'at least ' if job.missed else ''}{dollars(*cost)}"] if cost else []),
+    ]
+
+
+def _change(ref: JobRef, parts: list[str]) -> str:
+    return plain(f"{ref}: {', '.join(parts)}")
 
 
 _COLUMNS = (

@@ -20,8 +20,7 @@ from ...client.observation import Board
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
 from ...client.waiting import FIRST_S, GROWTH, apart_s, interrupted, look_at
-from .changes import Changes
-from .draw import Frame, draw
+from .draw import Changes, Frame, draw
 
 Jobs = list[tuple[JobRef, Backend]]
 Event = Callable[[Board], None]

@@ -6,10 +6,9 @@ import pytest
 
 from accel import rules
 from accel.rules import apply, under
-from accel.rules.__main__ import page
+from accel.rules.__main__ import RULES, page
 from accel.rules.aws import environments, images
 from accel.rules.jobs import containers
-from accel.rules.table import RULES
 
 from .cases import CASES, Case
 

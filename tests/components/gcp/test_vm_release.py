@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.vm.backend import new_record
-from jobs.backends.vm.gpu import bodies
+from jobs.backends.vm.gpu.instances import instance_path
 from jobs.backends.vm.state_machine import planned
 from tests.components.gcp import vm_makers as make
 from tests.jobs.backends.gce_target import make_request, make_target
@@ -41,7 +41,7 @@ def test_a_job_s_machines_are_what_the_condition_names(nodes: int) -> None:
     first = new_record(make_request(target, nodes=nodes, name="x" * 60, **fields))
     for record in (first, planned(first, "us-central1-b", NOW)):
         for number in range(nodes) if nodes > 1 else [None]:
-            name = bodies.instance_path(record, record.last, number)
+            name = instance_path(record, record.last, number)
             assert may(given(kinds=["gce"]), DELETE, name), name
             assert len(name.rpartition("/")[2]) <= 63
 

@@ -3,8 +3,8 @@
 import pytest
 
 from accel.clouds.google.api import Google
-from jobs.backends.vm.gpu import GceBackend, bodies
-from jobs.backends.vm.gpu.instances import Instances
+from jobs.backends.vm.gpu import GceBackend
+from jobs.backends.vm.gpu.instances import Instances, template_body
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.records import Records
 from jobs.model.fields import Accelerator
@@ -68,7 +68,7 @@ def test_a_group_whose_zone_has_no_room_fails(cloud: Fake, machines: Instances) 
 
 def test_a_group_that_was_begun_is_gone_on_with(cloud: Fake, machines: Instances) -> None:
     record = wanted("begun", nodes=2)
-    cloud.done("POST", f"{COMPUTE}/global/instanceTemplates", bodies.template(record, record.last))
+    cloud.done("POST", f"{COMPUTE}/global/instanceTemplates", template_body(record, record.last))
     assert machines.look(record, record.last).state == "absent"
     machines.make(record, record.last)
     reach(machines, made(record), "running")

@@ -7,8 +7,8 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.vm.gpu import bodies, status
-from jobs.backends.vm.gpu.instances import Instances
+from jobs.backends.vm.gpu import status
+from jobs.backends.vm.gpu.instances import Instances, instance_body
 from jobs.backends.vm.records import Records
 from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from tests.jobs.backends.gce_cloud import (
@@ -112,7 +112,7 @@ def test_what_is_refused_at_once(
 
 def test_another_ones_machine_of_that_name_is_left_alone(cloud: Fake, machines: Instances) -> None:
     record = wanted("foreign")
-    body = bodies.instance(record, record.last)
+    body = instance_body(record, record.last)
     body["labels"]["accel-maker"] = "somebody"
     cloud.done("POST", f"{ZONE}/instances", body)
     with pytest.raises(CloudRefused, match="is not this job's"):
@@ -157,4 +157,4 @@ def test_what_a_record_knows_is_enough(cloud: Fake, machines: Instances) -> None
     """A record that was written and read makes the same machines: nothing comes from elsewhere."""
     record = wanted("again")
     read = replace(record, body=json.loads(json.dumps(record.body)))
-    assert bodies.instance(read, read.last) == bodies.instance(record, record.last)
+    assert instance_body(read, read.last) == instance_body(record, record.last)

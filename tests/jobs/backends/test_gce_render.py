@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.vm.gpu import bodies
+from jobs.backends.vm.gpu.instances import group_body, instance_body, template_body
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.gce_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
@@ -29,11 +29,11 @@ def sent(request: Any) -> dict[str, Any]:
     record = make_record(request)
     attempt = record.last
     if request.body["machine"]["group"]:
-        template, group = bodies.template(record, attempt), bodies.group(record, attempt)
+        template, group = template_body(record, attempt), group_body(record, attempt)
         found = {"template": template, "group": group}
         items = template["properties"]["metadata"]["items"]
     else:
-        instance = bodies.instance(record, attempt)
+        instance = instance_body(record, attempt)
         found, items = {"instance": instance}, instance["metadata"]["items"]
     values = {item["key"]: item["value"] for item in items}
     assert values["startup-script"].startswith("#!") and values["accel-agent"]

@@ -15,7 +15,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backends.base import Streams
-from jobs.backends.vm import iap, oslogin
+from jobs.backends.vm import iap, shell
 from jobs.backends.vm.hosts import Host
 from jobs.backends.vm.shell import Connection
 from sandbox.google import PROJECT
@@ -226,7 +226,7 @@ def test_a_connection_that_is_cut_says_so(google: Google, monkeypatch: pytest.Mo
 def test_a_command_whose_connection_is_cut(world: World, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
     enable(world.url, {"Authorization": f"Bearer {TOKEN}"}, "oslogin")
     cut_after(google, 200_000, monkeypatch)
-    login = oslogin.login(google, PROJECT, "us-central1")
+    login = shell.login(google, PROJECT, "us-central1")
     connection = Connection(google, Host(PROJECT, ZONE, NAME, "compute.4711", {}), login)
     got = bytearray()
     with pytest.raises(CloudSilent, match="the connection broke"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.diagnostics.errors import CloudSilent
-from jobs.backends.vm.gpu import bodies
+from jobs.backends.vm.gpu.instances import instance_body
 from jobs.backends.vm.record import Attempt, Record, as_json, of_json, result_of
 from jobs.backends.vm.records import Records, folder
 from jobs.backends.vm.state_machine import MachineState, Write, decide
@@ -29,7 +29,7 @@ RESULTS = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=len(FIELDS))
 
 
 def request(record: Record, attempt: Attempt) -> dict[str, Any]:
-    make = queued_resource if record.kind == "tpu-vm" else bodies.instance
+    make = queued_resource if record.kind == "tpu-vm" else instance_body
     return make(record, attempt)
 
 

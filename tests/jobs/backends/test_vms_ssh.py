@@ -12,7 +12,7 @@ from click.testing import Result
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from jobs.backends.base import Places, Streams
-from jobs.backends.vm import oslogin
+from jobs.backends.vm import shell
 from jobs.backends.vm.tpu import TpuVmBackend
 from jobs.model.blocks import TpuVm
 from jobs.model.fields import Accelerator
@@ -133,31 +133,31 @@ def test_the_key_is_ours_alone_and_given_once(entered: Fake, tmp_path: Path) -> 
     (kept,) = entered.call("GET", f"{PROFILE}/loginProfile")["sshPublicKeys"].values()
     assert kept["key"].endswith(" accel-jobs") and kept["expirationTimeUsec"]
     entered.fault(method="oslogin.users.importSshPublicKey", code=403)
-    assert oslogin.login(Google(QUICK), "accel-sandbox", "us-central1").fresh, "it was given seconds ago"
+    assert shell.login(Google(QUICK), "accel-sandbox", "us-central1").fresh, "it was given seconds ago"
     later = str(int(kept["expirationTimeUsec"]) - 600 * 10**6)
     at = f"{PROFILE}/sshPublicKeys/{kept['fingerprint']}"
     entered.call("PATCH", at, {"expirationTimeUsec": later}, updateMask="expirationTimeUsec")
-    assert not oslogin.login(Google(QUICK), "accel-sandbox", "us-central1").fresh
+    assert not shell.login(Google(QUICK), "accel-sandbox", "us-central1").fresh
     entered.call("DELETE", at)
     with pytest.raises(CloudRefused, match="importSshPublicKey"):
-        oslogin.login(Google(QUICK), "accel-sandbox", "us-central1")
+        shell.login(Google(QUICK), "accel-sandbox", "us-central1")
 
 
 def test_gclouds_key_is_used_where_there_is_one(entered: Fake, tmp_path: Path) -> None:
-    own = oslogin.key_pair()
+    own = shell.key_pair()
     place = tmp_path / "home" / ".ssh" / "google_compute_engine"
     place.parent.mkdir(parents=True)
     (tmp_path / "state" / "accel" / "ssh" / "key").rename(place)
-    assert oslogin.key_pair().get_base64() == own.get_base64()
+    assert shell.key_pair().get_base64() == own.get_base64()
     place.write_text("damaged")
-    assert oslogin.key_pair().get_base64() != own.get_base64()
+    assert shell.key_pair().get_base64() != own.get_base64()
 
 
 def test_whoever_has_no_name_is_told_what_to_do(entered: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     backend, ref = submit("nameless")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
     with pytest.raises(NoCredentials, match="whose credentials these are is not known") as refused:
-        oslogin.login(Google(QUICK), "accel-sandbox", "us-central1")
+        shell.login(Google(QUICK), "accel-sandbox", "us-central1")
     assert "ACCEL_GOOGLE_ACCOUNT" in str(refused.value.hint)
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", entered.token)
     monkeypatch.setenv("ACCEL_GOOGLE_ACCOUNT", "robot@example.com")

@@ -1,15 +1,16 @@
-"""VMs of Compute Engine: made, seen and removed. Every call may be made again.
+"""VMs of Compute Engine: made, seen and removed. Every call may be made again; a request has the same body each time.
 
 One machine is an instance of the attempt's name. Several are an instance template and a managed instance group of that
 name, in which instances are made by theirs: <attempt>-0, -1, ... Source:
 https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-with-specific-names
 """
 
+import copy
 import time
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import line, mapping, part
+from accel.clouds.google.rest import line, mapping, part, root_of
 from accel.clouds.kubernetes.responses import part as inside
 from accel.clouds.kubernetes.responses import parts
 from accel.clouds.timeouts import pause
@@ -19,9 +20,9 @@ from .. import instance_metadata, labels
 from ..cloud_messages import SERIAL_BYTES, MachineMessages, maintenance
 from ..record import ENDED, MADE, PLANNED, Attempt, Record
 from ..state_machine import ABSENT, STARTING, TAKEN, MachineState, NoCapacity
-from . import bodies, status
+from . import status
 
-API = bodies.API
+API = "compute"
 REFUSED_S = 60
 """A zone without room says so within it, as a rule; what comes later, `look` tells."""
 LINKS = "https://www.googleapis.com/compute/v1"
@@ -43,8 +44,8 @@ class Instances:
         if record.body["machine"]["group"]:
             self._make_group(record, attempt)
             return
-        path = f"{bodies.zone_path(record, attempt)}/instances"
-        operation = self._insert(record, attempt, path, bodies.instance(record, attempt))
+        path = f"{_zone_path(record, attempt)}/instances"
+        operation = self._insert(record, attempt, path, instance_body(record, attempt))
         if operation is None:
             if self._instance(record, attempt) is None:
                 raise CloudRefused(f"{attempt.name} in {attempt.zone}: is there already, and is not this job's")
@@ -58,10 +59,10 @@ class Instances:
             operation, turn = self._operation(record, attempt, operation), turn + 1
 
     def _make_group(self, record: Record, attempt: Attempt) -> None:
-        zone = bodies.zone_path(record, attempt)
+        zone = _zone_path(record, attempt)
         for path, body, own in (
-            (bodies.template_path(record), bodies.template(record, attempt), bodies.template_path(record, attempt)),
-            (f"{zone}/instanceGroupManagers", bodies.group(record, attempt), bodies.group_path(record, attempt)),
+            (_template_path(record), template_body(record, attempt), _template_path(record, attempt)),
+            (f"{zone}/instanceGroupManagers", group_body(record, attempt), _group_path(record, attempt)),
         ):
             operation = self._insert(record, attempt, path, body)
             if operation is None:
@@ -75,10 +76,10 @@ class Instances:
                 pause(self._google.timing, turn)
                 operation, turn = self._operation(record, attempt, operation), turn + 1
         managed = instance_metadata.under_way(lambda: self._managed(record, attempt))
-        missing = sorted(set(bodies.names(record, attempt)) - managed.keys())
+        missing = sorted(set(_names(record, attempt)) - managed.keys())
         if missing:
             body = {"instances": [{"name": name} for name in missing]}
-            path = f"{bodies.group_path(record, attempt)}/createInstances"
+            path = f"{_group_path(record, attempt)}/createInstances"
             self._posted(path, body, instance_metadata.request_id())
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
@@ -112,7 +113,7 @@ class Instances:
         return operation.get("status") == "DONE"
 
     def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
-        project, zone = f"projects/{part(str(record.body['project']))}", bodies.zone_path(record, attempt)
+        project, zone = f"projects/{part(str(record.body['project']))}", _zone_path(record, attempt)
         place = zone if operation.get("zone") else f"{project}/global"
         path = f"{place}/operations/{part(str(operation.get('name')))}"
         return instance_metadata.under_way(lambda: self._google.get(API, path))
@@ -132,18 +133,18 @@ class Instances:
         return MachineState(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
 
     def _look_group(self, record: Record, attempt: Attempt) -> MachineState:
-        group = self._own(bodies.group_path(record, attempt), record, attempt)
+        group = self._own(_group_path(record, attempt), record, attempt)
         managed = self._managed(record, attempt) if group else {}
         if attempt.state == PLANNED and not managed:
             return MachineState(ABSENT, "")
         if group is None:
-            left = self._own(bodies.template_path(record, attempt), record, attempt)
+            left = self._own(_template_path(record, attempt), record, attempt)
             return (
                 MachineState(ABSENT, "")
                 if left is None
                 else MachineState(TAKEN, "", "its machines are no longer there")
             )
-        seen = status.of_group(bodies.names(record, attempt), managed)
+        seen = status.of_group(_names(record, attempt), managed)
         return status.going(seen, managed) if attempt.state == ENDED else seen
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
@@ -151,7 +152,7 @@ class Instances:
         if record.body["machine"]["group"]:
             managed = self._managed(record, attempt)
             return MachineMessages(
-                tuple(status.instance_text(name, managed.get(name)) for name in bodies.names(record, attempt))
+                tuple(status.instance_text(name, managed.get(name)) for name in _names(record, attempt))
             )
         found = self._instance(record, attempt)
         if found is None:
@@ -164,7 +165,7 @@ class Instances:
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
         """The end of the first machine's serial port. Source:
         https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/getSerialPortOutput"""
-        path = bodies.instance_path(record, attempt, 0 if record.body["machine"]["group"] else None)
+        path = instance_path(record, attempt, 0 if record.body["machine"]["group"] else None)
         try:
             answer = self._google.get(API, f"{path}/serialPort", start=-SERIAL_BYTES)
         except NotFound:
@@ -178,8 +179,8 @@ class Instances:
 
     def _operations(self, record: Record, attempt: Attempt, number: int | None = None) -> list[dict[str, Any]]:
         """On an instance, as far as its zone remembers: operations are kept for some weeks."""
-        link = f"{LINKS}/{bodies.instance_path(record, attempt, number)}"
-        path = f"{bodies.zone_path(record, attempt)}/operations"
+        link = f"{LINKS}/{instance_path(record, attempt, number)}"
+        path = f"{_zone_path(record, attempt)}/operations"
         return list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
 
     def _ended(self, record: Record, attempt: Attempt) -> MachineState:
@@ -199,11 +200,11 @@ class Instances:
         What is not this job's is left alone."""
         if not record.body["machine"]["group"]:
             if self._instance(record, attempt) is not None:
-                self._delete(bodies.instance_path(record, attempt))
-        elif self._own(bodies.group_path(record, attempt), record, attempt) is not None:
-            self._delete(bodies.group_path(record, attempt))
-        elif self._own(bodies.template_path(record, attempt), record, attempt) is not None:
-            self._delete(bodies.template_path(record, attempt))
+                self._delete(instance_path(record, attempt))
+        elif self._own(_group_path(record, attempt), record, attempt) is not None:
+            self._delete(_group_path(record, attempt))
+        elif self._own(_template_path(record, attempt), record, attempt) is not None:
+            self._delete(_template_path(record, attempt))
 
     def _delete(self, path: str) -> None:
         """Unless it is on its way already, or what uses it is."""
@@ -216,7 +217,7 @@ class Instances:
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         """The attempt's one instance; None where there is none, or one that is not this job's."""
         try:
-            found = self._google.get(API, bodies.instance_path(record, attempt))
+            found = self._google.get(API, instance_path(record, attempt))
         except NotFound:
             return None
         wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
@@ -228,12 +229,12 @@ class Instances:
             found = self._google.get(API, path)
         except NotFound:
             return None
-        return found if found.get("description") == bodies.note(record, attempt) else None
+        return found if found.get("description") == _note(record, attempt) else None
 
     def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
         """The instances of the group by name, those among them that are still to come. None where the group has gone
         meanwhile."""
-        path = f"{bodies.group_path(record, attempt)}/listManagedInstances"
+        path = f"{_group_path(record, attempt)}/listManagedInstances"
         found: dict[str, dict[str, Any]] = {}
         token: str | None = None
         while True:
@@ -246,3 +247,88 @@ class Instances:
             token = str(page.get("nextPageToken") or "") or None
             if token is None:
                 return found
+
+
+def instance_body(record: Record, attempt: Attempt) -> dict[str, Any]:
+    """Return the request for the one machine of an attempt, with links in the places of a template's names."""
+    made: dict[str, Any] = {"name": attempt.name, **_properties(record, attempt)}
+    zone = _zone_path(record, attempt)
+    made["machineType"] = f"{zone}/machineTypes/{made['machineType']}"
+    for disk in made["disks"]:
+        disk["initializeParams"]["diskType"] = f"{zone}/diskTypes/{disk['initializeParams']['diskType']}"
+    for each in made.get("guestAccelerators", []):
+        each["acceleratorType"] = f"{zone}/acceleratorTypes/{each['acceleratorType']}"
+    if wait_s := record.body["machine"]["wait_s"]:
+        made["params"] = {"requestValidForDuration": {"seconds": str(wait_s)}}
+    return made
+
+
+def template_body(record: Record, attempt: Attempt) -> dict[str, Any]:
+    """Return the request for the template of an attempt's several machines."""
+    return {
+        "name": attempt.name,
+        "description": _note(record, attempt),
+        "properties": _properties(record, attempt),
+    }
+
+
+def group_body(record: Record, attempt: Attempt) -> dict[str, Any]:
+    """Return the request for an empty group: its instances are made by name. What fails or is lost is left as it is."""
+    return {
+        "name": attempt.name,
+        "description": _note(record, attempt),
+        "baseInstanceName": attempt.name,
+        "instanceTemplate": _template_path(record, attempt),
+        "targetSize": 0,
+        "instanceLifecyclePolicy": {"defaultActionOnFailure": "DO_NOTHING"},
+        "updatePolicy": {"type": "OPPORTUNISTIC"},
+    }
+
+
+def instance_path(record: Record, attempt: Attempt, number: int | None = None) -> str:
+    """Return the path of the attempt's one instance, or of one in its group."""
+    name = attempt.name if number is None else f"{attempt.name}-{number}"
+    return f"{_zone_path(record, attempt)}/instances/{part(name)}"
+
+
+def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
+    machine: dict[str, Any] = record.body["machine"]
+    made: dict[str, Any] = copy.deepcopy(machine["properties"])
+    own = instance_metadata.labels(record, attempt)
+    made["labels"] |= own
+    for disk in made["disks"]:
+        disk["initializeParams"]["labels"] = own
+    made["networkInterfaces"][0]["subnetwork"] = machine["subnetworks"][attempt.zone.rpartition("-")[0]]
+    made["metadata"]["items"] += [{"key": key, "value": text} for key, text in _metadata(record, attempt).items()]
+    return made
+
+
+def _metadata(record: Record, attempt: Attempt) -> dict[str, str]:
+    """With the group, or the one instance, as what ends the machines."""
+    own = _group_path(record, attempt) if record.body["machine"]["group"] else instance_path(record, attempt)
+    return instance_metadata.metadata(record, attempt, f"{root_of(API)}/{own}")
+
+
+def _names(record: Record, attempt: Attempt) -> list[str]:
+    """Return the names of the instances of a group: the index is in the name."""
+    return [f"{attempt.name}-{index}" for index in range(record.hosts)]
+
+
+def _note(record: Record, attempt: Attempt) -> str:
+    """The description of what has no labels, by which a job knows its own."""
+    return f"{labels.MAKER}={labels.JOBS} {labels.JOB}={record.name} {labels.ATTEMPT}={attempt.number}"
+
+
+def _zone_path(record: Record, attempt: Attempt) -> str:
+    """Below the API's root."""
+    return f"projects/{part(str(record.body['project']))}/zones/{part(attempt.zone)}"
+
+
+def _template_path(record: Record, attempt: Attempt | None = None) -> str:
+    """Return the path of instance templates, or of the attempt's."""
+    place = f"projects/{part(str(record.body['project']))}/global/instanceTemplates"
+    return f"{place}/{part(attempt.name)}" if attempt else place
+
+
+def _group_path(record: Record, attempt: Attempt) -> str:
+    return f"{_zone_path(record, attempt)}/instanceGroupManagers/{part(attempt.name)}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from accel.contract.variables import SMOKE
 from accel.diagnostics.errors import BadInput
 
-from ..model import sweep_tasks
+from . import sweep_tasks
 
 if TYPE_CHECKING:
-    from ..model.blocks import AwsBatch
-    from ..model.job import Job
+    from .blocks import AwsBatch
+    from .job import Job
 
 TIMEOUT_S = 600
 TIMEOUT_MIN_S = 60
