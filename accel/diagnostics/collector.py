@@ -55,7 +55,7 @@ class Diagnostics:
         """Add those findings that are no `reject`."""
         self.add((each for each in findings if each.severity != "reject"), names)
 
-    def renamed(self, names: Mapping[str, str]) -> "Diagnostics":
+    def with_names(self, names: Mapping[str, str]) -> "Diagnostics":
         """Return a view that adds to the same errors and warnings, with other names for fields of the rules."""
         view = Diagnostics(name_of=lambda field: names.get(field, field))
         view.errors, view.warnings = self.errors, self.warnings

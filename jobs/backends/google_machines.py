@@ -15,7 +15,7 @@ from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines
 from accel.catalog.nearest import nearest
 from accel.catalog.places import where
 from accel.diagnostics.collector import Diagnostics
-from accel.diagnostics.messages import did_you_mean
+from accel.diagnostics.messages import SHOWN_MAX, did_you_mean
 from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
@@ -207,10 +207,10 @@ def list_gpu_offers(
         return []
 
 
-def unknown(name: str) -> str:
+def unknown_type(name: str) -> str:
     """Return what is wrong with a machine type whose size is not known."""
     names = [each.name for each in machines("gcp")]
-    near = did_you_mean(name, names) if nearest(name, names) else "; nothing similar is known"
+    near = did_you_mean(name, names) if nearest(name[:SHOWN_MAX], names) else "; nothing similar is known"
     return f'unknown machine type "{name}"{near}'
 
 
@@ -220,7 +220,7 @@ def reject_count(offer: Offer, need: Need, diagnostics: Diagnostics) -> None:
 
 
 def of_target(need: Need, field: str) -> Requirement[Offer]:
-    """A machine with the job's GPUs is one of the target's."""
+    """Require of a machine with the job's GPUs that it is one of the target's."""
 
     def fault(offers: Sequence[Offer]) -> str:
         return f"{gpus_in(need, offers)}; the target has {', '.join(need.target_types)}"
@@ -248,12 +248,17 @@ def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagn
 
 
 def large_enough(need: Need) -> Requirement[Offer]:
-    """A machine holds the job."""
+    """Require that a machine holds the job."""
 
     def fault(offers: Sequence[Offer]) -> str | Sequence[Finding]:
         largest = max(offers, key=lambda each: (each.vcpus, each.memory_mib))
         needs = {"cpus": need.cpus, "memory_mib": need.memory_mib}
         findings = gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
-        return findings or f"{need.cpus} with {need.memory_mib} MiB: no machine of the target has both"
+        return findings or not_together(need)
 
     return Requirement("cpus", need.holds, fault)
+
+
+def not_together(need: Need) -> str:
+    """Return what is wrong where each of the two is to be had, but on different machines."""
+    return f"{need.cpus} with {need.memory_mib} MiB: no machine of the target has both"

@@ -71,8 +71,8 @@ def _size(machine: str) -> Offer | None:
 
 def _offer(machine: str) -> Offer | None:
     """Return a machine that the rules take without GPUs beside it."""
-    faults = batch_machines.check_named(machine, None, 0, 1)
-    return None if _rejected(faults) else batch_machines.named_offer(machine, None, 0, 1)
+    faults = batch_machines.check_machine(machine, None, 0, 1)
+    return None if _rejected(faults) else batch_machines.offer_by_name(machine, None, 0, 1)
 
 
 def _rejected(findings: list[Finding]) -> list[Finding]:
@@ -248,8 +248,8 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
     per_vm = int(block.get("tasks_per_vm", 1))
     kind, count = (gpu["type"], gpu["count"]) if gpu else (None, 0)
     try:
-        wrong = _rejected(batch_machines.check_named(machine, kind, count, per_vm))
-        size = None if wrong else batch_machines.named_offer(machine, kind, count, per_vm)
+        wrong = _rejected(batch_machines.check_machine(machine, kind, count, per_vm))
+        size = None if wrong else batch_machines.offer_by_name(machine, kind, count, per_vm)
     except (LookupError, BadInput):
         return machine
     if size and size.gpus < count:
@@ -265,7 +265,7 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
     if size is None:
         given.report.findings(path, wrong)
         if not wrong:
-            given.report.refuse(path, google_machines.unknown(machine))
+            given.report.refuse(path, google_machines.unknown_type(machine))
         return machine
     cpus, memory = int(values.get("cpus", 1)), int(values.get("memory_mib", 1))
     larger = [

@@ -137,7 +137,7 @@ def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
     if not google_machines.check_gpu(need, "tpu-vm or gke", diagnostics):
         return []
     if need.machine_type:
-        return _named(need, need.machine_type, per_vm, diagnostics)
+        return _by_name(need, need.machine_type, per_vm, diagnostics)
     if need.gpu:
         return google_machines.list_gpu_offers(need, (need.gpus or 1) * per_vm, diagnostics)
     if need.target_types:
@@ -150,16 +150,16 @@ def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
     return google_machines.cpu_offers()
 
 
-def _named(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
+def _by_name(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
     """Return the machine that a job names, with the GPUs of its tasks."""
     count = need.gpus or 0
     if not google_machines.check_target_type(need, diagnostics):
         return []
-    if not diagnostics.add(check_named(name, need.gpu, count, per_vm)):
+    if not diagnostics.add(check_machine(name, need.gpu, count, per_vm)):
         return []
-    offer = named_offer(name, need.gpu, count, per_vm)
+    offer = offer_by_name(name, need.gpu, count, per_vm)
     if offer is None:
-        diagnostics.reject("machine_type", google_machines.unknown(name))
+        diagnostics.reject("machine_type", google_machines.unknown_type(name))
     elif count > offer.gpus and not n1(name):
         google_machines.reject_count(offer, need, diagnostics)
     else:
@@ -167,12 +167,12 @@ def _named(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> list
     return []
 
 
-def named_offer(name: str, kind: str | None, count: int, per_vm: int) -> Offer | None:
+def offer_by_name(name: str, kind: str | None, count: int, per_vm: int) -> Offer | None:
     """Return a machine type, on N1 with `count` GPUs for each of `per_vm` tasks; None where its size is not known."""
     return google_machines.n1_offer(name, kind, count * per_vm) or offer_of(name)
 
 
-def check_named(name: str, kind: str | None, count: int, per_vm: int) -> list[Finding]:
+def check_machine(name: str, kind: str | None, count: int, per_vm: int) -> list[Finding]:
     """Return what the rules say of a machine that a job names, and of the GPUs that each task wants of it."""
     host = n1(name)
     findings = gcp_machines.machine(name, kind, count * per_vm if host and kind else None)
@@ -214,24 +214,29 @@ def _per_vm(job: Job, block: GoogleBatch, offers: Sequence[Offer]) -> int | None
 def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagnostics: Diagnostics) -> Offer | None:
     """Return the smallest that holds a VM's tasks and something beside them, of those that the region is known to have
     if there are such."""
-    vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=(need.memory_mib or 0) * tasks)
+    memory_mib = (need.memory_mib or 0) * tasks
+    vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
     cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
 
     def fault(left: Sequence[Offer]) -> str | Sequence[Finding]:
         largest = max(left, key=lambda each: (each.memory_mib, each.vcpus))
-        larger = [each for each in like(largest) if each.memory_mib >= (vm.memory_mib or 0) and each.vcpus >= cpus]
+        larger = [each for each in like(largest) if each.memory_mib >= memory_mib and each.vcpus >= cpus]
         task = (need.cpus or 1) * 1000, need.memory_mib or 1
         findings = machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
         short = any(each.severity == "reject" for each in findings)
-        return findings if short else f"{vm.cpus} with {vm.memory_mib} MiB: no machine of the target has both"
+        return findings if short else google_machines.not_together(vm)
+
+    def fast(offer: Offer) -> bool:
+        return offer.vcpus >= cpus
+
+    def roomy(offer: Offer) -> bool:
+        return machines.share(offer.memory_mib, 1) >= memory_mib
+
+    def near(offer: Offer) -> bool:
+        return region in offer.places
 
     requirements = google_machines.of_target(need, "accelerator"), Requirement("cpus", vm.holds, fault)
-    wishes = (
-        lambda each: each.vcpus >= cpus,
-        lambda each: machines.share(each.memory_mib, 1) >= vm.memory_mib,
-        lambda each: region in each.places,
-    )
-    return google_machines.choose(offers, requirements, wishes, _rank, diagnostics)
+    return google_machines.choose(offers, requirements, (fast, roomy, near), _rank, diagnostics)
 
 
 def _task_cpus(need: Need, offer: Offer) -> int:

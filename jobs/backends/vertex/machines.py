@@ -74,7 +74,7 @@ def choose(
 ) -> VertexChoice | None:
     """Return the machine of a pool. Add what rules it out, and return None where nothing is left. `names` are the job
     file's for fields of the rules."""
-    view = diagnostics.renamed(names)
+    view = diagnostics.with_names(names)
     choice = _choice(need, topology, names, view)
     if choice:
         view.add(machines.region(choice.key, region, choice.places))
@@ -92,13 +92,13 @@ def _choice(
     if topology:
         diagnostics.reject("topology", "is of TPUs, and the job asks for none")
     if need.machine_type:
-        offer = _named(need, need.machine_type, diagnostics)
+        offer = _by_name(need, need.machine_type, diagnostics)
     else:
         offer = _best(need, names["accelerator"], _offers(need, names, diagnostics), diagnostics)
     return VertexChoice(offer) if offer else None
 
 
-def _named(need: Need, name: str, diagnostics: Diagnostics) -> Offer | None:
+def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> Offer | None:
     """Return the machine that is named, with the GPUs beside it or in it."""
     if not diagnostics.add(machines.pool(name, need.gpu, need.gpus)):
         return None
@@ -174,12 +174,12 @@ def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics)
             return offer.vcpus >= CPUS and offer.memory_mib >= MEMORY_MIB
         return need.memory_mib is not None or offer.memory_mib >= MEMORY_A_CPU_MIB * (need.cpus or 0)
 
-    trained_on = Requirement[Offer](
+    trains = Requirement[Offer](
         field,
         lambda offer: not need.gpu or offer.name in vertex.machine_types(),
         lambda offers: f"{google_machines.gpus_in(need, offers)}; Vertex AI does not train on them",
     )
-    requirements = trained_on, google_machines.of_target(need, field), google_machines.large_enough(need)
+    requirements = trains, google_machines.of_target(need, field), google_machines.large_enough(need)
     return google_machines.choose(offers, requirements, [roomy], _rank, diagnostics) if offers else None
 
 

@@ -115,7 +115,7 @@ def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
     if not machines.check_gpu(need, "tpu-vm", diagnostics):
         return []
     if need.machine_type:
-        return _named(need, need.machine_type, diagnostics)
+        return _by_name(need, need.machine_type, diagnostics)
     if need.gpu:
         return machines.list_gpu_offers(need, need.gpus or 1, diagnostics)
     if not need.target_types:
@@ -125,7 +125,7 @@ def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
     return machines.list_target_offers(need, lambda name: None if n1(name) else _size_of(name), diagnostics)
 
 
-def _named(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
+def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
     """Return the machine that the job names, with the GPUs that it asks for."""
     if not machines.check_target_type(need, diagnostics):
         return []
@@ -135,7 +135,7 @@ def _named(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
         return [host]
     offer = _size_of(name)
     if offer is None:
-        diagnostics.reject("machine_type", machines.unknown(name))
+        diagnostics.reject("machine_type", machines.unknown_type(name))
         return []
     if need.gpus is not None and offer.gpus != need.gpus:
         machines.reject_count(offer, need, diagnostics)
