@@ -27,6 +27,10 @@ class Diagnostics:
         """Add an error in words of one's own."""
         self.errors.append(text)
 
+    def reject(self, field: str, text: str) -> None:
+        """Add an error about a field of the rules."""
+        self.errors.append(f"{self._name_of(field)}: {text}")
+
     def warning(self, text: str) -> None:
         """Add a warning in words of one's own."""
         self.warnings.append(text)
@@ -50,6 +54,12 @@ class Diagnostics:
     def add_warnings(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> None:
         """Add those findings that are no `reject`."""
         self.add((each for each in findings if each.severity != "reject"), names)
+
+    def with_names(self, names: Mapping[str, str]) -> "Diagnostics":
+        """Return a view that adds to the same errors and warnings, with other names for fields of the rules."""
+        view = Diagnostics(name_of=lambda field: names.get(field, field))
+        view.errors, view.warnings = self.errors, self.warnings
+        return view
 
     def refusal(self) -> BadInputs:
         """Return the errors as one exception."""

@@ -9,7 +9,10 @@ from accel.rules.batch import jobs, machines
 from accel.rules.batch import runnables as google_batch_runnables
 from accel.rules.gcp import gpus as gcp_gpus
 
-from ..backends.google_batch import labels, nodes, sizes
+from ..backends import google_machines
+from ..backends.google_batch import labels, nodes
+from ..backends.google_batch import machines as batch_machines
+from ..backends.google_machines import Offer
 from .google_batch_fields import ALLOCATION, GROUP, INSTANCE, POLICY, SPEC, BatchFields
 from .google_batch_mounts import Storage
 from .reading import Json
@@ -59,11 +62,21 @@ def _whole_cores(machine: str) -> str:
     return "e2-standard-2" if machine.startswith("e2-") else "n1-standard-1"
 
 
-def _size(machine: str) -> sizes.Size | None:
+def _size(machine: str) -> Offer | None:
     try:
-        return sizes.size_of_machine(_whole_cores(machine), None, 0, 1, [])[0] if machine else None
+        return _offer(_whole_cores(machine)) if machine else None
     except (LookupError, BadInput):
         return None
+
+
+def _offer(machine: str) -> Offer | None:
+    """Return a machine that the rules take without GPUs beside it."""
+    faults = batch_machines.check_machine(machine, None, 0, 1)
+    return None if _rejected(faults) else batch_machines.offer_by_name(machine, None, 0, 1)
+
+
+def _rejected(findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity == "reject"]
 
 
 def vms(given: BatchFields, values: Json, block: Json, storage: Storage) -> str:
@@ -233,13 +246,14 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
     gpu = values.get("accelerator")
     asked, machine = machine, _whole_cores(machine)
     per_vm = int(block.get("tasks_per_vm", 1))
+    kind, count = (gpu["type"], gpu["count"]) if gpu else (None, 0)
     try:
-        size, found, faults = sizes.size_of_machine(
-            machine, gpu["type"] if gpu else None, gpu["count"] if gpu else 0, per_vm, []
-        )
+        wrong = _rejected(batch_machines.check_machine(machine, kind, count, per_vm))
+        size = None if wrong else batch_machines.offer_by_name(machine, kind, count, per_vm)
     except (LookupError, BadInput):
         return machine
-    wrong = [finding for finding in found if finding.severity == "reject"]
+    if size and size.gpus < count:
+        size = None
     if (
         size is None
         and gpu
@@ -250,13 +264,13 @@ def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str
         return None if wrong else machine
     if size is None:
         given.report.findings(path, wrong)
-        for fault in faults:
-            given.report.refuse(path, fault.partition(": ")[2])
+        if not wrong:
+            given.report.refuse(path, google_machines.unknown_type(machine))
         return machine
     cpus, memory = int(values.get("cpus", 1)), int(values.get("memory_mib", 1))
     larger = [
         each
-        for each in sizes.like(size)
+        for each in batch_machines.like(size)
         if each.memory_mib >= memory * per_vm
         and each.vcpus >= cpus * per_vm
         and each.name.split("-")[0] == machine.split("-")[0]
@@ -296,7 +310,7 @@ def _drivers(given: BatchFields, machine: str | None, gpus: int, block: Json) ->
     if (before := given.flag(old)) is not None:
         given.report.findings(given.name(old), machines.accelerator_drivers(before))
         install = before if install is None else install
-    size = sizes.size_of_machine(machine, None, 0, 1, [])[0] if machine and not gpus else None
+    size = _offer(machine) if machine and not gpus else None
     has = gpus or (size.gpus if size else 0)
     image = given.text(f"{POLICY}.bootDisk.image")
     own = bool(image) or given.has(f"{INSTANCE}.instanceTemplate")

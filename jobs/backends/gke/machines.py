@@ -13,6 +13,7 @@ from accel.rules.gke import jobs
 from accel.rules.gke.jobs import Place, Size
 
 from ...model.job import Job
+from ..google_machines import Requirement, narrow
 
 NODEPOOL = "cloud.google.com/gke-nodepool"
 GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -40,15 +41,6 @@ class PoolChoice:
         return any(pool.capacity == "spot" for pool in self.pools)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """Which pools a job may use, and in words why another one may not be."""
-
-    field: str
-    fits: Callable[[GkePool], bool]
-    fault: Callable[[Sequence[GkePool]], str]
-
-
 def choose(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> PoolChoice | None:
     """The pools for a job, or None with the reasons added to `diagnostics`."""
     before = len(diagnostics.errors)
@@ -56,13 +48,8 @@ def choose(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> PoolChoice 
     pools = _named(job, target, diagnostics)
     if len(diagnostics.errors) > before:
         return None
-    for wanted in _wanted(job, target, found):
-        left = [pool for pool in pools if wanted.fits(pool)]
-        if not left:
-            diagnostics.error(f"{wanted.field}: {wanted.fault(pools)}")
-            return None
-        pools = left
-    return _sized(job, pools, found, diagnostics)
+    pools = narrow(pools, _requirements(job, target, found), diagnostics)
+    return _sized(job, pools, found, diagnostics) if pools else None
 
 
 def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Diagnostics) -> PoolChoice | None:
@@ -78,13 +65,16 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Dia
         size.disk_gib + extra.disk_gib,
     )
     places = {pool.key: place(pool) for pool in pools}
-    findings = jobs.fit(whole, list(places.values()))
-    holding = [pool for pool in pools if jobs.holds(places[pool.key], whole)]
     nodes = found.hosts if found else job.nodes
-    if not findings:
-        findings = jobs.nodes(nodes, [places[pool.key] for pool in holding])
-    diagnostics.errors += [f"{finding.field}: {finding.text}" for finding in findings]
-    return None if findings else PoolChoice(tuple(holding), size, nodes, found)
+    requirement = Requirement[GkePool](
+        "cpus",
+        lambda pool: jobs.holds(places[pool.key], whole),
+        lambda pools: jobs.fit(whole, [places[pool.key] for pool in pools]),
+    )
+    holding = narrow(pools, [requirement], diagnostics)
+    if not holding or not diagnostics.add_errors(jobs.nodes(nodes, [places[pool.key] for pool in holding])):
+        return None
+    return PoolChoice(tuple(holding), size, nodes, found)
 
 
 def place(pool: GkePool) -> Place:
@@ -128,37 +118,37 @@ def _is_gpu(kind: str) -> bool:
         return False
 
 
-def _wanted(job: Job, target: GkeTarget, found: Slice | None) -> list[_Wanted]:
+def _requirements(job: Job, target: GkeTarget, found: Slice | None) -> list[Requirement[GkePool]]:
     """What a pool must be, one after the other, so that the first that none is can be told."""
     own = job.gke
-    wanted = [_kind(job, found)]
+    requirements = [_kind(job, found)]
     if job.accelerator and found is None:
         partition, sharing = (own.gpu_partition, own.gpu_sharing) if own else (None, None)
-        wanted += [
+        requirements += [
             _same("gke.gpu_partition", "partitions", partition, lambda pool: pool.gpu_partition),
             _same("gke.gpu_sharing", "sharing", sharing, lambda pool: pool.gpu_sharing),
         ]
     if job.spot is not None:
-        wanted.append(_capacity(bool(job.spot)))
-    wanted.append(
-        _Wanted(
+        requirements.append(_capacity(bool(job.spot)))
+    requirements.append(
+        Requirement(
             "pools",
             lambda pool: target.queue is not None or not pool.queued,
             lambda pools: f"{_keys(pools)}: nodes come by ProvisioningRequest only, and the target has no queue",
         )
     )
-    return wanted
+    return requirements
 
 
-def _kind(job: Job, found: Slice | None) -> _Wanted:
+def _kind(job: Job, found: Slice | None) -> Requirement[GkePool]:
     if job.accelerator is None:
-        return _Wanted(
+        return Requirement(
             "accelerator",
             lambda pool: (not pool.gpus and not pool.tpu_chips) or bool(job.gke and job.gke.pools),
             lambda pools: f"is missing, and every pool has one: {_offered(pools)}",
         )
     if found is not None:
-        return _Wanted(
+        return Requirement(
             "accelerator.type",
             lambda pool: (
                 (pool.tpu_accelerator, pool.tpu_topology, pool.tpu_chips)
@@ -168,15 +158,17 @@ def _kind(job: Job, found: Slice | None) -> _Wanted:
         )
     kind = job.accelerator.type
     if kind is None:
-        return _Wanted("accelerator", lambda pool: pool.gpus > 0, lambda pools: f"no pool has GPUs: {_offered(pools)}")
+        return Requirement(
+            "accelerator", lambda pool: pool.gpus > 0, lambda pools: f"no pool has GPUs: {_offered(pools)}"
+        )
     try:
         label = accelerator(kind).gke_label
     except (UnknownName, AmbiguousName, NotOffered) as error:
         said = str(error)
-        return _Wanted(
+        return Requirement(
             "accelerator.type", lambda pool: False, lambda pools: f"{said}; the pools have {_offered(pools)}"
         )
-    return _Wanted(
+    return Requirement(
         "accelerator.type",
         lambda pool: pool.accelerator == label and pool.gpus > 0,
         lambda pools: f"{kind} is on no pool; the pools have {_offered(pools)}",
@@ -190,16 +182,16 @@ def _no_slice(found: Slice, pools: Sequence[GkePool]) -> str:
     return f"{found.written} is {wanted}, {jobs.hosts(found)}; the pools have {_offered(pools)}{also}"
 
 
-def _same(field: str, noun: str, wanted: str | None, has: Callable[[GkePool], str | None]) -> _Wanted:
+def _same(field: str, noun: str, wanted: str | None, has: Callable[[GkePool], str | None]) -> Requirement[GkePool]:
     def fault(pools: Sequence[GkePool]) -> str:
         offered = ", ".join(sorted({has(pool) or "none" for pool in pools}))
         return f"{'is missing' if wanted is None else f'is {wanted}'}; {noun} of the pools that fit: {offered}"
 
-    return _Wanted(field, lambda pool: has(pool) == wanted, fault)
+    return Requirement(field, lambda pool: has(pool) == wanted, fault)
 
 
-def _capacity(spot: bool) -> _Wanted:
-    return _Wanted(
+def _capacity(spot: bool) -> Requirement[GkePool]:
+    return Requirement(
         "spot",
         lambda pool: (pool.capacity == "spot") is spot,
         lambda pools: (

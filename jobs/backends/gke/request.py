@@ -6,14 +6,14 @@ Source: https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from accel.contract import variables
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
-from accel.rules import Finding
 from accel.rules.gke import jobs
 from accel.rules.gke.jobs import SPOT_GRACE_S
 from accel.rules.jobs import containers, image_cuda, launchers, placeholders
@@ -34,20 +34,30 @@ MAX_RUN = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"""
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+RESTRICTED = "restricted"
+SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
+
+_SECRET = re.compile(r"(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)/(?P<key>[A-Za-z0-9._-]{1,253})")
+_VOLUME = re.compile(r"volume://(?P<key>[^/\s]+)(?P<folder>/\S*)?")
+_BUCKET = re.compile(r"gs://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?P<folder>/\S*)?")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A job on its way to its request, and its pools where some are left for it."""
+
+    job: Job
+    target: GkeTarget
+    choice: PoolChoice | None
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
-    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    diagnostics = Diagnostics(
-        [*_unsupported(job), *_pod_faults(job, target)],
-        [*unused_blocks(job, KIND), *sweep_tasks.cap_warnings(job, KIND)],
-    )
+    """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
+    diagnostics = Diagnostics()
     choice = choose(job, target, diagnostics)
-    diagnostics.add(_findings(job, target, choice))
-    if choice and choice.nodes > 1 and choice.slice and not target.jobset:
-        diagnostics.error(
-            f"accelerator.type: {choice.slice.written} has {choice.nodes} hosts, and the cluster has no JobSet"
-        )
+    draft = Draft(job, target, choice)
+    for check in CHECKS:
+        check(draft, diagnostics)
     if diagnostics.errors or choice is None:
         raise diagnostics.refusal()
     objects = _objects(job, marks.object_name(name), target_name, target, choice, key)
@@ -64,25 +74,90 @@ def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]
     return Request(KIND, target_name, metadata["name"], key, {"scope": scope, "objects": objects}, tuple(warnings))
 
 
-def _findings(job: Job, target: GkeTarget, choice: PoolChoice | None) -> Iterable[Finding]:
-    found = jobs.labels(job.labels) + jobs.tasks(job.tasks)
-    found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
-    # A local image is a folder, which no push changes.
-    if job.image and not job.image.startswith(containers.LOCAL):
-        found += containers.image(job.image) + placeholders.value("image", job.image)
-        gpus = {pool.accelerator: None for pool in (choice.pools if choice else ()) if pool.accelerator}
-        found += image_cuda.image(job.image, gpus)
-    if choice:
-        nodes = 1 if choice.slice else choice.nodes
-        found += launchers.check(job.command, job.env, launchers.Shape(nodes, choice.size.gpus))
-        grace_s = job.gke.grace_s if job.gke else None
-        found += jobs.grace(grace_s, choice.spot)
-        found += jobs.retries(job.retries, job.lost_retries, choice.nodes, target.jobset)
-    return found
+def _image(draft: Draft, diagnostics: Diagnostics) -> None:
+    image = draft.job.image
+    if not image:
+        diagnostics.error("image: is missing; a GKE target has no definition that would name one")
+    elif not image.startswith(containers.LOCAL):  # which is a folder, that no push changes
+        gpus = {pool.accelerator: None for pool in (draft.choice.pools if draft.choice else ()) if pool.accelerator}
+        diagnostics.add(containers.image(image) + placeholders.value("image", image) + image_cuda.image(image, gpus))
 
 
-def _unsupported(job: Job) -> list[str]:
-    return [] if job.image else ["image: is missing; a GKE target has no definition that would name one"]
+def _secrets(draft: Draft, diagnostics: Diagnostics) -> None:
+    for name, reference in sorted(draft.job.secrets.items()):
+        if not _SECRET.fullmatch(reference):
+            # The text is not shown: it may be the secret itself.
+            namespace = draft.target.namespace
+            diagnostics.error(f"secrets.{name}: must be <name>/<key> of a Secret in namespace {namespace}")
+
+
+def _mounts(draft: Draft, diagnostics: Diagnostics) -> None:
+    for i, mount in enumerate(draft.job.mounts):
+        diagnostics.errors += _mount_faults(f"mounts[{i}].source", mount, draft.target)
+        if mount.path == SHM:
+            diagnostics.error(f"mounts[{i}].path: {SHM} is the pod's shared memory; shm_mib gives its size")
+
+
+def _user(draft: Draft, diagnostics: Diagnostics) -> None:
+    target, user = draft.target, draft.job.gke.user if draft.job.gke else None
+    if target.pod_security == RESTRICTED and user == 0:
+        diagnostics.error(
+            f"gke.user: 0 is root, whom namespace {target.namespace} does not take; write another number, or have "
+            "`pod_security: baseline` written for the namespace in its environment"
+        )
+
+
+def _priority(draft: Draft, diagnostics: Diagnostics) -> None:
+    target, priority = draft.target, draft.job.gke.priority if draft.job.gke else None
+    if priority and priority not in target.priorities:
+        near = did_you_mean(priority, target.priorities) if target.priorities else "; the target has none"
+        diagnostics.error(f'gke.priority: unknown priority "{priority}"{near}')
+
+
+def _unused(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.warnings += [*unused_blocks(draft.job, KIND), *sweep_tasks.cap_warnings(draft.job, KIND)]
+
+
+def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.add(jobs.labels(draft.job.labels) + jobs.tasks(draft.job.tasks))
+
+
+def _variables(draft: Draft, diagnostics: Diagnostics) -> None:
+    job = draft.job
+    diagnostics.add(containers.environment(job.env) + jobs.environment({**job.env, **job.secrets}))
+
+
+def _nodes(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, choice = draft.job, draft.choice
+    if choice is None:
+        return
+    nodes = 1 if choice.slice else choice.nodes
+    diagnostics.add(launchers.check(job.command, job.env, launchers.Shape(nodes, choice.size.gpus)))
+    diagnostics.add(jobs.grace(job.gke.grace_s if job.gke else None, choice.spot))
+    diagnostics.add(jobs.retries(job.retries, job.lost_retries, choice.nodes, draft.target.jobset))
+    if choice.nodes > 1 and choice.slice and not draft.target.jobset:
+        diagnostics.error(
+            f"accelerator.type: {choice.slice.written} has {choice.nodes} hosts, and the cluster has no JobSet"
+        )
+
+
+def _mount_faults(field: str, mount: Mount, target: GkeTarget) -> list[str]:
+    volume, bucket = _VOLUME.fullmatch(mount.source), _BUCKET.fullmatch(mount.source)
+    if volume is None and bucket is None:
+        return [f'{field}: "{mount.source}" is neither volume://<key>[/folder] nor gs://<bucket>[/folder]']
+    parts = ((volume or bucket or {})["folder"] or "").split("/")
+    if ".." in parts or "," in mount.source:
+        return [f'{field}: "{mount.source}": a folder has neither .. nor a comma']
+    if volume and volume["key"] not in target.volumes:
+        near = did_you_mean(volume["key"], list(target.volumes)) if target.volumes else "; the target has none"
+        return [f'{field}: unknown volume "{volume["key"]}"{near}']
+    if volume and target.volumes[volume["key"]].read_only and not mount.read_only:
+        return [f"{field}: volume {volume['key']} is read only: write read_only: true"]
+    return []
+
+
+CHECKS = (_image, _secrets, _mounts, _user, _priority, _unused, _labels, _variables, _nodes)
+"""What GKE cannot honour of a job, in the order of the messages."""
 
 
 def _objects(
@@ -233,12 +308,6 @@ def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
 GRACE_S = 30
 GROUP = 1000
 """That volumes belong to, where a job may not be root and does not say as whom it runs."""
-RESTRICTED = "restricted"
-SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
-
-_SECRET = re.compile(r"(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)/(?P<key>[A-Za-z0-9._-]{1,253})")
-_VOLUME = re.compile(r"volume://(?P<key>[^/\s]+)(?P<folder>/\S*)?")
-_BUCKET = re.compile(r"gs://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?P<folder>/\S*)?")
 _UNSURE = re.compile(r"\$[$(]")
 
 
@@ -327,44 +396,6 @@ def literal(text: str) -> str:
     """The text as it is: Kubernetes puts variables in for $(NAME), and reads $$ as one $. Source:
     https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/"""
     return text.replace("$", "$$") if _UNSURE.search(text) else text
-
-
-def _pod_faults(job: Job, target: GkeTarget) -> list[str]:
-    """Secrets, mounts and a priority that the target does not have."""
-    found: list[str] = []
-    for name, reference in sorted(job.secrets.items()):
-        if not _SECRET.fullmatch(reference):
-            # The text is not shown: it may be the secret itself.
-            found.append(f"secrets.{name}: must be <name>/<key> of a Secret in namespace {target.namespace}")
-    for i, mount in enumerate(job.mounts):
-        found += _mount_faults(f"mounts[{i}].source", mount, target)
-        if mount.path == SHM:
-            found.append(f"mounts[{i}].path: {SHM} is the pod's shared memory; shm_mib gives its size")
-    if target.pod_security == RESTRICTED and job.gke and job.gke.user == 0:
-        found.append(
-            f"gke.user: 0 is root, whom namespace {target.namespace} does not take; write another number, or have "
-            "`pod_security: baseline` written for the namespace in its environment"
-        )
-    priority = job.gke.priority if job.gke else None
-    if priority and priority not in target.priorities:
-        near = did_you_mean(priority, target.priorities) if target.priorities else "; the target has none"
-        found.append(f'gke.priority: unknown priority "{priority}"{near}')
-    return found
-
-
-def _mount_faults(field: str, mount: Mount, target: GkeTarget) -> list[str]:
-    volume, bucket = _VOLUME.fullmatch(mount.source), _BUCKET.fullmatch(mount.source)
-    if volume is None and bucket is None:
-        return [f'{field}: "{mount.source}" is neither volume://<key>[/folder] nor gs://<bucket>[/folder]']
-    parts = ((volume or bucket or {})["folder"] or "").split("/")
-    if ".." in parts or "," in mount.source:
-        return [f'{field}: "{mount.source}": a folder has neither .. nor a comma']
-    if volume and volume["key"] not in target.volumes:
-        near = did_you_mean(volume["key"], list(target.volumes)) if target.volumes else "; the target has none"
-        return [f'{field}: unknown volume "{volume["key"]}"{near}']
-    if volume and target.volumes[volume["key"]].read_only and not mount.read_only:
-        return [f"{field}: volume {volume['key']} is read only: write read_only: true"]
-    return []
 
 
 def _env(job: Job, environment: Mapping[str, str], fields: Mapping[str, str]) -> list[dict[str, Any]]:

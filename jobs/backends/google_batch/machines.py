@@ -1,24 +1,30 @@
 """The VMs that a job gets on Google Batch, and the zones that it may be in."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
-from accel.catalog.gke_machines import boot_disks, series
-from accel.catalog.machines import NoMachine
+from accel.catalog import Machine, accelerator
+from accel.catalog.attached import n1
+from accel.catalog.gke_machines import boot_disks, node_machine, series
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.batch import machines
 from accel.rules.gcp import gpu_vm_jobs, vms
 from accel.rules.gcp import gpus as gcp_gpus
+from accel.rules.gcp import machines as gcp_machines
 from accel.rules.gcp import zones as gcp_zones
 
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job
-from . import sizes
-from .sizes import Size
+from .. import google_machines
+from ..google_machines import Need, Offer, Requirement
 
+VCPUS = 2
+"""Of a task, where a job does not say: what Batch takes for cpuMilli then. Source: the discovery document of batch.v1
+(ComputeResource.cpuMilli)."""
+_CUSTOM = re.compile(r"([a-z0-9]+)-custom-(\d{1,3})-(\d{3,7})(-ext)?", re.ASCII)
 _FIELDS = {
     "machine_type": "google_batch.machine_type",
     "accelerator": "accelerator.type",
@@ -55,7 +61,7 @@ class BatchChoice:
 
 
 def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> BatchChoice | None:
-    """None where `diagnostics` got the reason; others are added to it too."""
+    """Return the VMs for a job. Add what rules them out; None where nothing is left."""
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     before = len(diagnostics.errors)
@@ -69,12 +75,13 @@ def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> Bat
         diagnostics.error(f"google_batch.tasks_per_vm: is {block.tasks_per_vm}, and each of {job.nodes} nodes is a VM")
     if template := _template(job, block, target):
         return _templated(job, block, target, template, diagnostics) if len(diagnostics.errors) == before else None
-    candidates = _candidates(job, block, target, diagnostics)
-    per_vm = _per_vm(job, block, candidates)
-    found = _fitting(job, block, candidates, per_vm, target, diagnostics) if candidates else None
-    if found is None or len(diagnostics.errors) > before:
+    need = _need(job, block, target)
+    offers = _offers(need, block.tasks_per_vm or 1, diagnostics)
+    per_vm = _per_vm(job, block, offers)
+    offer = _machine(need, offers, per_vm or 1, target.region, diagnostics) if offers else None
+    if offer is None or len(diagnostics.errors) > before:
         return None
-    return _chosen(job, block, target, found, per_vm, capacity, diagnostics)
+    return _choice(job, block, target, offer, per_vm, capacity, diagnostics)
 
 
 def field_name(field: str) -> str:
@@ -119,155 +126,189 @@ def _templated(
     )
 
 
-def _candidates(job: Job, block: GoogleBatch, target: GoogleBatchTarget, diagnostics: Diagnostics) -> list[Size]:
-    """The machines that have the job's GPUs, the smaller first."""
-    wanted = job.accelerator
-    if wanted and wanted.type:
-        findings = gcp_gpus.accelerator_name(wanted.type)
-        if not diagnostics.add(findings):
-            return []
-        if accelerator(wanted.type).is_tpu:
-            diagnostics.error(f"accelerator.type: {wanted.type} is a TPU; submit to a target of kind tpu-vm or gke")
-            return []
-    if block.machine_type:
-        found, findings, said = sizes.size_of_machine(
-            block.machine_type,
-            wanted.type if wanted else None,
-            wanted.count if wanted else 0,
-            block.tasks_per_vm or 1,
-            target.machine_types,
-        )
-        diagnostics.add(findings)
-        diagnostics.errors += said
-        return [found] if found else []
-    if wanted and wanted.type:
-        try:
-            having = sizes.with_gpus(wanted.type, wanted.count * (block.tasks_per_vm or 1))
-        except (NoMachine, AmbiguousName, NotOffered, UnknownName) as error:
-            diagnostics.error(f"accelerator.count: {error}")
-            return []
-        return _allowed(having, target, f"{wanted.count} {wanted.type}", diagnostics)
-    if wanted and not target.machine_types:
+def _need(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> Need:
+    """Return what each task of a job needs."""
+    kind, count = (job.accelerator.type, job.accelerator.count) if job.accelerator else (None, None)
+    return Need(block.machine_type, kind, count, job.cpus, job.memory_mib, target.machine_types)
+
+
+def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
+    """Return the machines that have the GPUs of a VM's tasks, the smaller first."""
+    if not google_machines.check_gpu(need, "tpu-vm or gke", diagnostics):
+        return []
+    if need.machine_type:
+        return _by_name(need, need.machine_type, per_vm, diagnostics)
+    if need.gpu:
+        return google_machines.list_gpu_offers(need, (need.gpus or 1) * per_vm, diagnostics)
+    if need.target_types:
+        return google_machines.list_target_offers(need, offer_of, diagnostics)
+    if need.gpus is not None:
         diagnostics.error(
             "accelerator.type: is missing, and so is google_batch.machine_type; the target has machines of every type"
         )
         return []
-    having = sizes.of_target(target.machine_types) if target.machine_types else sizes.cpu_machines()
-    fitting = [each for each in having if each.gpus == (wanted.count if wanted else 0)] or (
-        having if not wanted else []
-    )
-    if not fitting:
-        what = f"{wanted.count if wanted else 0} GPUs"
-        diagnostics.error(f"accelerator: no machine of the target has {what}: {', '.join(target.machine_types)}")
-    return fitting
+    return google_machines.cpu_offers()
 
 
-def _allowed(having: list[Size], target: GoogleBatchTarget, what: str, diagnostics: Diagnostics) -> list[Size]:
-    found = [each for each in having if not target.machine_types or each.name in target.machine_types]
-    if not found:
-        names = ", ".join(each.name for each in having[:6])
-        diagnostics.error(f"accelerator: {what} are in {names}; the target has {', '.join(target.machine_types)}")
-    return found
+def _by_name(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
+    """Return the machine that a job names, with the GPUs of its tasks."""
+    count = need.gpus or 0
+    if not google_machines.check_target_type(need, diagnostics):
+        return []
+    if not diagnostics.add(check_machine(name, need.gpu, count, per_vm)):
+        return []
+    offer = offer_by_name(name, need.gpu, count, per_vm)
+    if offer is None:
+        diagnostics.reject("machine_type", google_machines.unknown_type(name))
+    elif count > offer.gpus and not n1(name):
+        google_machines.reject_count(offer, need, diagnostics)
+    else:
+        return [offer]
+    return []
 
 
-def _per_vm(job: Job, block: GoogleBatch, candidates: Sequence[Size]) -> int | None:
+def offer_by_name(name: str, kind: str | None, count: int, per_vm: int) -> Offer | None:
+    """Return a machine type, on N1 with `count` GPUs for each of `per_vm` tasks; None where its size is not known."""
+    return google_machines.n1_offer(name, kind, count * per_vm) or offer_of(name)
+
+
+def check_machine(name: str, kind: str | None, count: int, per_vm: int) -> list[Finding]:
+    """Return what the rules say of a machine that a job names, and of the GPUs that each task wants of it."""
+    host = n1(name)
+    findings = gcp_machines.machine(name, kind, count * per_vm if host and kind else None)
+    offer = None if host or any(each.severity == "reject" for each in findings) else offer_of(name)
+    if offer is None or not 0 < offer.gpus < count:
+        return findings
+    # The rule names the machines that have so many.
+    return findings + gcp_machines.machine(name, kind, count)
+
+
+def offer_of(name: str) -> Offer | None:
+    """Return a machine type, predefined or custom; None where its size is not known."""
+    if custom := _CUSTOM.fullmatch(name):
+        return Offer(name, int(custom[2]), int(custom[3]))
+    return google_machines.offer_of(name)
+
+
+def like(offer: Offer) -> list[Machine]:
+    """Return the machines with the same GPUs, or the larger ones without any as it is, the smaller first."""
+    if not offer.gpu:
+        larger = [
+            each
+            for each in google_machines.cpu_offers()
+            if each.memory_mib > offer.memory_mib or each.vcpus > offer.vcpus
+        ]
+    else:
+        same = google_machines.gpu_offers(offer.gpu, offer.gpus)
+        larger = sorted(same, key=lambda each: (each.memory_mib, each.vcpus))
+    return [node_machine(each.name) for each in larger]
+
+
+def _per_vm(job: Job, block: GoogleBatch, offers: Sequence[Offer]) -> int | None:
     """Tasks of a VM. Batch packs them by vCPUs and memory alone, so that two would share a GPU."""
     if job.nodes > 1:
         return 1
-    return block.tasks_per_vm or (1 if any(each.gpus for each in candidates) else None)
+    return block.tasks_per_vm or (1 if any(each.gpus for each in offers) else None)
 
 
-def _fitting(
-    job: Job,
-    block: GoogleBatch,
-    candidates: Sequence[Size],
-    per_vm: int | None,
-    target: GoogleBatchTarget,
-    diagnostics: Diagnostics,
-) -> Size | None:
-    """The smallest that holds the job's tasks and something beside them, of those that the region is known to have if
-    there are such."""
-    tasks = per_vm or 1
-    cpu_milli = (job.cpus or sizes.cpus(candidates[0], named=block.machine_type is not None)) * 1000 * tasks
-    memory_mib = (job.memory_mib or 0) * tasks
-    holding = [each for each in candidates if each.vcpus * 1000 >= cpu_milli and each.memory_mib >= memory_mib]
-    if not holding:
-        largest = max(candidates, key=lambda each: (each.memory_mib, each.vcpus))
-        larger = [
-            each for each in sizes.like(largest) if each.memory_mib >= memory_mib and each.vcpus * 1000 >= cpu_milli
-        ]
-        per_task = (job.cpus or 1) * 1000
-        diagnostics.add(
-            machines.fit(largest.name, largest.vcpus, largest.memory_mib, per_task, job.memory_mib or 1, tasks, larger)
-        )
-        return None
-    roomy = [each for each in holding if machines.share(each.memory_mib, 1) >= memory_mib] or holding
-    here = [each for each in roomy if target.region in each.places] or roomy
-    return min(here, key=lambda each: (each.vcpus, _rank(each.name), each.memory_mib, -len(each.places)))
+def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagnostics: Diagnostics) -> Offer | None:
+    """Return the smallest that holds a VM's tasks and something beside them, of those that the region is known to have
+    if there are such."""
+    memory_mib = (need.memory_mib or 0) * tasks
+    vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
+    cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
+
+    def fault(left: Sequence[Offer]) -> str | Sequence[Finding]:
+        largest = max(left, key=lambda each: (each.memory_mib, each.vcpus))
+        larger = [each for each in like(largest) if each.memory_mib >= memory_mib and each.vcpus >= cpus]
+        task = (need.cpus or 1) * 1000, need.memory_mib or 1
+        findings = machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
+        short = any(each.severity == "reject" for each in findings)
+        return findings if short else google_machines.not_together(vm)
+
+    def fast(offer: Offer) -> bool:
+        return offer.vcpus >= cpus
+
+    def roomy(offer: Offer) -> bool:
+        return machines.share(offer.memory_mib, 1) >= memory_mib
+
+    def near(offer: Offer) -> bool:
+        return region in offer.places
+
+    requirements = google_machines.of_target(need, "accelerator"), Requirement("cpus", vm.holds, fault)
+    return google_machines.choose(offers, requirements, (fast, roomy, near), _rank, diagnostics)
 
 
-def _rank(machine: str) -> int:
+def _task_cpus(need: Need, offer: Offer) -> int:
+    """Return the vCPUs that are worth having for a task that does not say; a machine by its name is taken as it is."""
+    if need.machine_type:
+        return 1
+    return google_machines.VCPUS_A_GPU * offer.gpus if offer.attached else 1 if offer.gpus else VCPUS
+
+
+def _rank(offer: Offer) -> tuple[int, ...]:
     """Of machines as large, E2 is the first and N1 the last: a choice of ours, by what they cost."""
-    return {"e2": -1, "n1": 1}.get(series(machine), 0)
+    return offer.vcpus, {"e2": -1, "n1": 1}.get(series(offer.name), 0), offer.memory_mib, -len(offer.places)
 
 
-def _chosen(
+def _choice(
     job: Job,
     block: GoogleBatch,
     target: GoogleBatchTarget,
-    found: Size,
+    offer: Offer,
     per_vm: int | None,
     capacity: str,
     diagnostics: Diagnostics,
 ) -> BatchChoice | None:
     tasks = per_vm or 1
-    cpu_milli = job.cpus * 1000 if job.cpus else max(int(found.vcpus * 1000 // tasks), 1)
-    memory_mib = job.memory_mib or machines.share(found.memory_mib, tasks)
+    cpu_milli = job.cpus * 1000 if job.cpus else max(int(offer.vcpus * 1000 // tasks), 1)
+    memory_mib = job.memory_mib or machines.share(offer.memory_mib, tasks)
     reservation = block.reservation or (target.reservation if capacity == "on-demand" else None)
-    findings = machines.fit(found.name, found.vcpus, found.memory_mib, cpu_milli, memory_mib, tasks, ())
-    if found.gpus:
-        of_task = job.accelerator.count if job.accelerator else found.gpus
-        findings += machines.gpus(found.name, found.gpus, of_task, tasks)
-        findings += gcp_gpus.small_a3(found.name, capacity, "spot")
-        findings += gcp_gpus.scarce(found.name, "reserved" if reservation else capacity, "spot")
-    findings += vms.group(found.name, "on-demand", compact=block.compact)
-    zones, said = _zones(found, block, target)
-    findings += said + machines.reservation(reservation, zones, capacity, compact=block.compact)
+    findings = machines.fit(offer.name, offer.vcpus, offer.memory_mib, cpu_milli, memory_mib, tasks, ())
+    if offer.gpus:
+        of_task = job.accelerator.count if job.accelerator else offer.gpus
+        findings += machines.gpus(offer.name, offer.gpus, of_task, tasks)
+        findings += gcp_gpus.small_a3(offer.name, capacity, "spot")
+        findings += gcp_gpus.scarce(offer.name, "reserved" if reservation else capacity, "spot")
+    findings += vms.group(offer.name, "on-demand", compact=block.compact)
+    zones, of_zones = _zones(offer, block, target)
+    findings += of_zones + machines.reservation(reservation, zones, capacity, compact=block.compact)
     if reservation and (named := machines.RESERVATION_NAME.fullmatch(reservation)):
         zones = [named[2]]
+    kind = accelerator(offer.gpu).gcp_type if offer.gpu else None
     names, types = [disk.name for disk in block.disks], [disk.type for disk in block.disks]
-    findings += machines.disks(names, types, found.name)
+    findings += machines.disks(names, types, offer.name)
     if not diagnostics.add(findings):
         return None
     return BatchChoice(
-        machine=found.name,
+        machine=offer.name,
         template=None,
-        gpus=found.gpus,
-        accelerator=found.accelerator,
-        attached=found.accelerator if found.attached else None,
+        gpus=offer.gpus,
+        accelerator=kind,
+        attached=kind if offer.attached else None,
         cpu_milli=cpu_milli,
         memory_mib=memory_mib,
         per_vm=per_vm,
         zones=tuple(zones),
         capacity=capacity,
-        disk_type=_disk_type(found.name),
+        disk_type=_disk_type(offer.name),
         reservation=reservation,
     )
 
 
-def _zones(found: Size, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[list[str], list[Finding]]:
+def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[list[str], list[Finding]]:
     """Zones that a job names are asked, whatever the catalogue says of them; of the target's or the region's, those
     that have the machine: Batch fails where one does not. Source:
     https://github.com/nextflow-io/nextflow/issues/5550"""
-    places = found.places
+    places = offer.places
     if block.zones:
         known = [zone for zones in places.values() for zone in zones]
-        said = [gcp_zones.zone(zone, found.name, known, field=f"zones[{i}]") for i, zone in enumerate(block.zones)]
+        said = [gcp_zones.zone(zone, offer.name, known, field=f"zones[{i}]") for i, zone in enumerate(block.zones)]
         return list(dict.fromkeys(block.zones)), [finding for findings in said for finding in findings]
     if target.zones:
-        return gpu_vm_jobs.zones(target.zones, found.name, places)
+        return gpu_vm_jobs.zones(target.zones, offer.name, places)
     if places and target.region not in places:
-        message = f"are all of {target.region}, where {found.name} is not known to be"
+        message = f"are all of {target.region}, where {offer.name} is not known to be"
         return [], [gpu_vm_jobs.ZONES.finding("zones", message, "make sure that it is, or ask for another machine")]
     return list(places.get(target.region, ())), []
 

@@ -1,13 +1,12 @@
 """A job as the Job of Google Batch's API. Pure."""
 
 import json
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.collector import Diagnostics
-from accel.rules import Finding
 from accel.rules.batch import jobs, machines
 from accel.rules.gcp import gpu_vm_jobs, vms
 from accel.rules.gcp import labels as gcp_labels
@@ -30,107 +29,155 @@ _OWN_LABELS = 5
 """marks.labelled adds so many."""
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A job on its way to its request."""
+
+    job: Job
+    name: str
+    target: GoogleBatchTarget
+    secrets: dict[str, str]
+
+    @property
+    def block(self) -> GoogleBatch:
+        return self.job.google_batch or GoogleBatch()
+
+    @property
+    def count(self) -> int:
+        """Tasks, or nodes, each of which is one."""
+        return max(self.job.tasks, self.job.nodes)
+
+    @property
+    def hosts(self) -> bool:
+        """Whether tasks get the list of their VMs."""
+        listed = self.block.hosts_file
+        return self.job.nodes > 1 if listed is None else listed
+
+
 def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchTarget) -> Request:
-    """The request for a job; its body is {"parent": ..., "job": ...}. Raises BadInputs with every field that cannot be
-    honoured."""
-    block = job.google_batch or GoogleBatch()
-    diagnostics = Diagnostics(
-        runnables.faults(job, block),
-        [*unused_blocks(job, KIND), *runnables.untold(job, block), *sweep_tasks.cap_warnings(job, KIND)],
-        name_of=field_name,
-    )
+    """Return the request for a job; its body is {"parent": ..., "job": ...}. Raise BadInputs with every field that
+    cannot be honoured."""
+    diagnostics = Diagnostics(name_of=field_name)
     secrets = agent_spec.secrets(job, target.project, diagnostics)
+    draft = Draft(job, marks.job_id(name), target, secrets)
     choice = choose(job, target, diagnostics)
-    diagnostics.add(_findings(job, block, target, choice))
+    check(draft, choice, diagnostics)
     if choice is None or diagnostics.errors:
         raise diagnostics.refusal()
-    name = marks.job_id(name)
-    made = marks.labelled(_job(job, block, target, choice, secrets, name), job.name, key, target_name)
-    diagnostics.add(jobs.size(len(json.dumps(made).encode())))
+    batch_job = marks.labelled(_job(draft, choice), job.name, key, target_name)
+    diagnostics.add(jobs.size(len(json.dumps(batch_job).encode())))
     diagnostics.raise_errors()
-    parent = marks.Scope(target.project, target.region).parent
-    return Request(
-        KIND, target_name, name, key, {"parent": parent, "job": made}, tuple(dict.fromkeys(diagnostics.warnings))
-    )
+    body = {"parent": marks.Scope(target.project, target.region).parent, "job": batch_job}
+    return Request(KIND, target_name, draft.name, key, body, tuple(dict.fromkeys(diagnostics.warnings)))
 
 
-def _findings(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice | None) -> Iterable[Finding]:
-    count = max(job.tasks, job.nodes)
-    found = jobs.tasks(count, job.parallelism, in_order=block.in_order)
-    found += jobs.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start")
-    found += jobs.retries(job.retries, job.lost_retries, job.nodes)
-    retried, failed = retries.exit_codes(block)
-    found += jobs.exit_codes(retried, failed, (job.retries or 0) + (job.lost_retries or 0) or None)
-    if _hosts(job, block):
-        found += jobs.hosts(count, "nodes" if job.nodes > 1 else "tasks")
-    found += containers.environment(job.env) + jobs.environment({**job.env, **job.secrets})
-    found += vms.own_keys(job.labels, ())
-    found += gcp_labels.labels(job.labels, own=len(target.labels) + _OWN_LABELS)
-    found += [each for name, text in job.env.items() for each in placeholders.addresses(f"env.{name}", [text])]
-    found += storage.findings(job, block) + runnables.findings(job, block)
-    if choice is None:
-        return found
-    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus or None))
+def check(draft: Draft, choice: BatchChoice | None, diagnostics: Diagnostics) -> None:
+    """Run every check; those of the VMs where they are chosen."""
+    for each in JOB:
+        each(draft, diagnostics)
+    if choice:
+        for placed in PLACED:
+            placed(draft, choice, diagnostics)
+
+
+def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, block = draft.job, draft.block
+    diagnostics.errors += runnables.faults(job, block)
+    diagnostics.warnings += [*unused_blocks(job, KIND), *runnables.untold(job, block)]
+    diagnostics.warnings += sweep_tasks.cap_warnings(job, KIND)
+
+
+def _tasks(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, block = draft.job, draft.block
+    diagnostics.add(jobs.tasks(draft.count, job.parallelism, in_order=block.in_order))
+    diagnostics.add(jobs.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start"))
+    if draft.hosts:
+        diagnostics.add(jobs.hosts(draft.count, "nodes" if job.nodes > 1 else "tasks"))
+
+
+def _retries(draft: Draft, diagnostics: Diagnostics) -> None:
+    job = draft.job
+    diagnostics.add(jobs.retries(job.retries, job.lost_retries, job.nodes))
+    retried, failed = retries.exit_codes(draft.block)
+    diagnostics.add(jobs.exit_codes(retried, failed, (job.retries or 0) + (job.lost_retries or 0) or None))
+
+
+def _variables(draft: Draft, diagnostics: Diagnostics) -> None:
+    job = draft.job
+    diagnostics.add(containers.environment(job.env))
+    diagnostics.add(jobs.environment({**job.env, **job.secrets}))
+    for name, text in job.env.items():
+        diagnostics.add(placeholders.addresses(f"env.{name}", [text]))
+
+
+def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.add(vms.own_keys(draft.job.labels, ()))
+    diagnostics.add(gcp_labels.labels(draft.job.labels, own=len(draft.target.labels) + _OWN_LABELS))
+
+
+def _steps(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.add(storage.findings(draft.job, draft.block))
+    diagnostics.add(runnables.findings(draft.job, draft.block))
+
+
+def _gpus(draft: Draft, choice: BatchChoice, diagnostics: Diagnostics) -> None:
+    """Check what the job knows of its GPUs; those of a template may be some that nobody here knows of."""
+    job, block = draft.job, draft.block
+    diagnostics.add(launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus or None)))
     if choice.template is None:
-        found += vertex_jobs.visible_devices(job.env, choice.gpus)
-        found += image_cuda.image(job.image or "", [choice.accelerator] if choice.accelerator else [])
-    if block.provisioning and choice.machine:
-        found += gpu_vm_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None)
-    image = block.boot_image or target.boot_image or choice.template
-    found += machines.drivers(block.install_drivers, _gpus(choice), image is not None)
+        diagnostics.add(vertex_jobs.visible_devices(job.env, choice.gpus))
+        diagnostics.add(image_cuda.image(job.image or "", [choice.accelerator] if choice.accelerator else []))
+    own_image = block.boot_image or draft.target.boot_image or choice.template
+    gpus = choice.gpus or (1 if choice.template else 0)
+    diagnostics.add(machines.drivers(block.install_drivers, gpus, own_image is not None))
+
+
+def _capacity(draft: Draft, choice: BatchChoice, diagnostics: Diagnostics) -> None:
+    job = draft.job
+    if draft.block.provisioning and choice.machine:
+        diagnostics.add(gpu_vm_jobs.flex_start(choice.machine, choice.gpus, 1, bool(job.spot), None))
     if choice.per_vm:
-        at_once = min(count, sweep_tasks.at_once(job, KIND) or jobs.MOST_PARALLEL)
-        found += jobs.vms(at_once, choice.per_vm, len(choice.zones))
-    return found
+        at_once = min(draft.count, sweep_tasks.at_once(job, KIND) or jobs.MOST_PARALLEL)
+        diagnostics.add(jobs.vms(at_once, choice.per_vm, len(choice.zones)))
 
 
-def _gpus(choice: BatchChoice) -> int:
-    """GPUs of a VM; one of a template may have some that nobody here knows of."""
-    return choice.gpus or (1 if choice.template else 0)
+JOB = (_unsupported, _tasks, _retries, _variables, _labels, _steps)
+"""Checks of every job."""
+
+PLACED = (_gpus, _capacity)
+"""Checks of a job whose VMs are chosen."""
 
 
-def _hosts(job: Job, block: GoogleBatch) -> bool:
-    return job.nodes > 1 if block.hosts_file is None else block.hosts_file
-
-
-def _job(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice, secrets: dict[str, str], name: str
-) -> dict[str, Any]:
+def _job(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
+    job, block, target = draft.job, draft.block, draft.target
     labels = {**target.labels, **gcp_labels.translated(job.labels)}
     volumes = storage.mounted(job, block, scripts=runnables.scripts(job, block))
-    made: dict[str, Any] = {
-        "taskGroups": [_group(job, block, choice, volumes, secrets, name)],
-        "allocationPolicy": _allocation(job, block, target, choice, labels),
+    fields: dict[str, Any] = {
+        "taskGroups": [_group(draft, choice, volumes)],
+        "allocationPolicy": _allocation(draft, choice, labels),
         "labels": labels,
         "logsPolicy": storage.logs(block, volumes),
     }
     if block.priority is not None:
-        made["priority"] = block.priority
+        fields["priority"] = block.priority
     if target.notifications:
-        made["notifications"] = [{"pubsubTopic": target.notifications, "message": {"type": "JOB_STATE_CHANGED"}}]
-    return made
+        fields["notifications"] = [{"pubsubTopic": target.notifications, "message": {"type": "JOB_STATE_CHANGED"}}]
+    return fields
 
 
-def _group(
-    job: Job,
-    block: GoogleBatch,
-    choice: BatchChoice,
-    volumes: list[storage.Mounted],
-    secrets: dict[str, str],
-    name: str,
-) -> dict[str, Any]:
-    hosts = _hosts(job, block)
+def _group(draft: Draft, choice: BatchChoice, volumes: list[storage.Mounted]) -> dict[str, Any]:
+    job, block = draft.job, draft.block
     spec: dict[str, Any] = {
-        "runnables": runnables.build(job, block, volumes, hosts=hosts),
+        "runnables": runnables.build(job, block, volumes, hosts=draft.hosts),
         "computeResource": _resources(job, choice),
-        "environment": _environment(job, choice, secrets, name),
+        "environment": _environment(draft, choice),
         **retries.of_job(job, block),
     }
     if volumes:
         spec["volumes"] = [each.volume for each in volumes]
     if job.timeout_s:
         spec["maxRunDuration"] = f"{job.timeout_s}s"
-    group: dict[str, Any] = {"taskSpec": spec, "taskCount": max(job.tasks, job.nodes)}
+    group: dict[str, Any] = {"taskSpec": spec, "taskCount": draft.count}
     # Without it, Batch runs all tasks at once, up to 5,000.
     if parallelism := job.nodes if job.nodes > 1 else 1 if block.in_order else sweep_tasks.at_once(job, KIND):
         group["parallelism"] = parallelism
@@ -138,7 +185,7 @@ def _group(
         group["taskCountPerNode"] = choice.per_vm
     if block.in_order:
         group["schedulingPolicy"] = "IN_ORDER"
-    if hosts:
+    if draft.hosts:
         group["requireHostsFile"] = True
     if block.permissive_ssh:
         group["permissiveSsh"] = True
@@ -146,16 +193,17 @@ def _group(
 
 
 def _resources(job: Job, choice: BatchChoice) -> dict[str, int]:
-    asked = {
+    fields = {
         "cpuMilli": choice.cpu_milli,
         "memoryMib": choice.memory_mib,
         "bootDiskMib": job.disk_gib * MIB_A_GIB if job.disk_gib else None,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _environment(job: Job, choice: BatchChoice, secrets: dict[str, str], name: str) -> dict[str, Any]:
-    """What every task is told; the job file's own variables win over torchrun's."""
+def _environment(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
+    """Return the variables of every task; the job file's own win over torchrun's."""
+    job = draft.job
     array = job.tasks > 1
     ours = {
         variables.JOB_NAME: job.name,
@@ -164,20 +212,19 @@ def _environment(job: Job, choice: BatchChoice, secrets: dict[str, str], name: s
     }
     if not array:
         ours[variables.TASK_INDEX] = "0"
-    several = nodes.environment(name, job.nodes, choice.gpus) if job.nodes > 1 else {}
-    told = several | job.env | ours | sweep_tasks.environment(job)
-    made: dict[str, Any] = {"variables": dict(sorted(told.items()))}
-    if secrets:
-        made["secretVariables"] = secrets
-    return made
+    several = nodes.environment(draft.name, job.nodes, choice.gpus) if job.nodes > 1 else {}
+    variables_of = several | job.env | ours | sweep_tasks.environment(job)
+    fields: dict[str, Any] = {"variables": dict(sorted(variables_of.items()))}
+    if draft.secrets:
+        fields["secretVariables"] = draft.secrets
+    return fields
 
 
-def _allocation(
-    job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice, labels: dict[str, str]
-) -> dict[str, Any]:
+def _allocation(draft: Draft, choice: BatchChoice, labels: dict[str, str]) -> dict[str, Any]:
+    target = draft.target
     zones = [f"zones/{zone}" for zone in choice.zones]
-    made: dict[str, Any] = {
-        "instances": [_instance(job, block, target, choice)],
+    fields: dict[str, Any] = {
+        "instances": [_instance(draft, choice)],
         "location": {"allowedLocations": zones or [f"regions/{target.region}"]},
         "serviceAccount": {"email": target.service_account},
         "labels": {**labels, marks.MAKER: marks.JOBS},
@@ -188,44 +235,45 @@ def _allocation(
         interface: dict[str, Any] = {"network": target.network, "subnetwork": target.subnetwork}
         if not target.external_address:
             interface["noExternalIpAddress"] = True
-        made["network"] = {"networkInterfaces": [interface]}
+        fields["network"] = {"networkInterfaces": [interface]}
         if target.tags:
-            made["tags"] = list(target.tags)
-    if block.compact:
-        made["placement"] = {"collocation": "COLLOCATED"}
-    return made
+            fields["tags"] = list(target.tags)
+    if draft.block.compact:
+        fields["placement"] = {"collocation": "COLLOCATED"}
+    return fields
 
 
-def _instance(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice) -> dict[str, Any]:
-    made: dict[str, Any] = {"blockProjectSshKeys": True}
+def _instance(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
+    block = draft.block
+    fields: dict[str, Any] = {"blockProjectSshKeys": True}
     if (choice.gpus and block.install_drivers is not False) or block.install_drivers:
-        made["installGpuDrivers"] = True
+        fields["installGpuDrivers"] = True
     if choice.template:
-        return {**made, "instanceTemplate": choice.template}
+        return {**fields, "instanceTemplate": choice.template}
     policy: dict[str, Any] = {"machineType": choice.machine, "provisioningModel": MODELS[choice.capacity]}
     if accelerators := _accelerators(block, choice):
         policy["accelerators"] = accelerators
-    if boot := _boot_disk(job, block, target, choice):
+    if boot := _boot_disk(draft, choice):
         policy["bootDisk"] = boot
     if disks := storage.disks(block):
         policy["disks"] = disks
     if choice.reservation:
         policy["reservation"] = choice.reservation
-    return {**made, "policy": policy}
+    return {**fields, "policy": policy}
 
 
 def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any]]:
     """Those that are attached; GPUs that are built in come with the machine, and are named for their driver alone."""
     if not choice.accelerator or not (choice.attached or block.driver_version):
         return []
-    made: dict[str, Any] = {"type": choice.accelerator, "count": choice.gpus}
+    fields: dict[str, Any] = {"type": choice.accelerator, "count": choice.gpus}
     if block.driver_version:
-        made["driverVersion"] = block.driver_version
-    return [made]
+        fields["driverVersion"] = block.driver_version
+    return [fields]
 
 
-def _boot_disk(job: Job, block: GoogleBatch, target: GoogleBatchTarget, choice: BatchChoice) -> dict[str, Any]:
-    """What differs from Batch's own choice."""
-    own = nodes.BOOT_IMAGE if _hosts(job, block) else None
-    asked = {"image": block.boot_image or target.boot_image or own, "type": choice.disk_type}
-    return {name: value for name, value in asked.items() if value}
+def _boot_disk(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
+    """Return what differs from Batch's own choice."""
+    own = nodes.BOOT_IMAGE if draft.hosts else None
+    fields = {"image": draft.block.boot_image or draft.target.boot_image or own, "type": choice.disk_type}
+    return {name: value for name, value in fields.items() if value}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, cast
 
@@ -37,20 +37,25 @@ class Node:
     port: str
 
 
-def checked(program: Program, field: str, today: date) -> tuple[list[Finding], Program]:
-    """What the rules say of a program, and the program as it will be run. `field` is that of its pool, with a dot."""
-    said = images.image(program.image, today=today, field=f"{field}image") if program.image else []
-    said += jobs.program(program.command, program.args, bool(program.package), f"{field}command")
-    said += jobs.command(program.command, f"{field}command")
+def check_program(program: Program, field: str, today: date) -> list[Finding]:
+    """Check a program. `field` is that of its pool, with a dot."""
+    findings = images.image(program.image, today=today, field=f"{field}image") if program.image else []
+    findings += jobs.program(program.command, program.args, bool(program.package), f"{field}command")
+    findings += jobs.command(program.command, f"{field}command")
     for name, words in (("command", program.command), ("args", program.args)):
-        said += placeholders.addresses(f"{field}{name}", words)
+        findings += placeholders.addresses(f"{field}{name}", words)
+    return findings
+
+
+def translate(program: Program, today: date) -> Program:
+    """Return a program as it will be run, with what the rules put in place of its image and command."""
     image, command = program.image, list(program.command)
-    for finding in said:
+    for finding in check_program(program, "", today):
         if finding.rule == jobs.COMMAND.id:
             command = cast("list[str]", finding.replacement)
         elif finding.severity == "translate":
             image = cast(str, finding.replacement)
-    return said, Program(image, command, program.args, program.package)
+    return replace(program, image=image, command=command)
 
 
 def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, Any]:

@@ -6,13 +6,12 @@ bare names, as instance templates take them.
 """
 
 import json
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.collector import Diagnostics
-from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs, tpu_jobs, vms
 from accel.rules.gcp import labels as gcp_labels
 from accel.rules.jobs import containers, launchers
@@ -39,16 +38,27 @@ FLEX_WAIT_S = 7200
 https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A job on its way to its request, and its machines where some are left for it."""
+
+    job: Job
+    target: GceTarget
+    choice: VmChoice | None
+
+    @property
+    def block(self) -> Gce:
+        return self.job.gce or Gce()
+
+
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
-    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
-    diagnostics = Diagnostics(
-        [*agent_spec.unsupported(job), *agent_spec.mounts(job, "a VM")],
-        unused_blocks(job, KIND),
-        name_of=lambda field: FIELDS.get(field, field),
-    )
+    """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
+    diagnostics = Diagnostics(name_of=lambda field: FIELDS.get(field, field))
     secrets = agent_spec.secrets(job, target.project, diagnostics)
     choice = choose(job, target, diagnostics)
-    diagnostics.add(_findings(job, target, choice))
+    draft = Draft(job, target, choice)
+    for check in CHECKS:
+        check(draft, diagnostics)
     if choice is None:
         raise diagnostics.refusal()
     body = _body(job, target, choice, secrets)
@@ -57,19 +67,46 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
     return Request(KIND, target_name, labels.machine_name(name), key, body, tuple(diagnostics.warnings))
 
 
-def _findings(job: Job, target: GceTarget, choice: VmChoice | None) -> Iterable[Finding]:
-    block = job.gce or Gce()
-    found = containers.environment(job.env) + gpu_vm_jobs.environment({**job.env, **job.secrets})
-    found += launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus if choice else None))
-    found += agent_spec.label_findings(job, target)
-    found += gpu_vm_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S)
-    found += gpu_vm_jobs.notice(block.notice_s, bool(job.spot))
-    if choice and block.provisioning:
+def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.errors += [*agent_spec.unsupported(draft.job), *agent_spec.mounts(draft.job, "a VM")]
+    diagnostics.warnings += unused_blocks(draft.job, KIND)
+
+
+def _environment(draft: Draft, diagnostics: Diagnostics) -> None:
+    job = draft.job
+    diagnostics.add(containers.environment(job.env) + gpu_vm_jobs.environment({**job.env, **job.secrets}))
+
+
+def _launcher(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, gpus = draft.job, draft.choice.gpus if draft.choice else None
+    diagnostics.add(launchers.check(job.command, job.env, launchers.Shape(job.nodes, gpus)))
+
+
+def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.add(agent_spec.label_findings(draft.job, draft.target))
+
+
+def _life(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, block = draft.job, draft.block
+    diagnostics.add(gpu_vm_jobs.max_run(block.max_run, job.timeout_s, MARGIN_S))
+    diagnostics.add(gpu_vm_jobs.notice(block.notice_s, bool(job.spot)))
+
+
+def _capacity(draft: Draft, diagnostics: Diagnostics) -> None:
+    job, choice = draft.job, draft.choice
+    if choice and draft.block.provisioning:
         run_s = _max_run_s(job, choice)
-        found += gpu_vm_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s)
+        diagnostics.add(gpu_vm_jobs.flex_start(choice.machine, choice.gpus, job.nodes, bool(job.spot), run_s))
     if choice and choice.spot:
-        found += vms.provisioning(choice.capacity, notice_s=block.notice_s)
-    return found + agent_spec.image(job)
+        diagnostics.add(vms.provisioning(choice.capacity, notice_s=draft.block.notice_s))
+
+
+def _image(draft: Draft, diagnostics: Diagnostics) -> None:
+    diagnostics.add(agent_spec.image(draft.job))
+
+
+CHECKS = (_unsupported, _environment, _launcher, _labels, _life, _capacity, _image)
+"""What a VM cannot honour of a job, in the order of the messages."""
 
 
 def _max_run_s(job: Job, choice: VmChoice) -> int | None:

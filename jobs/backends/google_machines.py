@@ -1,0 +1,264 @@
+"""Offers of machines for a job, and the choice among them.
+
+A backend lists its offers, says what a job requires and what is worth having beside, and translates the offer that is
+chosen. An offer is whatever the backend chooses among: a Google Cloud machine type here, a node pool of GKE there.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
+from accel.catalog.attached import attached, n1
+from accel.catalog.gke_machines import has_size, node_machine
+from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
+from accel.catalog.nearest import nearest
+from accel.catalog.places import where
+from accel.diagnostics.collector import Diagnostics
+from accel.diagnostics.messages import SHOWN_MAX, did_you_mean
+from accel.rules import Finding
+from accel.rules.gcp import gpu_vm_jobs
+from accel.rules.gcp import gpus as gcp_gpus
+
+VCPUS_A_GPU = 4
+"""Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
+
+OfferT = TypeVar("OfferT")
+
+
+@dataclass(frozen=True)
+class Requirement(Generic[OfferT]):
+    """What an offer must be. `fault` says of those that were left why none of them is: in words about the job file's
+    `field`, or as findings."""
+
+    field: str
+    fits: Callable[[OfferT], bool]
+    fault: Callable[[Sequence[OfferT]], str | Sequence[Finding]]
+
+
+def narrow(
+    offers: Iterable[OfferT], requirements: Iterable[Requirement[OfferT]], diagnostics: Diagnostics
+) -> list[OfferT]:
+    """Return the offers that meet every requirement; none, with its fault added, where one rules all of them out."""
+    left = list(offers)
+    for each in requirements:
+        fitting = [offer for offer in left if each.fits(offer)]
+        if not fitting:
+            fault = each.fault(left)
+            if isinstance(fault, str):
+                diagnostics.error(f"{each.field}: {fault}")
+            else:
+                diagnostics.add_errors(fault)
+            return []
+        left = fitting
+    return left
+
+
+def choose(
+    offers: Iterable[OfferT],
+    requirements: Iterable[Requirement[OfferT]],
+    wishes: Iterable[Callable[[OfferT], bool]],
+    rank: Callable[[OfferT], Any],
+    diagnostics: Diagnostics,
+) -> OfferT | None:
+    """Return the first by rank of the offers that meet the requirements, and each wish that some of them meet."""
+    left = narrow(offers, requirements, diagnostics)
+    for wish in wishes:
+        left = [offer for offer in left if wish(offer)] or left
+    return min(left, key=rank, default=None)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A machine type of Google Cloud with the GPUs that are built into it or attached to it.
+
+    `gpu` is the catalogue's name of them. A size of 0 is one that no table has.
+    """
+
+    name: str
+    vcpus: int = 0
+    memory_mib: int = 0
+    gpu: str | None = None
+    gpus: int = 0
+    attached: bool = False
+
+    @property
+    def key(self) -> str:
+        """The machine, and what is attached to it: n1-standard-8+nvidia-tesla-t4x1."""
+        return f"{self.name}+{self.gpu}x{self.gpus}" if self.attached else self.name
+
+    @property
+    def places(self) -> dict[str, tuple[str, ...]]:
+        """The zones by region that are known to have it; attached GPUs go by their own."""
+        try:
+            return where("gcp", f"n1+{self.gpu}x{self.gpus}" if self.attached else self.name)
+        except UnknownName:
+            return {}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a job says of a machine, None where it does not, and the machine types of its target (none: every one)."""
+
+    machine_type: str | None
+    gpu: str | None
+    gpus: int | None
+    cpus: int | None
+    memory_mib: int | None
+    target_types: Sequence[str] = ()
+
+    def holds(self, offer: Offer) -> bool:
+        """Return whether the machine has the vCPUs and the memory."""
+        return offer.vcpus >= (self.cpus or 0) and offer.memory_mib >= (self.memory_mib or 0)
+
+
+def offer_of(name: str) -> Offer | None:
+    """Return a machine type with what is built into it; None where no table has its size."""
+    return _built_in(node_machine(name)) if has_size(name) else None
+
+
+def n1_offer(name: str, kind: str | None, count: int) -> Offer | None:
+    """Return an N1 machine type, predefined or custom, with GPUs of a kind attached; None for any other machine."""
+    size = n1(name)
+    if size is None:
+        return None
+    offer = Offer(name, size.vcpus, int(size.memory_gib * 1024))
+    return attach(offer, kind, count) if kind else offer
+
+
+def attach(offer: Offer, kind: str, count: int) -> Offer:
+    """Return a machine with GPUs attached. Raise what accelerator() does."""
+    return replace(offer, gpu=accelerator(kind).name, gpus=count, attached=True)
+
+
+def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None) -> list[Offer]:
+    """Return the machines with exactly so many GPUs, the smaller first. `hosts_of` gives those that take a number of
+    GPUs; without it, Compute Engine's limits do. Raise NoMachine, and what accelerator() does."""
+    offers: list[Offer] = []
+    for each in machines_for(kind, count, "gcp"):
+        if each.is_attachment:
+            offers += [attach(host, kind, count) for host in (hosts_of or _hosts)(each)]
+        else:
+            offers.append(_built_in(each))
+    return offers
+
+
+def cpu_offers() -> list[Offer]:
+    """Return the x86 machines without GPUs, the smaller first."""
+    return by_size(_built_in(each) for each in machines("gcp") if each.kind == "cpu" and each.cpu_arch == "x86_64")
+
+
+def by_size(offers: Iterable[Offer]) -> list[Offer]:
+    """Return offers, the smaller first."""
+    return sorted(offers, key=lambda each: (each.vcpus, each.memory_mib))
+
+
+def without_gpus(offers: Sequence[Offer]) -> list[Offer]:
+    """Return the offers without GPUs. Where all have some, a job that asks for none gets what they have, as on a queue
+    of AWS Batch."""
+    return [each for each in offers if not each.gpus] or list(offers)
+
+
+def _built_in(machine: Machine) -> Offer:
+    gpus = machine.whole_accelerators
+    return Offer(machine.name, machine.vcpus, machine.memory_mib, machine.accelerator if gpus else None, gpus)
+
+
+def _hosts(attachment: Machine) -> list[Offer]:
+    """Return the N1 machines that Compute Engine attaches so many GPUs to."""
+    limits = attached()[attachment.accelerator][attachment.whole_accelerators]
+    return [
+        _built_in(host)
+        for host in hosts(attachment)
+        if host.vcpus >= limits.vcpus_min and host.memory_mib >= limits.memory_gib_min * 1024
+    ]
+
+
+def check_target_type(need: Need, diagnostics: Diagnostics) -> bool:
+    """Return whether the machine that a job names, if it does, is one of its target's. Add an error where it is not."""
+    if need.machine_type is None or not need.target_types or need.machine_type in need.target_types:
+        return True
+    near = did_you_mean(need.machine_type, need.target_types)
+    diagnostics.reject("machine_type", f'"{need.machine_type}" is none of the target\'s machine types{near}')
+    return False
+
+
+def check_gpu(need: Need, others: str, diagnostics: Diagnostics) -> bool:
+    """Return whether a type of accelerator, if the job has one, is of a GPU. `others` are the kinds of target for
+    TPUs."""
+    if need.gpu is None:
+        return True
+    if not diagnostics.add(gcp_gpus.accelerator_name(need.gpu)):
+        return False
+    if accelerator(need.gpu).is_tpu:
+        diagnostics.reject("accelerator", f"{need.gpu} is a TPU; submit to a target of kind {others}")
+        return False
+    return True
+
+
+def list_gpu_offers(
+    need: Need, count: int, diagnostics: Diagnostics, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None
+) -> list[Offer]:
+    """Return the machines with `count` of the GPUs that a job names. Add an error where there is none."""
+    try:
+        return gpu_offers(need.gpu or "", count, hosts_of)
+    except (NoMachine, AmbiguousName, NotOffered, UnknownName) as error:
+        diagnostics.reject("accelerator_count", str(error))
+        return []
+
+
+def unknown_type(name: str) -> str:
+    """Return what is wrong with a machine type whose size is not known."""
+    names = [each.name for each in machines("gcp")]
+    near = did_you_mean(name, names) if nearest(name[:SHOWN_MAX], names) else "; nothing similar is known"
+    return f'unknown machine type "{name}"{near}'
+
+
+def reject_count(offer: Offer, need: Need, diagnostics: Diagnostics) -> None:
+    """Add an error for a number of GPUs that a machine does not have."""
+    diagnostics.reject("accelerator_count", f"is {need.gpus}, and {offer.name} has {offer.gpus} GPUs")
+
+
+def of_target(need: Need, field: str) -> Requirement[Offer]:
+    """Require of a machine with the job's GPUs that it is one of the target's."""
+
+    def fault(offers: Sequence[Offer]) -> str:
+        return f"{gpus_in(need, offers)}; the target has {', '.join(need.target_types)}"
+
+    return Requirement(field, lambda offer: not need.target_types or offer.name in need.target_types, fault)
+
+
+def gpus_in(need: Need, offers: Sequence[Offer]) -> str:
+    """Return which machines have the job's GPUs, in words."""
+    return f"{need.gpus} {need.gpu} are in {', '.join(each.name for each in offers[:6])}"
+
+
+def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagnostics: Diagnostics) -> list[Offer]:
+    """Return the target's machines, the smaller first, with as many GPUs as a job asks for without naming their type.
+    N1 has none here: a job names by their type what is attached to it. Add an error where there is no such machine."""
+    offers = by_size(offer for name in need.target_types if (offer := size_of(name)))
+    if need.gpus is None:
+        offers = without_gpus(offers)
+    with_count = Requirement[Offer](
+        "accelerator",
+        lambda offer: need.gpus is None or offer.gpus == need.gpus,
+        lambda offers: f"no machine of the target has {need.gpus or 0} GPUs: {', '.join(need.target_types)}",
+    )
+    return narrow(offers, [with_count], diagnostics)
+
+
+def large_enough(need: Need) -> Requirement[Offer]:
+    """Require that a machine holds the job."""
+
+    def fault(offers: Sequence[Offer]) -> str | Sequence[Finding]:
+        largest = max(offers, key=lambda each: (each.vcpus, each.memory_mib))
+        needs = {"cpus": need.cpus, "memory_mib": need.memory_mib}
+        findings = gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
+        return findings or not_together(need)
+
+    return Requirement("cpus", need.holds, fault)
+
+
+def not_together(need: Need) -> str:
+    """Return what is wrong where each of the two is to be had, but on different machines."""
+    return f"{need.cpus} with {need.memory_mib} MiB: no machine of the target has both"
