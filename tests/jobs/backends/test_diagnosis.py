@@ -21,11 +21,13 @@ from jobs.backends.google_batch.facts import BatchFacts
 from jobs.backends.local import explain as local
 from jobs.backends.vertex import explain as vertex
 from jobs.backends.vertex.facts import VertexFacts
+from jobs.backends.vm.explain import ended as vm
+from jobs.backends.vm.explain.facts import VmFacts
 
 ROOT = Path(__file__).parents[3]
 FACTS: dict[str, type[Facts]] = {
     "aws_batch": AwsFacts, "gke": GkeFacts, "google_batch": BatchFacts, "local": local.LocalFacts,
-    "vertex": VertexFacts,
+    "vertex": VertexFacts, "vm": VmFacts,
 }  # fmt: skip
 ROWS: dict[str, Sequence[Row]] = {
     "aws_batch": (*words.PULL, *aws_batch.STARTS),
@@ -33,6 +35,7 @@ ROWS: dict[str, Sequence[Row]] = {
     "google_batch": (*google_batch.EVENTS, *google_batch.AGENT, *google_batch.NOT_STARTED),
     "local": local.ENDINGS,
     "vertex": vertex.ERRORS,
+    "vm": (*vm.REFUSALS, *vm.NOT_STARTED, *vm.TPU),
 }
 
 
