@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accel.catalog.prices import price
-from jobs.client.deadline.simulate import (
+from benchmarks.reclaim_schedules import (
     ALWAYS_SPOT,
     KINDS,
     NEVER_ENDS,

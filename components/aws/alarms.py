@@ -1,8 +1,13 @@
-"""When CloudWatch rings: for queues where jobs fail in numbers, and for environments whose GPUs are idle."""
+"""When CloudWatch rings: for queues where jobs fail in numbers or wait long, and for environments whose GPUs are idle.
+
+AWS Batch has no metric of how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -11,11 +16,19 @@ from pydantic import Field
 from accel.diagnostics.findings import Finding
 from accel.rules.aws import monitoring as rules
 
-from ..base import Component, Spec
+from ..base import Component, Spec, joined
 from ..sdk import aws
+from . import policies, queue_age_function
 from .dashboard import JOB_EVENTS
 from .gpu_metrics import UTILISATION
+from .notifications import Grants
 from .queue_age_function import METRIC
+
+_RUNTIME = "python3.13"
+"""Of the function that looks how long jobs wait; until June 2029. Source:
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+_TIMEOUT_S = 120
+_MEMORY_MIB = 256
 
 
 class FailedJobs(Spec):
@@ -133,6 +146,67 @@ def waiting_jobs(
     ]
 
 
+def queue_age(
+    self: Component,
+    name: str,
+    *,
+    every_min: int,
+    namespace: str,
+    queue_arns: Mapping[str, pulumi.Input[str]],
+    retention_days: int,
+    grants: Grants,
+) -> None:
+    """Make a function that looks at the queues on a schedule and publishes `queue_age_function.METRIC`, by queue.
+
+    It reserves no concurrency: of the ten executions of a new account AWS lets none be reserved, and two runs at once
+    publish the same figures. Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    """
+    log = aws.cloudwatch.LogGroup(
+        name, retention_in_days=retention_days, kms_key_id=grants.kms_key_arn, opts=self.child()
+    )
+    role = aws.iam.Role(
+        name,
+        assume_role_policy=policies.assumed_by("lambda.amazonaws.com"),
+        description="Lambda: the age of waiting Batch jobs",
+        permissions_boundary=grants.permissions_boundary,
+        opts=self.child(),
+    )
+    allowed = aws.iam.RolePolicy(name, role=role.id, policy=_policy(namespace, log), opts=self.child())
+    source = Path(queue_age_function.__file__).read_text()
+    queues = pulumi.Output.all(*queue_arns.values()).apply(
+        lambda known: json.dumps(sorted(arn for arn in known if arn))
+    )
+    function = aws.lambda_.Function(
+        name,
+        description="How old the oldest RUNNABLE job of each queue is",
+        runtime=_RUNTIME,
+        handler="index.handler",
+        code=pulumi.AssetArchive({"index.py": pulumi.StringAsset(source)}),
+        role=role.arn,
+        timeout=_TIMEOUT_S,
+        memory_size=_MEMORY_MIB,
+        logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
+        environment=aws.lambda_.FunctionEnvironmentArgs(variables={"NAMESPACE": namespace, "QUEUES": queues}),
+        # Lambda tries the role when the function is made, and a run before the policy is there fails.
+        opts=self.child(depends_on=[allowed]),
+    )
+    rule = aws.cloudwatch.EventRule(
+        name,
+        description="When to look at waiting Batch jobs",
+        schedule_expression=f"rate({every_min} minute{'s' if every_min > 1 else ''})",
+        opts=self.child(),
+    )
+    aws.lambda_.Permission(
+        name,
+        action="lambda:InvokeFunction",
+        function=function.name,
+        principal="events.amazonaws.com",
+        source_arn=rule.arn,
+        opts=self.child(),
+    )
+    aws.cloudwatch.EventTarget(name, rule=rule.name, target_id="function", arn=function.arn, opts=self.child())
+
+
 def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:
     return aws.cloudwatch.MetricAlarm(
         name,
@@ -141,4 +215,16 @@ def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws
         alarm_actions=[topic.arn],
         opts=self.child(),
         **rest,
+    )
+
+
+def _policy(namespace: str, log: aws.cloudwatch.LogGroup) -> pulumi.Output[str]:
+    # Neither ListJobs nor PutMetricData has a resource level; the namespace is what can be held. Sources:
+    # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html,
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+    condition = {"StringEquals": {"cloudwatch:namespace": namespace}}
+    return policies.document(
+        policies.allow(["batch:ListJobs"], "*"),
+        policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition),
+        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], joined(log.arn, ":*")),
     )

@@ -17,10 +17,9 @@ from accel.rules.aws import monitoring as rules
 from ..base import Component, Spec, joined
 from ..sdk import aws
 from . import notifications, policies
-from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, waiting_jobs
+from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, queue_age, waiting_jobs
 from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
 from .notifications import BLOCKED, STATE_CHANGE
-from .queue_age import queue_age
 
 QUEUES_OF_A_RULE = 14
 """As many as fit a pattern with the longest ARNs, of 106 characters, and every state of a job."""

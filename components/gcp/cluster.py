@@ -1,20 +1,33 @@
-"""A Standard cluster of GKE without nodes: pools are components of their own."""
+"""A Standard cluster of GKE without nodes, and when Google may upgrade it: pools are components of their own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Literal, cast
 
 import pulumi
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from accel.diagnostics.findings import Finding
 from accel.rules.gke import access as access_rules
 from accel.rules.gke import clusters as rules
+from accel.rules.gke import maintenance as maintenance_rules
 
 from ..base import Component, Name, Spec, made_of
 from ..sdk import gcp
-from .maintenance import MaintenanceSpec, policy
+
+_Day = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+
+_DAYS: tuple[_Day, ...] = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+_ANY_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
+"""Where the weekly window begins to count; of a date Google keeps the time and the length only."""
+
+Metrics = Literal[
+    "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET",
+    "CADVISOR", "KUBELET", "DCGM", "JOBSET",
+]  # fmt: skip
+Logs = Literal["WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "KCP_CONNECTION", "KCP_SSHD", "KCP_HPA"]
 
 
 class AddonsSpec(Spec):
@@ -27,28 +40,40 @@ class AddonsSpec(Spec):
     node_local_dns: bool = Field(default=True, description="a DNS cache on each node; a change makes all nodes anew")
 
 
-def addons(spec: AddonsSpec) -> gcp.container.ClusterAddonsConfigArgs:
-    """Each addon as Google takes it."""
-    return gcp.container.ClusterAddonsConfigArgs(
-        gce_persistent_disk_csi_driver_config=gcp.container.ClusterAddonsConfigGcePersistentDiskCsiDriverConfigArgs(
-            enabled=True
-        ),
-        gcs_fuse_csi_driver_config=gcp.container.ClusterAddonsConfigGcsFuseCsiDriverConfigArgs(enabled=spec.gcs_fuse),
-        gcp_filestore_csi_driver_config=gcp.container.ClusterAddonsConfigGcpFilestoreCsiDriverConfigArgs(
-            enabled=spec.filestore
-        ),
-        lustre_csi_driver_config=gcp.container.ClusterAddonsConfigLustreCsiDriverConfigArgs(enabled=True)
-        if spec.lustre
-        else None,
-        dns_cache_config=gcp.container.ClusterAddonsConfigDnsCacheConfigArgs(enabled=spec.node_local_dns),
+class WindowSpec(Spec):
+    """Hours of the week in which Google upgrades, in UTC."""
+
+    days: list[_Day] = Field(default=["SA", "SU"], min_length=1, description="that it opens on")
+    start: str = Field(default="02:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM, UTC")
+    hours: int = Field(default=6, description="how long it is open, 4 to 24")
+
+    def findings(self) -> list[Finding]:
+        return maintenance_rules.window(self.days, self.hours)
+
+
+class ExclusionSpec(Spec):
+    """A time in which Google does not upgrade."""
+
+    start: AwareDatetime = Field(description="with its zone, such as 2026-01-01T00:00:00Z")
+    end: AwareDatetime | None = Field(default=None, description="null: when the support of the version ends")
+    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = Field(
+        default="NO_MINOR_OR_NODE_UPGRADES", description="the last one leaves nodes alone, and jobs with them"
     )
 
 
-Metrics = Literal[
-    "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET",
-    "CADVISOR", "KUBELET", "DCGM", "JOBSET",
-]  # fmt: skip
-Logs = Literal["WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "KCP_CONNECTION", "KCP_SSHD", "KCP_HPA"]
+class MaintenanceSpec(Spec):
+    """When upgrades may come. Google overrides both for grave faults and where a version's support ends."""
+
+    window: WindowSpec | None = Field(default=WindowSpec(), description="null: at any time")
+    exclusions: dict[Name, ExclusionSpec] = Field(default_factory=dict[str, ExclusionSpec])
+
+    def findings(self) -> list[Finding]:
+        each = [
+            finding
+            for name, one in self.exclusions.items()
+            for finding in maintenance_rules.exclusion(one.scope, one.start, one.end, f"exclusions.{name}")
+        ]
+        return each + maintenance_rules.exclusions([one.scope for one in self.exclusions.values()])
 
 
 class GkeClusterSpec(Spec):
@@ -177,12 +202,12 @@ def _cluster(self: Component, name: str, args: GkeClusterArgs) -> gcp.container.
         **_access(spec),
         **_security(spec, args.project),
         **_observed(spec),
-        addons_config=addons(spec.addons),
+        addons_config=_addons(spec.addons),
         cluster_autoscaling=gcp.container.ClusterClusterAutoscalingArgs(
             enabled=False, autoscaling_profile=spec.autoscaling_profile
         ),
         gateway_api_config=gcp.container.ClusterGatewayApiConfigArgs(channel="CHANNEL_DISABLED"),
-        maintenance_policy=policy(spec.maintenance),
+        maintenance_policy=_maintenance_policy(spec.maintenance),
         deletion_protection=spec.deletion_protection,
         # The pool that node_config is for is gone after the first update, and the block then reads as a change that
         # replaces the cluster: https://github.com/hashicorp/terraform-provider-google/issues/17511
@@ -283,6 +308,60 @@ def _observed(spec: GkeClusterSpec) -> dict[str, Any]:
         ),
         "cost_management_config": gcp.container.ClusterCostManagementConfigArgs(enabled=True),
     }
+
+
+def _addons(spec: AddonsSpec) -> gcp.container.ClusterAddonsConfigArgs:
+    """Each addon as Google takes it."""
+    return gcp.container.ClusterAddonsConfigArgs(
+        gce_persistent_disk_csi_driver_config=gcp.container.ClusterAddonsConfigGcePersistentDiskCsiDriverConfigArgs(
+            enabled=True
+        ),
+        gcs_fuse_csi_driver_config=gcp.container.ClusterAddonsConfigGcsFuseCsiDriverConfigArgs(enabled=spec.gcs_fuse),
+        gcp_filestore_csi_driver_config=gcp.container.ClusterAddonsConfigGcpFilestoreCsiDriverConfigArgs(
+            enabled=spec.filestore
+        ),
+        lustre_csi_driver_config=gcp.container.ClusterAddonsConfigLustreCsiDriverConfigArgs(enabled=True)
+        if spec.lustre
+        else None,
+        dns_cache_config=gcp.container.ClusterAddonsConfigDnsCacheConfigArgs(enabled=spec.node_local_dns),
+    )
+
+
+def _maintenance_policy(spec: MaintenanceSpec) -> gcp.container.ClusterMaintenancePolicyArgs | None:
+    """The policy as Google takes it; None where neither a window nor an exclusion is asked for."""
+    if spec.window is None and not spec.exclusions:
+        return None
+    return gcp.container.ClusterMaintenancePolicyArgs(
+        recurring_window=_window(spec.window) if spec.window else None,
+        maintenance_exclusions=[_exclusion(name, spec.exclusions[name]) for name in sorted(spec.exclusions)] or None,
+    )
+
+
+def _window(spec: WindowSpec) -> gcp.container.ClusterMaintenancePolicyRecurringWindowArgs:
+    days = [day for day in _DAYS if day in spec.days]
+    opens = time.fromisoformat(spec.start)
+    first = _ANY_MONDAY + timedelta(days=_DAYS.index(days[0]), hours=opens.hour, minutes=opens.minute)
+    return gcp.container.ClusterMaintenancePolicyRecurringWindowArgs(
+        start_time=_zulu(first),
+        end_time=_zulu(first + timedelta(hours=spec.hours)),
+        recurrence=f"FREQ=WEEKLY;BYDAY={','.join(days)}",
+    )
+
+
+def _exclusion(name: str, spec: ExclusionSpec) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgs:
+    return gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgs(
+        exclusion_name=name,
+        start_time=_zulu(spec.start),
+        end_time=_zulu(spec.end) if spec.end else None,
+        exclusion_options=gcp.container.ClusterMaintenancePolicyMaintenanceExclusionExclusionOptionsArgs(
+            scope=spec.scope, end_time_behavior=None if spec.end else "UNTIL_END_OF_SUPPORT"
+        ),
+    )
+
+
+def _zulu(moment: datetime) -> str:
+    # Another spelling of the same time comes back in this one, and reads as a change for ever.
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _webhooks(self: Component, name: str, args: GkeClusterArgs, control_plane: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries

@@ -17,6 +17,7 @@ from accel.diagnostics.redaction import own
 from accel.diagnostics.yaml_positions import BYTES_MAX, Tree
 
 from ..client.resolve import targets
+from ..importers.kinds import KINDS
 from ..importers.names import suggestion
 from ..importers.options import Form, Options, k80_replacement
 from ..importers.reading import bounded, file_bytes, read_as_spaces
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
     from ..importers.outcome import ImportResult
 
-KINDS = ("aws-batch", "google-batch", "vertex", "ai-platform")
-FORMS = {"custom-job": ("ai-platform",), "tuning": ("ai-platform",)}
-"""Outputs beside a job file, and what they are for."""
+FORMS = ("custom-job", "tuning")
+"""Outputs beside a job file."""
 
 
 class KindOrFile(OneOf):
@@ -108,7 +108,7 @@ def import_(
             say(f"{name}: {recognition.text}")
     options = {"--image": image, "--k80-replacement": k80, "--capacity": capacity, "--var": variables}
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
-    _apply_to(kind, given, output)
+    _apply_to(kind, given)
     data = _data(file) if data is None else data
     if kind == "aws-batch":
         from ..importers import aws_batch
@@ -175,20 +175,12 @@ def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
     )
 
 
-def _apply_to(kind: str, given: dict[str, Any], output: str) -> None:
+def _apply_to(kind: str, given: dict[str, Any]) -> None:
     """Raises BadInput for an option that is for another kind of document."""
-    of = {
-        "flags after --": ("vertex", "ai-platform"),
-        "--image": KINDS[1:],
-        "--k80-replacement": ("ai-platform",),
-        "--capacity": ("vertex",),
-        "--var": ("vertex", "ai-platform"),
-        "--mount": ("google-batch",),
-        f"-o {output}": FORMS.get(output, KINDS),
-    }
     for name, value in given.items():
-        if value and kind not in of[name]:
-            raise BadInput(f"{name}: {'are' if name.startswith('flags') else 'is'} for {' and '.join(of[name])}")
+        if value and name not in KINDS[kind].options:
+            of = [each for each, about in KINDS.items() if name in about.options]
+            raise BadInput(f"{name}: {'are' if name.startswith('flags') else 'is'} for {' and '.join(of)}")
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
@@ -256,17 +248,18 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
 
 def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
     """Says which targets the job is for."""
-    of = "google-batch" if kind == "google-batch" else "vertex"
+    of = KINDS[kind].targets
     names = [
         name
         for name, target in _targets(settings).items()
-        if target.kind == of and found.region in ("", getattr(target, "region", ""))
+        if (not of or target.kind in of) and found.region in ("", getattr(target, "region", ""))
     ]
     where = f" in {found.region}" if found.region else ""
     if names:
         say(f"submit it with --to {' or '.join(names)}")
     else:
-        say(f"submit it with --to a target of kind {of}{where}; no known target is one")
+        what = f" of kind {' or '.join(of)}" if of else ""
+        say(f"submit it with --to a target{what}{where}; no known target is one")
 
 
 def _data(file: str) -> bytes:

@@ -131,7 +131,7 @@ def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
 
 
 def _fetch(region: str, path: str) -> dict[str, Any]:
-    from accel.clouds.aws.client import client
+    from accel.clouds.aws.clients import client
 
     documents: dict[str, Any] = {}
     with asking(f"GetParametersByPath {path}"):

@@ -9,15 +9,9 @@ from accel.diagnostics.errors import BadInput
 
 from . import shell
 from .ai_platform_fields import TOP
+from .kinds import KINDS
 from .names import KNOWN_MAX
 from .reading import Json, read
-
-KINDS: Mapping[str, str] = {
-    "aws-batch": "a SubmitJob request of AWS Batch",
-    "google-batch": "a Job of Google Batch",
-    "vertex": "a custom job of Vertex AI",
-    "ai-platform": "a job of AI Platform Training",
-}
 
 _SHARED = ("args", "enableWebAccess", "encryptionConfig", "network", "region", "scheduling", "serviceAccount")
 """Fields of AI Platform Training that others have as well."""
@@ -62,7 +56,7 @@ class Recognition:
     @property
     def text(self) -> str:
         """For the user, without the file's name."""
-        return f"is read as {self.kind}: {KINDS[self.kind]}, by {self.by}"
+        return f"is read as {self.kind}: {KINDS[self.kind].text}, by {self.by}"
 
 
 def recognized(name: str, data: bytes) -> Recognition:
@@ -129,7 +123,7 @@ def _none(name: str, document: Json) -> BadInput:
     if isinstance(document.get("name"), str) and {"command", "image"} & set(document):
         return BadInput(f"{name}: looks like a job file of accel itself, which `accel-jobs validate` checks")
     keys = ", ".join(messages.name_shown(key) for key in list(document)[:KNOWN_MAX]) or "no keys"
-    said = "; ".join(f"{kind}, {what}" for kind, what in KINDS.items())
+    said = "; ".join(f"{kind}, {each.text}" for kind, each in KINDS.items())
     return BadInput(f"{name}: is none of the kinds that are read, by its keys ({keys}): {said}")
 
 

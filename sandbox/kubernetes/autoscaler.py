@@ -1,28 +1,54 @@
-"""GKE's cluster autoscaler over the node pools: pods that fit nowhere bring nodes, nodes without pods go.
+"""GKE's cluster autoscaler over the node pools: pods that fit nowhere bring nodes, nodes without pods go, and
+ProvisioningRequests of the class queued-provisioning.gke.io bring nodes for all pods of a job at once, or none yet.
 
 Rules: https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler. Texts of events: processors/status
 and core/scaleup/orchestrator of https://github.com/kubernetes/autoscaler; for a stockout, what GKE writes besides.
+Requests: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest; conditions, reasons and details
+are those of pkg/provisioningrequests of https://github.com/GoogleCloudPlatform/cluster-autoscaler. A request's pods fit
+one zone of one pool with queued provisioning, or it fails; while there is no stock it waits.
 
 Departures: of several pools that would do, the one that wastes least accelerators, cores and memory is taken (prices
 are not looked at); a node is removed when it is empty, not already at half load; maximum pods of a cluster are not
-looked at. A slice of several TPU hosts comes and goes whole, as on GKE.
+looked at. A slice of several TPU hosts comes and goes whole, as on GKE. Nodes of a request are not given back after a
+booking time but when they are idle; maxRunDurationSeconds is not heeded.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from .client import Object
+from .client import Cluster, Object, Refusal
+from .events import stamp
 from .fit import obstacles, requests, take
 from .machines import Growth, Machines, NodeRoom, age
-from .nodes import GPU, TPU, Group
+from .nodes import GPU, REQUEST_LABEL, TPU, Group
 from .settings import Settings
 from .store import Store
 
-CONSUMES = tuple(
+_CONSUMES = tuple(
     f"{group}/consume-provisioning-request" for group in ("autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io")
 )
 _NO_ROOM, _BACKOFF = "max node group size reached", "in backoff after failed scale-up"
+COLLECTION = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+_CLASS = "queued-provisioning.gke.io"
+_ACCEPTED = ("Accepted", True, "SuccessfullyQueued", "Provisioning Request was successfully queued.")
+_PROVISIONED = ("Provisioned", True, "Provisioned", "Provisioning Request was successfully provisioned.")
+_WAITING = (
+    "Provisioned",
+    False,
+    "ResourcePoolExhausted",
+    "Waiting for resources. Currently there are not enough resources available to fulfill the request.",
+)
+_NO_POOL = ("NoQueuedNodepoolAvailable", "No nodepool with QueuedProvisioning enabled is available for scale up")
+_NO_FIT = "ProvisioningRequestNotSchedulableInNodepool"
+_POOL_FULL = "NodepoolSizeReached"
+_SPREAD = "ProvisioningRequestSingleZoneInfeasible"
+_TEXTS = {
+    _NO_FIT: "Provisioning Request's pods cannot be scheduled in the nodepool. Predicate checking errors: {}",
+    _POOL_FULL: "Max nodepool size reached, affected nodepools: {}",
+    _SPREAD: "Provisioning Request cannot be scheduled in a single zone of a single nodepool, affected nodepools: {}",
+}
 
 
 class Autoscaler:
@@ -135,12 +161,148 @@ class Autoscaler:
         return settings.now() >= self._idle_since.setdefault(name, settings.now()) + settings.idle_s
 
 
+class _Choice(NamedTuple):
+    """Where a request is provided, and by how many nodes."""
+
+    group: Group
+    nodes: int
+
+
+class _RequestRefusal(NamedTuple):
+    """Why a request fails."""
+
+    reason: str
+    message: str
+
+
+class Provisioning:
+    """Answers ProvisioningRequests. `tick` is called again and again by the autoscaler's thread."""
+
+    def __init__(self, cluster: Cluster, machines: Machines, asked: Store, nodes: Store) -> None:
+        self._cluster, self._machines, self._asked, self._nodes = cluster, machines, asked, nodes
+
+    def tick(self, settings: Settings) -> None:
+        """Look at every request once. Raises Refusal."""
+        for request in self._asked.all():
+            if request["spec"]["provisioningClassName"] != _CLASS:
+                continue
+            true = {each["type"] for each in _conditions(request) if each["status"] == "True"}
+            try:
+                if true & {"Failed", "Provisioned", "CapacityRevoked"}:
+                    continue
+                if "Accepted" in true:
+                    self._provide(request, settings)
+                else:
+                    self._accept(request)
+            except Refusal as error:
+                if error.status not in (404, 409):
+                    raise
+
+    def _accept(self, request: Object) -> None:
+        found = self._choose(request)
+        if isinstance(found, _RequestRefusal):
+            self._set(request, ("Failed", True, *found))
+            return
+        group = found.group
+        details = {
+            "NodeGroupName": f"{group.name}-grp",
+            "NodePoolName": group.pool.name,
+            "NodePoolAutoProvisioned": "false",
+            "ProvisioningMode": "resize_request",
+            "ResizeRequestName": _resize_request(request),
+            "SelectedZone": group.zone,
+            **({"AcceleratorType": group.pool.accelerator["acceleratorType"]} if group.pool.accelerator else {}),
+        }
+        self._set(request, _ACCEPTED, details)
+
+    def _provide(self, request: Object, settings: Settings) -> None:
+        name, details = _resize_request(request), request["status"]["provisioningClassDetails"]
+        groups = [group for pool in self._machines.pools for group in pool.groups]
+        group = next((each for each in groups if f"{each.name}-grp" == details["NodeGroupName"]), None)
+        found = self._choose(request, group)
+        if group is None or isinstance(found, _RequestRefusal):
+            self._set(request, ("Failed", True, *(found if isinstance(found, _RequestRefusal) else _NO_POOL)))
+            return
+        here = [node for node in self._nodes.all() if node["metadata"]["labels"].get(REQUEST_LABEL) == name]
+        if len(here) >= found.nodes:
+            self._set(request, _PROVISIONED)
+        elif self._machines.out_of_stock(group, settings):
+            self._set(request, _WAITING)
+        elif not self._machines.ordered(name):
+            self._machines.grow(group, found.nodes - len(here), settings, name)
+
+    def _choose(self, request: Object, only: Group | None = None) -> _Choice | _RequestRefusal:
+        """The group that holds all the pods and how many nodes they take; else reason and message."""
+        why: dict[str, dict[str, str]] = {}
+        specs = self._pods(request)
+        name = _resize_request(request)
+        for pool in self._machines.pools:
+            for group in pool.groups if pool.queued else ():
+                if only is not None and group != only:
+                    continue
+                count = self._nodes_for(specs, group)
+                if isinstance(count, str):
+                    why.setdefault(_NO_FIT, {})[pool.name] = f"{pool.name} ({count})"
+                    continue
+                room = self._machines.room(group) + self._machines.of_request(group, name)
+                if count <= room:
+                    return _Choice(group, count)
+                reason = _SPREAD if count <= sum(self._machines.room(each) for each in pool.groups) else _POOL_FULL
+                why.setdefault(reason, {})[pool.name] = pool.name
+        for reason in (_SPREAD, _POOL_FULL, _NO_FIT):
+            if reason in why:
+                return _RequestRefusal(reason, _TEXTS[reason].format(", ".join(why[reason].values())))
+        return _RequestRefusal(*_NO_POOL)
+
+    def _nodes_for(self, specs: list[Any], group: Group) -> int | str:
+        """New nodes that hold all the pods, whole slices; else why the first pod fits none."""
+        places: list[NodeRoom] = []
+        for spec in specs:
+            selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != REQUEST_LABEL}
+            wanted = {**spec, "nodeSelector": selector}
+            place = next((each for each in places if not obstacles(wanted, each.node, each.free)), None)
+            if place is None:
+                place = self._machines.template(group)
+                if why := obstacles(wanted, place.node, place.free):
+                    return ", ".join(why)
+                places.append(place)
+            take(place.free, requests(spec))
+        return -(-len(places) // group.pool.hosts) * group.pool.hosts
+
+    def _pods(self, request: Object) -> list[Any]:
+        namespace = request["metadata"]["namespace"]
+        found: list[Any] = []
+        for each in request["spec"]["podSets"]:
+            path = f"/api/v1/namespaces/{namespace}/podtemplates/{each['podTemplateRef']['name']}"
+            found += [self._cluster.get(path)["template"]["spec"]] * each["count"]
+        return found
+
+    def _set(self, request: Object, condition: tuple[str, bool, str, str], details: Any = None) -> None:
+        kind, holds, reason, message = condition
+        before = [each for each in _conditions(request) if each["type"] != kind]
+        known = next((each for each in _conditions(request) if each["type"] == kind), {})
+        if (known.get("status"), known.get("reason")) == (str(holds), reason):
+            return
+        body = {
+            "type": kind,
+            "status": str(holds),
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": stamp(),
+            "observedGeneration": request["metadata"]["generation"],
+        }
+        metadata = request["metadata"]
+        path = COLLECTION.replace("/v1/", f"/v1/namespaces/{metadata['namespace']}/") + f"/{metadata['name']}/status"
+        status = {"conditions": [*before, body], **({"provisioningClassDetails": details} if details else {})}
+        self._asked.put(self._cluster.patch(path, {"status": status}))
+
+
 def _unschedulable(pod: Object) -> bool:
     """Whether the scheduler gave up on a pod, and no ProvisioningRequest speaks for it."""
     metadata, status = pod["metadata"], pod["status"]
     if pod["spec"].get("nodeName") or metadata.get("deletionTimestamp") or status.get("nominatedNodeName"):
         return False
-    if status.get("phase") != "Pending" or any(metadata.get("annotations", {}).get(each) for each in CONSUMES):
+    if status.get("phase") != "Pending" or any(metadata.get("annotations", {}).get(each) for each in _CONSUMES):
         return False
     return any(
         each["type"] == "PodScheduled" and each["status"] == "False" and each.get("reason") == "Unschedulable"
@@ -152,3 +314,14 @@ def _keeps_node(pod: Object) -> bool:
     owners = pod["metadata"].get("ownerReferences") or []
     over = pod["status"].get("phase") in ("Succeeded", "Failed")
     return not over and not any(owner["kind"] == "DaemonSet" for owner in owners)
+
+
+def _resize_request(request: Object) -> str:
+    """The name of the resize request, which its nodes carry as a label."""
+    metadata = request["metadata"]
+    digest = hashlib.sha256(metadata["uid"].encode()).hexdigest()[:16]
+    return f"gke-{metadata['namespace']}-{metadata['name']}"[:46].rstrip("-.") + f"-{digest}"
+
+
+def _conditions(request: Object) -> list[Any]:
+    return (request.get("status") or {}).get("conditions") or []

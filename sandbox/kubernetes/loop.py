@@ -12,13 +12,12 @@ from accel.catalog.nearest import UnknownName
 
 from ..google import scoped
 from ..keys import key
-from .autoscaler import Autoscaler
+from .autoscaler import COLLECTION, Autoscaler, Provisioning
 from .client import Cluster, Object, Refusal
 from .kubelet import Kubelet
 from .machines import Machines
 from .nodes import GPU, NO_PLUGIN_LABEL
 from .pool import Pool
-from .provisioning import COLLECTION, Provisioning
 from .settings import Settings, SettingsFile
 from .store import Store
 from .streams import Streams

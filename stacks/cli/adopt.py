@@ -24,7 +24,7 @@ def adopt(files: tuple[str, ...], stack: str, region: str | None, out: str) -> N
     for `pulumi import`. A line says what stays as it was made (kept), what has no counterpart (lost), which resources
     cannot be moved (left out), and what the rules change or warn of.
     """
-    from ..operations.adopt.output import write  # needs the engine's SDK, which --help does not
+    from ..operations.adopt.adoption import write  # needs the engine's SDK, which --help does not
 
     done = write(list(files), stack, region, Path(out))
     for line in done.lines:

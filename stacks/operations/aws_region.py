@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 
 

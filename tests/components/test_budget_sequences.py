@@ -15,7 +15,7 @@ from accel.budget.levers import Lever, LeverFailed
 from accel.budget.spending import Limit, Reading
 from components.aws.budget_function import Environments, Jobs, Queues
 from components.gcp.budget_function.cloud import Cloud, NotThere
-from components.gcp.budget_function.handler import levers as google_levers
+from components.gcp.budget_function.levers import levers as google_levers
 from components.gcp.budget_function.plan import Plan, PlannedCluster
 from tests.components.aws.test_budget_function import DEMAND, QUEUE, SPOT, Batch
 from tests.support.soak import SOAK

@@ -10,7 +10,7 @@ import pytest
 
 from accel.contract.gke import POOL_LABEL
 from sandbox.kubernetes.client import Cluster
-from stacks.operations.drift.nodes import GPU
+from stacks.operations.drift.comparison import GPU
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.client.deadline.simulate import (
+from benchmarks.reclaim_schedules import (
     ALWAYS_SPOT,
     KINDS,
     NEVER_ENDS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from accel.clouds.aws import client as aws
+from accel.clouds.aws import clients as aws
 from accel.contract.targets import AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudRefused, CloudSilent, NoCredentials, NotFound
 from jobs.client import published_targets, targets

@@ -14,12 +14,11 @@ from accel.budget.levers import Change, LeverFailed, drill
 from accel.budget.spending import Limit, Reading
 from accel.budget.state import Moved, State
 from components.gcp.budget_function.cloud import Cloud
-from components.gcp.budget_function.clusters import Pools, Queues
-from components.gcp.budget_function.handler import TpuRequests, levers, reading
+from components.gcp.budget_function.handler import reading
+from components.gcp.budget_function.levers import Pools, Queues, Records, Regional, TpuRequests, levers
 from components.gcp.budget_function.notices import crossed
 from components.gcp.budget_function.plan import STOP, Plan, PlannedBudget, PlannedCluster, of_json, to_json
 from components.gcp.budget_function.store import BucketStore
-from components.gcp.budget_function.waiting import Records, Regional
 from components.gcp.queue_hooks import GIVEN
 from components.gcp.stop_hooks import reason
 from tests.sandbox.test_google_container import CLUSTERS, cluster, network, pool

@@ -11,9 +11,8 @@ import yaml
 
 from accel.diagnostics.errors import BadInput
 from stacks.environment.config import load_environment
+from stacks.operations.adopt.adoption import adopt, write
 from stacks.operations.adopt.documents import read
-from stacks.operations.adopt.output import write
-from stacks.operations.adopt.section import adopt
 from stacks.operations.stack_files import KEY
 
 from .adopt_samples import ACCOUNT, ASKED

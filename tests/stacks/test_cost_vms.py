@@ -13,8 +13,8 @@ from accel.cost import HOURS_A_MONTH, total
 from stacks.environment.config import Environment, load_environment
 from stacks.operations.cost.estimate import SCENARIOS, Estimate, estimate
 from stacks.operations.cost.lines import BY_USE, FREE, PRICED, unlisted
-from stacks.operations.quota.pools import pools
-from stacks.operations.report.costs import VMS
+from stacks.operations.quota.judgement import google_pools
+from stacks.operations.report.document import VMS
 
 from .test_gcp_capacity import KEPT, OUT_OF, PAID, VM, ZONE
 from .test_gcp_capacity import environment as section
@@ -86,7 +86,7 @@ def test_slices(kind: str, spec: dict[str, Any], slices: int) -> None:
     assert one
     found = priced(jobs={}, **{kind: {"it": spec}})
     assert totals(found) == always(slices * one)
-    (need,) = pools(loaded(jobs={}, **{kind: {"it": spec}}).gcp)  # pyright: ignore[reportArgumentType]
+    (need,) = google_pools(loaded(jobs={}, **{kind: {"it": spec}}).gcp)  # pyright: ignore[reportArgumentType]
     assert (need.service, need.region, need.count * need.machines) == ("tpu", ZONE, 8 * slices)
 
 
@@ -162,7 +162,7 @@ def test_machines_that_vertex_keeps() -> None:
     found = estimate("it", load_environment(values), 0.3)
     assert totals(found) == pytest.approx([2 * one, 3 * one, 10 * one], abs=1e-3)
     assert all(found.totals[name].at_least for name in SCENARIOS), "Vertex AI's own charge is not known"
-    (need,) = pools(load_environment(values).gcp)  # pyright: ignore[reportArgumentType]
+    (need,) = google_pools(load_environment(values).gcp)  # pyright: ignore[reportArgumentType]
     assert (need.service, need.accelerator, need.count * need.machines) == ("aiplatform", "nvidia-tesla-a100", 10)
 
 
@@ -173,7 +173,7 @@ def test_quotas_count_what_stays() -> None:
         gpu_groups={"many": {**VM, "size": 3}},
     ).gcp
     assert found
-    counted = {need.name: (need.accelerator, need.count * need.machines, need.spot) for need in pools(found)}
+    counted = {need.name: (need.accelerator, need.count * need.machines, need.spot) for need in google_pools(found)}
     assert counted == {
         "vms.reservations.a100": ("nvidia-tesla-a100", 16, False),
         "vms.gpus.spot": ("nvidia-h100-80gb", 8, True),

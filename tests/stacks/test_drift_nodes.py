@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accel.contract.gke import POOL_LABEL, GkePool
-from stacks.operations.drift.nodes import GPU, SETTLING, judge_node
+from stacks.operations.drift.comparison import GPU, SETTLING, judge_node
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DRIVER = "cloud.google.com/gke-gpu-driver-version"

@@ -15,7 +15,7 @@ from stacks.environment.gcp.cluster import Clusters, of_stack
 from stacks.environment.gcp.config import StackCluster
 from stacks.environment.gcp.network import subnet_of
 from stacks.environment.gcp.outputs import GkeQueue, targets
-from stacks.environment.gke.provider import kubernetes_provider
+from stacks.environment.gke.workloads import kubernetes_provider
 from tests.support import gcp, memory
 
 from .test_gcp_config import CA, ENVIRONMENT, EXISTING, PROJECT, SYSTEM, THERE, put

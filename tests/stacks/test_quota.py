@@ -19,7 +19,7 @@ from jobs.backends.aws_batch.quota import Limit
 from stacks.cli.main import stacks
 from stacks.environment.config import load_environment
 from stacks.operations.quota.aws import Readings, Running, running
-from stacks.operations.quota.judgement import pools
+from stacks.operations.quota.judgement import aws_pools
 from tests.support.memory import run
 from tests.support.project import KEY, environment, put
 from tests.support.tables import cells
@@ -35,7 +35,7 @@ def section(values: dict[str, Any]) -> Any:
 
 
 def test_pools_are_the_environments() -> None:
-    found = pools(section(environment("dev")))
+    found = aws_pools(section(environment("dev")))
     assert [(pool.name, pool.spot, pool.max_vcpus, pool.exceeds, pool.region) for pool in found] == [
         ("spot", True, 128, True, "us-east-1"),
         ("on-demand", False, 64, True, "us-east-1"),
@@ -53,7 +53,7 @@ def test_pools_are_the_environments() -> None:
 )
 def test_what_an_environment_can_reach(path: str, value: Any, expected: tuple[int, bool]) -> None:
     changed = put(f"aws.environments.on-demand.{path}", value, environment("dev"))
-    (pool,) = [pool for pool in pools(section(changed)) if pool.name == "on-demand"]
+    (pool,) = [pool for pool in aws_pools(section(changed)) if pool.name == "on-demand"]
     assert (pool.max_vcpus, pool.exceeds) == expected
 
 

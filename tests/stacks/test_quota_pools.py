@@ -16,7 +16,7 @@ from stacks.cli.main import stacks
 from stacks.environment.config import load_environment
 from stacks.environment.gcp.config import Gcp
 from stacks.operations.quota.aws import Readings
-from stacks.operations.quota.pools import machine_of, pools
+from stacks.operations.quota.judgement import google_pools, machine_of
 from tests.support.google import Google, google
 from tests.support.project import KEY, environment
 from tests.support.tables import cells
@@ -101,12 +101,12 @@ def rows(told: Result) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_what_a_pool_can_come_to(pool: dict[str, Any], expected: GooglePool) -> None:
-    assert pools(section(it=pool)) == [expected]
+    assert google_pools(section(it=pool)) == [expected]
 
 
 def test_cpu_pools_and_reservations_ask_for_no_accelerators() -> None:
     reserved = {**L4, "capacity": "reservation", "reservation": {"name": "kept"}}
-    assert pools(section(kept=reserved)) == []
+    assert google_pools(section(kept=reserved)) == []
 
 
 # --- the command

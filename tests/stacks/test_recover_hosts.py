@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stacks.operations.recover import locks
+from stacks.operations.recover.engine import end_process, orphan_hosts
 
 
 def run(port: int, name: str = "/x/pulumi-language-test") -> subprocess.Popen[bytes]:
@@ -28,11 +28,11 @@ def test_hosts_of_a_dead_engine_are_ended(engine: int) -> None:
         dead = gone.getsockname()[1]
     orphan, busy, other = run(dead), run(engine), run(dead, "/x/python")
     try:
-        found = locks.orphans()
+        found = orphan_hosts()
         assert orphan.pid in found and not {busy.pid, other.pid} & {*found}
-        locks.end(orphan.pid)
+        end_process(orphan.pid)
         assert orphan.wait(60) == -15
-        locks.end(orphan.pid)
+        end_process(orphan.pid)
     finally:
         for each in (orphan, busy, other):
             each.kill()

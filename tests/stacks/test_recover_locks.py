@@ -12,8 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stacks.operations.recover.engine import Files
-from stacks.operations.recover.locks import locks
+from stacks.operations.recover.engine import Files, read_locks
 
 NOW = datetime(2026, 5, 1, 14, 30, tzinfo=UTC)
 
@@ -34,14 +33,14 @@ def ended() -> int:
 
 def test_a_holder_that_has_ended_is_gone(tmp_path: Path) -> None:
     pid = ended()
-    (found,) = locks([lock(tmp_path, pid)])
+    (found,) = read_locks([lock(tmp_path, pid)])
     assert found.holder == "gone"
     assert found.text(NOW) == f"locked 30 min ago by ana on {socket.gethostname()}: process {pid} is gone"
     assert found.text(NOW + timedelta(hours=3)).startswith("locked 3.5 h ago by ana on ")
 
 
 def test_a_process_that_is_no_pulumi_holds_no_lock(tmp_path: Path) -> None:
-    (found,) = locks([lock(tmp_path, os.getpid())])
+    (found,) = read_locks([lock(tmp_path, os.getpid())])
     assert found.holder == "gone", "its number is used again"
 
 
@@ -49,7 +48,7 @@ def test_a_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
     try:
-        assert locks([lock(tmp_path, process.pid)])[0].holder == "gone"
+        assert read_locks([lock(tmp_path, process.pid)])[0].holder == "gone"
     finally:
         process.wait()
 
@@ -61,14 +60,14 @@ def test_a_pulumi_that_runs_is_at_work(tmp_path: Path) -> None:
     try:
         while psutil.Process(process.pid).name() != "pulumi":  # it has its new name a moment after it has begun
             time.sleep(0.001)
-        assert locks([lock(tmp_path, process.pid)])[0].holder == "at work"
+        assert read_locks([lock(tmp_path, process.pid)])[0].holder == "at work"
     finally:
         process.kill()
         process.wait()
 
 
 def test_another_machine_cannot_be_looked_at(tmp_path: Path) -> None:
-    (found,) = locks([lock(tmp_path, 4711, "runner-7")])
+    (found,) = read_locks([lock(tmp_path, 4711, "runner-7")])
     assert found.holder == "elsewhere"
     assert "by ana on runner-7: process 4711 runs on another machine, if it still does" in found.text(NOW)
 
@@ -77,7 +76,7 @@ def test_another_machine_cannot_be_looked_at(tmp_path: Path) -> None:
 def test_half_a_lock_is_nobodys(tmp_path: Path, half: str) -> None:
     path = tmp_path / "half.json"
     path.write_text(half)
-    (found,) = locks([path, tmp_path / "gone.json"])
+    (found,) = read_locks([path, tmp_path / "gone.json"])
     assert found.holder == "gone" and "whoever wrote half of this lock is gone" in found.text(NOW)
     (tmp_path / "half.json.attrs").touch()
     found.remove()

@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from accel.catalog.tables import shipped
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.diagnostics.errors import CloudSilent, NoCredentials
 from stacks.operations.refresh.aws import FILTERS, offers, read
 from stacks.operations.refresh.reading import Reading, Spot

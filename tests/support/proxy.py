@@ -10,6 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,6 +76,8 @@ class Proxy:
         self.chance = None
 
     def stop(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts, which a close alone does not
         self._socket.close()
 
     def _serve(self) -> None:
@@ -199,8 +202,9 @@ def _request(connection: socket.socket) -> tuple[str, dict[str, str], bytes] | N
 
 def _gone(connection: socket.socket) -> bool:
     """Whether the client closed, which it does when it waits no longer."""
-    readable, _, _ = select.select([connection], [], [], 0)
-    return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
+    poll = select.poll()  # which takes descriptors above 1023, too
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
 
 
 def _response(status: int, headers: Headers, body: bytes) -> bytes:

@@ -1,21 +1,37 @@
-"""AWS clients, made when first needed, and how long they wait."""
+"""AWS clients: one for a call or two, and those of a region that a backend makes when it first needs them."""
 
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from ..rate_limit import Rate
-from .client import client
 from .errors import asking
 
 SUBMITS_PER_S = 49
 """AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
 Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 
+CONNECTIONS = 64
+"""Kept open by a client: as many as there are threads that submit."""
+_MAKING = threading.Lock()
+"""Clients may be shared by threads, and making one is not safe for them.
+Source: https://docs.aws.amazon.com/boto3/latest/guide/clients.html"""
+
 Client = Any
 """A boto3 client: its methods are made at run time and have no types."""
+
+
+def client(service: str, region: str, *, connect_s: float, read_s: float, attempts: int) -> Client:
+    """Return a client. Raise what botocore raises."""
+    from botocore.config import Config
+
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    config = Config(connect_timeout=connect_s, read_timeout=read_s, retries=retries, max_pool_connections=CONNECTIONS)
+    with _MAKING:
+        return import_module("boto3").client(service, region_name=region, config=config)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from accel.clouds.aws.client import CONNECTIONS
-from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.aws.clients import CONNECTIONS, Clients, Timing
 from accel.clouds.rate_limit import Rate
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics

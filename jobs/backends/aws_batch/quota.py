@@ -35,7 +35,7 @@ _IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_U
 
 def client(region: str, *, attempts: int = 5) -> Client:
     """Service Quotas of a region; it throttles early, so a call is tried a few times."""
-    from accel.clouds.aws.client import client as made
+    from accel.clouds.aws.clients import client as made
 
     with asking(f"service-quotas in {region}"):
         return made("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)

@@ -27,12 +27,12 @@ def states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
 
 
 def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
-    attempt = max(numbers(folder), default=0)
-    if not attempt:
+    attempts = max(numbers(folder), default=0)
+    if not attempts:
         if job.phase.ended:
             return TaskStatus(index, Phase.FAILED, "never started", reason=job.reason)
         return TaskStatus(index, Phase.QUEUED, "queued")
-    told = read_if_there(folder / str(attempt) / "status.json", StatusRecord) or {"phase": "starting"}
+    told = read_if_there(folder / str(attempts) / "status.json", StatusRecord) or {"phase": "starting"}
     phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
     if phase is Phase.FAILED and not job.phase.ended and tried_again(told, attempts, retries):
         phase = Phase.QUEUED  # the supervisor begins the next attempt
@@ -40,4 +40,4 @@ def _state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
         phase, reason = Phase.FAILED, job.reason  # its runner was killed
     if reason == "exited":
         reason = f"exit code {code}" if code else None
-    return TaskStatus(index, phase, told["phase"], attempt, code, reason)
+    return TaskStatus(index, phase, told["phase"], attempts, code, reason)

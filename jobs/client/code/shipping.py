@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.google.api import Conflict, Google, object_path
 from accel.contract.gke import GkeTarget

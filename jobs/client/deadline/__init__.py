@@ -5,5 +5,4 @@ progress.py  how much work is left, by what the job prints
 plan.py      the two jobs that one job file means, and how the first carries the second with it
 record.py    where it is kept that a job was moved, on platforms that keep no reason of a cancel
 follow.py    one look at such a job, and what is to be done then
-simulate.py  seeded schedules of reclaims, and what a job makes of them
 """

@@ -1,8 +1,10 @@
-"""The `workloads` section as components in a cluster, and the targets that they make."""
+"""The `workloads` section as components in a cluster, by a provider of its own, and the targets that they make."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
@@ -36,13 +38,17 @@ from components.kubernetes.storage import (
 )
 
 from ..allowances import Wired
+from ..export_model import promised
 from ..gcp import outputs
 from ..gcp.budgets import Stopping
 from ..gcp.cluster import ClusterContext, pools_of_stack
 from ..gcp.config import Cluster, Gcp, StackCluster
 from ..gcp.outputs import GkeQueue
 from .config import Namespace, TargetSpec, Workloads
-from .provider import kubernetes_provider
+
+if TYPE_CHECKING:
+    import pulumi_kubernetes as kubernetes
+
 
 OS = "cloud.google.com/gke-os-distribution"
 
@@ -79,6 +85,59 @@ def deploy(
     targets = outputs.targets(whole, _queues(workloads, pools, context.emails, in_cluster), wired)
     _publish(workloads, targets, in_cluster)
     return targets
+
+
+def kubernetes_provider(
+    name: str, cluster: pulumi.Output[GkeCluster], opts: pulumi.ResourceOptions | None = None
+) -> kubernetes.Provider:
+    """Return the provider of a cluster's API, for what the stack puts into the cluster.
+
+    Another cluster (its name is made up anew when it is replaced) is another provider, whose resources are all made
+    again there, before the old cluster goes. A new address or certificate of the same cluster is an update.
+    """
+    # Imported here: a stack without workloads never imports pulumi_kubernetes.
+    import pulumi_kubernetes as kubernetes
+
+    return kubernetes.Provider(
+        name,
+        kubeconfig=_kubeconfig(cluster),
+        # Left to itself the provider takes each change of the kubeconfig for another cluster.
+        cluster_identifier=promised(cluster, lambda one: f"{one.project}/{one.location}/{one.name}"),
+        enable_server_side_apply=True,
+        # Else a change deletes a ConfigMap and makes it anew, and whoever reads targets finds none for a moment.
+        enable_config_map_mutable=True,
+        opts=opts,
+    )
+
+
+def _kubeconfig(cluster: pulumi.Output[GkeCluster]) -> pulumi.Output[str]:
+    """A kubeconfig without a secret: gke-gcloud-auth-plugin, on PATH, hands over the credentials of whoever uses it.
+
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl
+    """
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1beta1",
+            "command": "gke-gcloud-auth-plugin",
+            "installHint": "install it: gcloud components install gke-gcloud-auth-plugin",
+            "interactiveMode": "Never",
+            "provideClusterInfo": True,
+        }
+    }
+    server = {
+        "server": promised(cluster, lambda one: f"https://{one.endpoint}"),
+        "certificate-authority-data": promised(cluster, lambda one: one.ca_certificate),
+    }
+    return pulumi.Output.json_dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "cluster",
+            "clusters": [{"name": "cluster", "cluster": server}],
+            "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "user"}}],
+            "users": [{"name": "user", "user": user}],
+        }
+    )
 
 
 def _queues(

@@ -9,7 +9,8 @@ from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from components.gcp.budget_function import notices
 from components.gcp.budget_function.cloud import CallRefused, Cloud, NotThere
-from components.gcp.budget_function.handler import BUCKET, levers
+from components.gcp.budget_function.handler import BUCKET
+from components.gcp.budget_function.levers import levers
 from components.gcp.budget_function.store import BucketStore
 
 from .cloud_budgets import CloudBudgets

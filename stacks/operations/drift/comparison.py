@@ -1,4 +1,5 @@
-"""Where a deployed stack and its clouds differ, as far as it matters to jobs."""
+"""Where a deployed stack and its clouds differ, as far as it matters to jobs: all of it; the targets; and GKE clusters,
+whose nodes may have lost their GPUs or the labels by which they are found, and whose queues may be inactive."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,8 +7,12 @@ from typing import Any
 
 from accel.clouds.aws.responses import part
 from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping
+from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.published import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from jobs.backends.gke.clusters import Clusters
+from jobs.backends.gke.labels import Scope
 from jobs.client import published_targets
 
 from ...environment.images_lock import read
@@ -16,15 +21,30 @@ from ..stack_files import ReadStack
 from . import state as drift_state
 from .aws import drift_of_aws
 from .differences import Drift, attempt_check, in_order
-from .google import When, drift_of_google
-from .nodes import drift_of_clusters
+from .google import When, drift_of_google, moment
 from .state import State
 
-TARGETS_FIX = "pulumi up --refresh publishes what the stack has"
-BUCKET_TARGETS = "accel:gcp:BucketTargets"
-SSM_TARGETS = "accel:aws:PublishedTargets"
-BORNE = (CloudRefused, CloudSilent, NotFound)
+_TARGETS_FIX = "pulumi up --refresh publishes what the stack has"
+_BUCKET_TARGETS = "accel:gcp:BucketTargets"
+_SSM_TARGETS = "accel:aws:PublishedTargets"
+_BORNE = (CloudRefused, CloudSilent, NotFound)
 """A private cluster is silent to whoever is outside it."""
+
+_NODE_POOL = "cloud.google.com/gke-nodepool"
+_GKE_PREFIXES = ("cloud.google.com/", "kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
+"""How labels begin that are not the author's own."""
+_SELECTED = (
+    *(f"cloud.google.com/gke-{of}" for of in ("accelerator", "tpu-accelerator", "tpu-topology")),
+    *(f"cloud.google.com/gke-gpu-{of}" for of in ("driver-version", "partition-size", "sharing-strategy")),
+)
+"""Labels of GKE's by which device plugins, drivers and jobs find a node. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus"""
+GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+SETTLING = timedelta(minutes=30)
+"""A new node has no GPUs yet, for up to 15 minutes (utils/gpu/gpu.go of the cluster autoscaler), and a driver may be
+built meanwhile."""
+_KUEUE = "kueue.x-k8s.io"
+_NEW_NODE = "kubectl drain and delete the node: GKE makes it anew"
 
 
 def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True, quota: bool = True) -> list[Drift]:
@@ -74,18 +94,63 @@ def drift_of_targets(state: State) -> list[Drift]:
     """Targets that jobs would read otherwise than the stack has them, that are missing, and that it has no longer."""
     promised = part(state.outputs, "targets")
     found: list[Drift] = []
-    for source, names in sorted(_sources(state, promised).items()):
+    for source, names in sorted(_target_sources(state, promised).items()):
         wanted = {name: {key: value for key, value in part(promised, name).items() if key != SOURCE} for name in names}
-        found += attempt_check(source, lambda source=source, wanted=wanted: _compared(source, wanted), BORNE)
+        found += attempt_check(source, lambda source=source, wanted=wanted: _compare_targets(source, wanted), _BORNE)
     return found
 
 
-def _sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
+def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
+    """Every cluster that the stack exports. What may not be read, or cannot be reached from here, is `unknown`; raises
+    NoCredentials."""
+    found: list[Drift] = []
+    for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
+        cluster = GkeCluster.model_validate(told, extra="ignore")
+        clusters = Clusters(Scope(cluster.project, cluster.location, cluster.name, "default"))
+        pools = {pool.name: pool for pool in cluster.pools.values()}
+
+        def nodes(clusters: Clusters = clusters, pools: Mapping[str, GkePool] = pools) -> Iterator[Drift]:
+            for node in clusters.api.items("/api/v1/nodes"):
+                labels = mapping((mapping(node.get("metadata")) or {}).get("labels")) or {}
+                if pool := pools.get(str(labels.get(_NODE_POOL))):
+                    yield from judge_node(node, pool, now)
+
+        found += attempt_check(f"nodes of cluster {key}", nodes, _BORNE)
+        found += attempt_check(
+            f"queues of cluster {key}", lambda clusters=clusters: _inactive_queues(clusters, state), _BORNE
+        )
+    return found
+
+
+def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterator[Drift]:
+    """What a node of a pool lacks. One that is not ready, that goes, or that is new, may lack what it likes."""
+    metadata, status = (mapping(node.get(part)) or {} for part in ("metadata", "status"))
+    if metadata.get("deletionTimestamp") or not _ready(status):
+        return
+    name, labels = str(metadata.get("name")), mapping(metadata.get("labels")) or {}
+    own = {POOL_LABEL: pool.key} | {key: value for key, value in pool.labels.items() if _selects_nodes(key)}
+    lost = [f"{key}={value}" for key, value in sorted(own.items()) if labels.get(key) != value]
+    if lost:
+        text = f"has lost {', '.join(lost)}: jobs, the device plugin or the driver do not find it"
+        yield Drift("node label", name, "broken", text, f"kubectl label node {name} {' '.join(lost)} --overwrite")
+    wanted = {GPU: pool.gpus, TPU: pool.tpu_chips}
+    there, whole = (mapping(status.get(part)) or {} for part in ("allocatable", "capacity"))
+    created = moment(metadata.get("creationTimestamp"))
+    settled = created is not None and now - created > SETTLING
+    for resource, count in wanted.items():
+        has = _count(there.get(resource))
+        # A device plugin that dies leaves the capacity, and takes what can be allocated of it.
+        if has < count and (settled or has < _count(whole.get(resource))):
+            text = f"offers {has} of {count} {resource}: its device plugin or its driver does not run"
+            yield Drift("device plugin", name, "broken", text, _NEW_NODE)
+
+
+def _target_sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
     """Where each target is published, as `jobs --targets` takes it."""
-    paths = [str(each.outputs.get("path")) for each in state.of(SSM_TARGETS)]
+    paths = [str(each.outputs.get("path")) for each in state.of(_SSM_TARGETS)]
     buckets = {
         each.name.removeprefix(f"{parent.name}-"): str(parent.outputs.get("source"))
-        for parent in state.of(BUCKET_TARGETS)
+        for parent in state.of(_BUCKET_TARGETS)
         for each in state.of("gcp:storage/bucketObject:BucketObject")
         if each.parent == parent.name
     }
@@ -104,7 +169,7 @@ def _sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _compared(source: str, wanted: Mapping[str, Any]) -> Iterator[Drift]:
+def _compare_targets(source: str, wanted: Mapping[str, Any]) -> Iterator[Drift]:
     try:
         documents = published_targets.load(source, refresh=True)
     except NotFound:
@@ -115,10 +180,10 @@ def _compared(source: str, wanted: Mapping[str, Any]) -> Iterator[Drift]:
         published = documents.by_name
     for name, target in wanted.items():
         if name not in published:
-            yield Drift("target", name, "broken", f"is not published in {source}", TARGETS_FIX)
+            yield Drift("target", name, "broken", f"is not published in {source}", _TARGETS_FIX)
         elif published[name] != target:
             fields = _differing(target, published[name])
-            yield Drift("target", name, "changed", f"is published otherwise in {source}: {fields}", TARGETS_FIX)
+            yield Drift("target", name, "changed", f"is published otherwise in {source}: {fields}", _TARGETS_FIX)
     for name in sorted(published.keys() - wanted.keys()):
         text = f"is published in {source}, and the stack has no such target"
         yield Drift("target", name, "changed", text, "remove it there: jobs would still be sent to it")
@@ -129,3 +194,36 @@ def _differing(wanted: Any, published: Any) -> str:
         return "it is no target"
     names: set[str] = {*wanted, *published}  # pyright: ignore[reportUnknownVariableType]
     return ", ".join(sorted(name for name in names if wanted.get(name) != published.get(name)))  # pyright: ignore
+
+
+def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
+    """ClusterQueues of the stack that admit nothing. Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/"""
+    own = {
+        (str(each.type).split("/")[1].partition(":")[0], str((mapping(each.inputs.get("metadata")) or {}).get("name")))
+        for each in state.resources
+        if each.type.startswith(f"kubernetes:{_KUEUE}/") and each.type.endswith(":ClusterQueue")
+    }
+    for version, name in sorted(own):
+        try:
+            found = clusters.api.get(f"/apis/{_KUEUE}/{version}/clusterqueues/{name}")
+        except NotFound:  # a property's business
+            continue
+        for each in entries((mapping(found.get("status")) or {}).get("conditions")):
+            condition = mapping(each) or {}
+            if condition.get("type") == "Active" and condition.get("status") == "False":
+                text = f"admits no job: {condition.get('reason')}: {condition.get('message')}"
+                yield Drift("queue", name, "broken", text, "pulumi up --refresh; stopPolicy: stacks budget resume")
+
+
+def _selects_nodes(label: str) -> bool:
+    """Whether something selects nodes by it: the author's labels, and some of GKE's."""
+    return label in _SELECTED or not label.startswith(_GKE_PREFIXES)
+
+
+def _ready(status: Mapping[str, Any]) -> bool:
+    conditions = [mapping(each) or {} for each in entries(status.get("conditions"))]
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _count(value: object) -> int:
+    return int(str(value)) if str(value).isdigit() else 0

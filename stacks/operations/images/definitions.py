@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from accel.clouds.aws.batch_jobs import describe, pages
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part
 from accel.clouds.backoff import Lease, now, patiently, pause

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import CloudRefused, NotFound
 

@@ -1,10 +1,14 @@
-"""What costs money or quota at Google Cloud and serves nobody: machines of jobs that have ended, requests that cannot
-come to anything, disks that no machine has."""
+"""What costs money or quota in a project of Google Cloud and serves nobody.
+
+Of jobs: machines of those that have ended, requests that cannot come to anything, disks that no machine has. Of stacks:
+resources that their state does not have, addresses that nothing uses, pools in error, machines that Vertex AI keeps
+idle.
+"""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,15 +18,24 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
+from accel.rules.gcp.labels import translated
 from jobs.backends.vm import labels as vm_labels
 
-from .orphans import Unread, search_parts
+from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
 
-DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
+_DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
 https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
 
-DEAD_NODES = {"PREEMPTED", "TERMINATED"}
+_DEAD_NODES = {"PREEMPTED", "TERMINATED"}
+
+MADE_BY_PULUMI = "goog-pulumi-provisioned"
+"""Label of what the provider made. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
+_GKE = "goog-gke-"
+"""How labels begin of what GKE makes for its nodes, which has the labels of the cluster too. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels"""
+_LIVE = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_UPDATING")
+"""Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,43 @@ class Leak:
     dollars_a_day: float | None
 
 
+def of_project(
+    google: Google, project: str, stacks: Stacks, regions: frozenset[str], now: datetime, unread: Unread
+) -> Iterator[Lost]:
+    """Everything in a project; Vertex AI's machines in `regions`. Where no stack is named, also what is another's, but
+    for deletion. Raises what google_api raises, but for refusals, which `unread` is told."""
+    ours = _spelt(stacks)
+    found = list(_look(google, project, unread))
+
+    def of_jobs() -> Iterator[Lost]:
+        for leak in leaks(iter(found), _ended_by_record(google), now):
+            lost = _lost_resource(google, project, leak.found, leak.why, leak.dollars_a_day)
+            settled = replace(lost, settled=leak.found.used)
+            yield settled if leak.found.of_jobs else replace(settled, delete=None, fix=_fix(leak.found, ours))
+
+    orphans = [each for each in found if orphan(each, ours)]
+    parts: dict[str, Callable[[], Iterable[Lost]]] = {
+        "records of jobs": of_jobs,
+        "resources": lambda: [_lost_resource(google, project, each, NOT_HELD, dollars_a_day(each)) for each in orphans],
+        "addresses": lambda: _addresses(google, project, ours),
+        "node pools": lambda: _failed_pools(google, project, ours),
+        **{
+            f"persistent resources in {at}": lambda at=at: _idle_machines(google, project, at, ours)
+            for at in sorted(regions)
+        },
+    }
+    yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
+
+
+def orphan(each: GoogleResource, stacks: Stacks) -> bool:
+    """Whether Pulumi made it for one of the stacks, and the state has it no longer."""
+    if each.of_jobs or each.by_group or each.labels.get(MADE_BY_PULUMI) != "true" or not stacks.own(each.labels, "-"):
+        return False
+    if any(name.startswith(_GKE) for name in each.labels) or (each.kind == "disk" and each.used):
+        return False
+    return not stacks.holds(each.path.removeprefix("v2/"))
+
+
 def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
     """Those that serve nobody. `ended` tells of a job, by bucket and name, how it has ended, or None."""
     made = [Leak(each, why, dollars_a_day(each)) for each in found if (why := reason(each, ended, now))]
@@ -72,11 +122,11 @@ def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | Non
 
 def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
     """Why nobody needs it; None where somebody may."""
-    if each.kind == "queued resource" and each.state in DEAD_REQUESTS:
-        return DEAD_REQUESTS[each.state]
+    if each.kind == "queued resource" and each.state in _DEAD_REQUESTS:
+        return _DEAD_REQUESTS[each.state]
     if not each.of_jobs:
         return None
-    if each.kind == "tpu" and each.state in DEAD_NODES:
+    if each.kind == "tpu" and each.state in _DEAD_NODES:
         return f"is {each.state}"
     if each.job and (how := ended(*each.job)):
         return f"its {'queue' if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES else 'job'} {how}"
@@ -90,7 +140,7 @@ def dollars_a_day(each: GoogleResource) -> float | None:
     """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
-    if each.state in DEAD_REQUESTS or each.state in DEAD_NODES | {"STOPPED", "SUSPENDED"}:
+    if each.state in _DEAD_REQUESTS or each.state in _DEAD_NODES | {"STOPPED", "SUSPENDED"}:
         return 0.0
     region = each.zone.rpartition("-")[0]
     try:
@@ -101,11 +151,11 @@ def dollars_a_day(each: GoogleResource) -> float | None:
     return None if hour is None else hour * 24
 
 
-def look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResource]:
+def _look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResource]:
     """Everything of the kinds that jobs make, in every zone of a project."""
 
     def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
-        for place, item in aggregated(google, project, collection):
+        for place, item in _aggregated(google, project, collection):
             yield _compute(kind, collection, project, place, item)
 
     parts = {
@@ -119,6 +169,165 @@ def look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResourc
     yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
 
 
+def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
+    """How a job has ended, by its record's bucket and folder; each is read once."""
+    known: dict[tuple[str, str], str | None] = {}
+
+    def ended(bucket: str, folder: str) -> str | None:
+        if (bucket, folder) not in known:
+            try:
+                record = json.loads(google.read("storage", object_path(bucket, f"{folder}/record.json"))[0])
+                known[bucket, folder] = f"has ended: {record['outcome']}" if record.get("ended") else None
+            except NotFound:
+                known[bucket, folder] = "has no record any more"
+        return known[bucket, folder]
+
+    return ended
+
+
+def owner(each: GoogleResource) -> str:
+    """Whose it is, as far as it says so."""
+    if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
+        return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
+    if each.of_jobs:
+        return f"job {each.labels.get(vm_labels.JOB, '?')} ({each.labels.get(vm_labels.TARGET, '?')})"
+    return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""
+
+
+def _spelt(stacks: Stacks) -> Stacks:
+    """With its names as labels have them: Google Cloud spells them its own way."""
+    names = frozenset(translated({"stack": name})["stack"] for name in stacks.names)
+    return replace(stacks, project=translated({"project": stacks.project or ""})["project"], names=names)
+
+
+def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
+    """Whether something is told of: what is the stacks' own, and everything where a whole project was named."""
+    return not stacks.names or stacks.own(labels, "-")
+
+
+def _fix(request: GoogleResource, stacks: Stacks) -> str:
+    """Of a queued resource that no job made."""
+    if stacks.held and request.path.removeprefix("v2/") in stacks.held:
+        return "the stack has it: pulumi up --replace its URN"
+    at = f"{request.name} --zone {request.zone} --force"
+    return f"gcloud compute tpus queued-resources delete {at}, unless another stack has it"
+
+
+def _lost_resource(google: Google, project: str, each: GoogleResource, why: str, dollars: float | None) -> Lost:
+    return Lost(
+        cloud="gcp",
+        place=project,
+        what=each.kind,
+        name=each.name,
+        zone=each.zone,
+        state=each.state,
+        created=each.created,
+        usd_a_day=dollars,
+        owner=owner(each),
+        why=why,
+        delete=lambda: google.delete(each.api, each.path, **each.query),
+    )
+
+
+def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+    """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
+    for place, item in _aggregated(google, project, "addresses"):
+        name, labels = str(item.get("name")), _labels_of(item)
+        path = f"projects/{project}/{place}/addresses/{name}"
+        free = item.get("status") == "RESERVED" and not item.get("users")
+        if not free or not stacks.own(labels, "-") or stacks.holds(path):
+            continue
+        yield Lost(
+            cloud="gcp",
+            place=project,
+            what="address",
+            name=name,
+            zone=place.rpartition("/")[2],
+            state=str(item.get("status")),
+            created=_moment(item.get("creationTimestamp")),
+            usd_a_day=None if item.get("addressType") != "INTERNAL" else 0.0,
+            owner=labels.get("accel-stack", ""),
+            why=f"{item.get('address')} is of nothing, and {NOT_HELD}",
+            delete=lambda path=path: google.delete("compute", path),
+        )
+
+
+def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+    """A pool in ERROR keeps what nodes it has, which are paid."""
+    answer = google.get("container", f"v1/projects/{part(project)}/locations/-/clusters")
+    for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
+        labels = {str(key): str(value) for key, value in (mapping(cluster.get("resourceLabels")) or {}).items()}
+        for pool in [mapping(each) or {} for each in entries(cluster.get("nodePools"))]:
+            if pool.get("status") != "ERROR" or not _concern(stacks, labels):
+                continue
+            conditions = [mapping(each) or {} for each in entries(pool.get("conditions"))]
+            told = "; ".join(str(each.get("message") or "") for each in conditions) or pool.get("statusMessage")
+            yield Lost(
+                cloud="gcp",
+                place=project,
+                what="pool",
+                name=f"{cluster.get('name')}/{pool.get('name')}",
+                zone=str(cluster.get("location")),
+                state="ERROR",
+                created=None,
+                usd_a_day=None,
+                owner=labels.get("accel-stack", ""),
+                why=str(told or "no reason given"),
+                fix="pulumi up --refresh, or gcloud container node-pools delete",
+            )
+
+
+def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Lost]:
+    """Persistent resources on which no job runs: they are paid all the same. Source:
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+    api, place = f"{region}-aiplatform", f"v1/projects/{part(project)}/locations/{part(region)}"
+    every = google.pages(api, f"{place}/persistentResources", "persistentResources")
+    kept = [each for each in every if _concern(stacks, _labels_of(each))]
+    busy = {
+        str((mapping(job.get("jobSpec")) or {}).get("persistentResourceId"))
+        for job in (google.pages(api, f"{place}/customJobs", "customJobs") if kept else ())
+        if job.get("state") in _LIVE
+    }
+    for each in kept:
+        name, pools = str(each.get("name")).rpartition("/")[2], _pools_of(each)
+        used = any(int(pool.get("usedReplicaCount") or 0) for pool in pools)
+        if each.get("state") != "RUNNING" or used or name in busy:
+            continue
+        yield Lost(
+            cloud="gcp",
+            place=project,
+            what="persistent resource",
+            name=name,
+            zone=region,
+            state="RUNNING",
+            created=_moment(each.get("createTime")),
+            usd_a_day=_pools_a_day(region, pools),
+            owner=_labels_of(each).get("accel-stack", ""),
+            why="no job runs on its machines (Compute Engine's prices, without Vertex AI's own charge)",
+            fix="take it out of vertex.persistent_resources, then pulumi up",
+        )
+
+
+def _pools_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [mapping(each) or {} for each in entries(resource.get("resourcePools"))]
+
+
+def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
+    """USD of the machines of every pool; None where one has no price."""
+    total = 0.0
+    for pool in pools:
+        spec = mapping(pool.get("machineSpec")) or {}
+        machine, gpus = str(spec.get("machineType")), str(spec.get("acceleratorType") or "")
+        attached = gpus and machine.startswith("n1-")
+        count = int(spec.get("acceleratorCount") or 1)
+        name = gpus.lower().replace("_", "-")
+        price = with_gpus(region, machine, name, count) if attached else find_price("gcp", region, machine)
+        if price.on_demand is None:
+            return None
+        total += price.on_demand * 24 * int(pool.get("replicaCount") or 1)
+    return total
+
+
 def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
         name = str(item.get("name"))
@@ -129,8 +338,8 @@ def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
             name=name.rpartition("/")[2],
             zone=_zone(name),
             state=str((mapping(item.get("state")) or {}).get("state")),
-            labels=labels_of(node),
-            created=moment(item.get("createTime")),
+            labels=_labels_of(node),
+            created=_moment(item.get("createTime")),
             machine=None,  # its nodes are listed, and billed, by themselves
             spot="spot" in item,
             api="tpu",
@@ -148,8 +357,8 @@ def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
             name=name.rpartition("/")[2],
             zone=_zone(name),
             state=str(item.get("state")),
-            labels=labels_of(item),
-            created=moment(item.get("createTime")),
+            labels=_labels_of(item),
+            created=_moment(item.get("createTime")),
             machine=str(item.get("acceleratorType") or "") or None,
             spot=bool((mapping(item.get("schedulingConfig")) or {}).get("spot")),
             api="tpu",
@@ -161,14 +370,14 @@ def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
 
 def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
     scheduling = mapping(item.get("scheduling")) or {}
-    labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
+    labels = _labels_of(item) or _labels_of(mapping(item.get("allInstancesConfig")) or {})
     return GoogleResource(
         kind=kind,
         name=str(item.get("name")),
         zone=place.rpartition("/")[2],
         state=str(item.get("status") or ""),
         labels=labels,
-        created=moment(item.get("creationTimestamp")),
+        created=_moment(item.get("creationTimestamp")),
         machine=_machine(item) if kind == "instance" else None,
         spot=scheduling.get("provisioningModel") == "SPOT",
         api="compute",
@@ -189,8 +398,8 @@ def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
             name=str(item.get("name")),
             zone="global",
             state="",
-            labels=labels_of(properties),
-            created=moment(item.get("creationTimestamp")),
+            labels=_labels_of(properties),
+            created=_moment(item.get("creationTimestamp")),
             machine=None,
             spot=False,
             api="compute",
@@ -200,7 +409,7 @@ def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
         )
 
 
-def aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The items of a collection with the places that they are in: zones/us-central1-a."""
     token: object = None
     while True:
@@ -236,12 +445,12 @@ def _zone(name: str) -> str:
     return found[1] if found else ""
 
 
-def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
+def _labels_of(item: Mapping[str, Any]) -> dict[str, str]:
     """Those of a resource."""
     return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
 
 
-def moment(text: object) -> datetime | None:
+def _moment(text: object) -> datetime | None:
     """A time as Google writes it."""
     return datetime.fromisoformat(str(text)) if text else None
 
@@ -254,28 +463,3 @@ def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
         return str(told["bucket"]), f"{of}/{told['name']}"
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def ended_by_record(google: Google) -> Callable[[str, str], str | None]:
-    """How a job has ended, by its record's bucket and folder; each is read once."""
-    known: dict[tuple[str, str], str | None] = {}
-
-    def ended(bucket: str, folder: str) -> str | None:
-        if (bucket, folder) not in known:
-            try:
-                record = json.loads(google.read("storage", object_path(bucket, f"{folder}/record.json"))[0])
-                known[bucket, folder] = f"has ended: {record['outcome']}" if record.get("ended") else None
-            except NotFound:
-                known[bucket, folder] = "has no record any more"
-        return known[bucket, folder]
-
-    return ended
-
-
-def owner(each: GoogleResource) -> str:
-    """Whose it is, as far as it says so."""
-    if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
-        return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
-    if each.of_jobs:
-        return f"job {each.labels.get(vm_labels.JOB, '?')} ({each.labels.get(vm_labels.TARGET, '?')})"
-    return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 from ..drift.state import read_state
 from ..stack_files import ReadStack, project_of, read_stacks, stack_files
 from .aws import Region, look
-from .google_stacks import of_project
+from .google import of_project
 from .orphans import Lost, Stacks, Unread
 
 Remark = Callable[[str], object]

@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, quota_for
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import BadInput, CloudRefused
 from accel.quota import Pool, Use, Verdict, needs, verdict

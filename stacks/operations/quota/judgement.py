@@ -1,14 +1,48 @@
-"""Whether the account's and the project's quotas hold an environment at its largest."""
+"""Whether the account's and the project's quotas hold an environment at its largest, with the pools and machines of its
+sections as the arithmetic of quotas takes them."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accel.quota import Pool, Verdict
+from accel.catalog import UnknownName, accelerator
+from accel.catalog.gke_machines import node_machine
+from accel.catalog.tpu import Slice
+from accel.clouds.google.rest import entries, mapping
+from accel.console.errors import say
+from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
+from accel.quota import GooglePool, Pool, Verdict, google_needs, verdict
+from accel.rules.gcp.labels import translated
+from accel.rules.gke.nodes import disk_type
+from components.gcp.capacity_spec import ReservedSpec
+from components.gcp.gpu_machine import GpuMachineSpec
+from components.gcp.gpu_pool import GpuPoolSpec
+from components.gcp.gpu_vm_group import GpuVmGroupSpec
+from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.tpu_pool import TpuPoolSpec
 
 from ...environment.config import Aws
+from ...environment.gcp.config import Gcp
+from ...environment.gcp.vms_config import Vms
 from ..stack_files import ReadStack, project_of
 from .aws import judge_aws
-from .pools import judge_pools
+from .google import Own, judge_google
+
+_DISK = "pd-balanced"
+"""GKE's own choice. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
+
+_SSD_DISKS = ("pd-balanced", "pd-ssd")
+"""Counted by SSD_TOTAL_GB; hyperdisks are not. Source: https://cloud.google.com/compute/resource-usage"""
+
+_PREEMPTIBLE = ("spot", "flex-start")
+"""Flex-start spends the preemptible quota too.
+Source: https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
+
+_BORNE = (NoCredentials, CloudSilent, NotFound)
+
+_COUNTED = ("PROVISIONING", "STAGING", "RUNNING", "REPAIRING", "PENDING_STOP", "STOPPING", "DEPROVISIONING")
+"""States in which an instance holds its accelerators: all but those in which it waits, is stopped or is suspended.
+Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle"""
 
 
 @dataclass(frozen=True)
@@ -31,14 +65,14 @@ def judge(stack: ReadStack) -> list[Judgement]:
     aws, gcp, project = stack.environment.aws, stack.environment.gcp, project_of(stack.path)
     if aws is not None:
         account = aws.account_id
-        verdicts = judge_aws(aws.region, pools(aws), account_id=account, project=project, stack=stack.name)
+        verdicts = judge_aws(aws.region, aws_pools(aws), account_id=account, project=project, stack=stack.name)
         judgements.append(Judgement(stack.name, f"account {account}" if account else None, verdicts))
-    if gcp is not None and (verdicts := judge_pools(gcp, stack.name, project)):
+    if gcp is not None and (verdicts := _judge_section(gcp, stack.name, project)):
         judgements.append(Judgement(stack.name, f"project {gcp.project}", verdicts))
     return judgements
 
 
-def pools(section: Aws) -> list[Pool]:
+def aws_pools(section: Aws) -> list[Pool]:
     """Return the compute environments as plain values. A disabled one starts nothing, and keeps its min_vcpus."""
     return [
         Pool(
@@ -51,6 +85,44 @@ def pools(section: Aws) -> list[Pool]:
         )
         for name, spec in section.environments.items()
     ]
+
+
+def google_pools(section: Gcp) -> list[GooglePool]:
+    """The pools with accelerators as plain values, as large as they can become, and the machines that stay."""
+    found = [*_permanent_machines(section)]
+    for key, spec in section.pools.items():
+        # From memory, no page was found: a reservation takes its quota when it is made, and its machines take none.
+        if spec.capacity == "reservation":
+            continue
+        if isinstance(spec, GpuPoolSpec):
+            name, count = accelerator(spec.accelerator_type).name, spec.whole_gpus
+        elif isinstance(spec, TpuPoolSpec):
+            name, count = spec.slice.generation.accelerator, spec.slice.chips_per_host
+        else:
+            continue
+        most = spec.most_nodes(len(section.node_zones(spec)) or 1)
+        found.append(GooglePool(key, section.region, name, count, most, spec.capacity in _PREEMPTIBLE, _ssd_gb(spec)))
+    return found
+
+
+def machine_of(section: Gcp, zone: str, item: Mapping[str, Any]) -> GooglePool | None:
+    """An instance of the stack as Compute Engine lists it; None for one that holds no accelerators, or that a
+    reservation holds. Its disk counts as those of the section's pools of that machine type do.
+
+    Source: https://cloud.google.com/compute/docs/reference/rest/v1/instances
+    """
+    scheduling = mapping(item.get("scheduling")) or {}
+    model = str(scheduling.get("provisioningModel") or "STANDARD")
+    if item.get("status") not in _COUNTED or model == "RESERVATION_BOUND":
+        return None
+    kind = str(item.get("machineType") or "").rpartition("/")[2]
+    name, count = next(_accelerators(kind, item), ("", 0))
+    if not count:
+        return None
+    # Disks are listed without their type.
+    sizes = [pool.ssd_gb for pool in google_pools(section) if _machine_type(section, pool.name) == kind]
+    region = zone.rpartition("-")[0]
+    return GooglePool("own", region, name, count, 1, model in ("SPOT", "FLEX_START"), max(sizes, default=0))
 
 
 def row_of(stack: str | None, verdict: Verdict) -> dict[str, Any]:
@@ -76,5 +148,109 @@ def row_of(stack: str | None, verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _judge_section(section: Gcp, stack: str, project: str | None) -> tuple[Verdict, ...]:
+    """Compares what the GPU and TPU pools can come to with the quotas of the section's project. Machines that have the
+    labels of the Pulumi project and the stack are a part of that. Where Google cannot be asked at all, every quota is
+    unknown, with the reason."""
+    found = google_pools(section)
+    for key, spec in section.pools.items():
+        if spec.capacity == "reservation":
+            say(f"note: {stack}: gcp.pools.{key}: its reservation holds the quota, which is not asked about")
+    if not found:
+        return ()
+    labels = translated({"accel-project": project, "accel-stack": stack}) if project else None
+    own = Own(labels, lambda zone, item: machine_of(section, zone, item)) if labels else None
+    try:
+        return judge_google(section.project, found, own, _BORNE)
+    except _BORNE as error:  # nothing was asked: there is nobody to ask as
+        return tuple(verdict(need, None, None, error.message) for need in google_needs(found))
+
+
 def _whole(value: float | None) -> float | int | None:
     return int(value) if value is not None and value == int(value) else value
+
+
+def _ssd_gb(spec: GpuPoolSpec | TpuPoolSpec) -> int:
+    """Of a node's boot disk. TPU hosts whose disk nothing tells are left out: newer ones take hyperdisks."""
+    disk = spec.disk.type or disk_type(spec.machine_type) or (_DISK if isinstance(spec, GpuPoolSpec) else None)
+    return spec.disk.size_gib if disk in _SSD_DISKS else 0
+
+
+def _machine_type(section: Gcp, key: str) -> str | None:
+    spec = section.pools.get(key)
+    return spec.machine_type if spec else None
+
+
+def _accelerators(kind: str, item: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The kind and number of what a machine brings, or of what is attached to it."""
+    try:
+        built_in = node_machine(kind)
+        if built_in.whole_accelerators:
+            yield built_in.accelerator, built_in.whole_accelerators
+        for each in _mappings(item.get("guestAccelerators")):
+            name = str(each.get("acceleratorType") or "").rpartition("/")[2]
+            yield accelerator(name).name, int(str(each.get("acceleratorCount") or 0))
+    except (UnknownName, ValueError):
+        return
+
+
+def _mappings(value: Any) -> Iterable[dict[str, Any]]:
+    return [found for each in entries(value) if (found := mapping(each)) is not None]
+
+
+def _permanent_machines(section: Gcp) -> Iterator[GooglePool]:
+    """VMs, groups, TPUs, reservations and machines that Vertex AI keeps, each under its path below `gcp`."""
+    if section.vms is not None:
+        yield from _vm_pools(section.vms)
+    if section.vertex is None:
+        return
+    for key, spec in section.vertex.persistent_resources.items():
+        for name, pool in spec.pools.items():
+            if (found := pool.accelerators) is not None:
+                at = f"vertex.persistent_resources.{key}.{name}"
+                most = pool.max_replicas or pool.replicas
+                kind, count = accelerator(found[0]).name, found[1]
+                yield GooglePool(at, section.region, kind, count, most, service="aiplatform")
+
+
+def _vm_pools(vms: Vms) -> Iterator[GooglePool]:
+    for key, spec in vms.reservations.items():
+        yield _reserved_pool(f"vms.reservations.{key}", spec)
+    for key, spec in vms.future_reservations.items():
+        if spec.planning_status == "SUBMITTED":
+            yield _reserved_pool(f"vms.future_reservations.{key}", spec)
+    for key, spec in vms.gpus.items():
+        yield from _vm_pool(f"vms.gpus.{key}", spec, 1)
+    for key, spec in vms.gpu_groups.items():
+        yield from _vm_pool(f"vms.gpu_groups.{key}", spec, spec.size)
+    for key, spec in vms.tpus.items():
+        if not spec.reserved:
+            yield _slice_pool(f"vms.tpus.{key}", spec.zone, spec.slice, 1, spot=spec.spot)
+    for key, spec in vms.tpu_queues.items():
+        yield _slice_pool(f"vms.tpu_queues.{key}", spec.zone, spec.slice, 1, spot=False)
+    for key, spec in vms.queued_tpus.items():
+        if spec.capacity != "reserved":
+            spot = spec.capacity == "spot"
+            yield _slice_pool(f"vms.queued_tpus.{key}", spec.zone, spec.slice, spec.slices, spot=spot)
+
+
+def _reserved_pool(path: str, spec: ReservedSpec) -> GooglePool:
+    """A reservation takes its quota when it is made."""
+    return GooglePool(path, spec.region, _accelerator_name(spec), spec.gpus, spec.count)
+
+
+def _vm_pool(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int) -> Iterator[GooglePool]:
+    """Machines of a reservation take no quota of their own (from memory, no page was found); empty groups none."""
+    if spec.reservation is not None or not count:
+        return
+    disk = spec.disk.size_gib if spec.disk_type in _SSD_DISKS else 0
+    yield GooglePool(path, spec.region, _accelerator_name(spec), spec.gpus, count, spec.capacity in _PREEMPTIBLE, disk)
+
+
+def _accelerator_name(spec: GpuMachineSpec) -> str:
+    return accelerator(spec.accelerator_type).name
+
+
+def _slice_pool(path: str, zone: str, tpu: Slice, slices: int, *, spot: bool) -> GooglePool:
+    """The Cloud TPU API counts by the zone."""
+    return GooglePool(path, zone, tpu.generation.accelerator, tpu.chips, slices, spot, service="tpu")

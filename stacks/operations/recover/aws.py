@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part, parts
 from accel.diagnostics.errors import NoCredentials

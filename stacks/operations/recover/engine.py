@@ -1,11 +1,22 @@
-"""The pulumi command, as recover uses it on one stack, and what its file backend keeps beside the state."""
+"""The pulumi command, as recover uses it on one stack, what its file backend keeps beside the state, and what outlives
+a killed engine: locks, and language hosts, which end by themselves only after minutes.
+
+Source: https://github.com/pulumi/pulumi/pull/9735
+"""
 
 import json
+import os
+import re
+import signal
+import socket
+import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from accel.clouds.google.rest import mapping
@@ -14,12 +25,18 @@ from accel.diagnostics.errors import CloudRefused
 from ..pulumi_command import ran
 
 Json = dict[str, Any]
-REMEMBERED = 20
+_REMEMBERED = 20
 """Of the last runs: refreshes are among them."""
-ATTRIBUTES = ".attrs"
+_ATTRIBUTES = ".attrs"
 """Ending of the file that the file backend keeps beside each of its own."""
 _FOLDERS = ("locks/organization", "backups", "history")
 """Of the file backend, beside that of the states."""
+
+Holder = Literal["at work", "gone", "elsewhere"]
+
+_HOST = re.compile(r"\s*(\d+) \S*/pulumi-language-\S+ .*\b127\.0\.0\.1:(\d+)")
+"""The process, and where its engine listens."""
+_ANSWER_S = 1
 
 
 @dataclass(frozen=True)
@@ -46,7 +63,7 @@ class Engine:
 
     def history(self) -> list[Json]:
         """The last runs that came to their end, the latest first."""
-        return json.loads(self.run("stack", "history", "--json", "--page-size", str(REMEMBERED)))
+        return json.loads(self.run("stack", "history", "--json", "--page-size", str(_REMEMBERED)))
 
     def refresh(self, urns: Sequence[str] = ()) -> None:
         """Reads these resources in the cloud, or all: the state then has them as they are, or not any more."""
@@ -128,8 +145,8 @@ class Files:
         https://github.com/google/go-cloud/blob/master/blob/fileblob/attrs.go
         """
         path = self.state()
-        path = path.with_name(f"{path.name}{ATTRIBUTES}")
-        return path if path.exists() and _json(path) is None else None
+        path = path.with_name(f"{path.name}{_ATTRIBUTES}")
+        return path if path.exists() and _json_object(path) is None else None
 
     def unfinished(self) -> list[Path]:
         """Files that a killed engine was about to give their names."""
@@ -145,13 +162,110 @@ class Files:
         return sorted(filter(_sound, found), key=lambda each: -each.stat().st_mtime)
 
 
+@dataclass(frozen=True)
+class Lock:
+    """A lock of Pulumi's file backend, which holds pid, user, host and time."""
+
+    path: Path
+    pid: int
+    """0: the file does not say."""
+    user: str
+    host: str
+    since: datetime
+
+    @property
+    def holder(self) -> Holder:
+        """`elsewhere`: on another machine, where nobody here can look."""
+        if self.host != socket.gethostname():
+            return "elsewhere"
+        return "at work" if _runs(self.pid) else "gone"
+
+    def text(self, now: datetime) -> str:
+        """In words."""
+        minutes = (now - self.since).total_seconds() / 60
+        age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        state = {"at work": "is at work", "gone": "is gone", "elsewhere": "runs on another machine, if it still does"}
+        who = f"process {self.pid}" if self.pid else "whoever wrote half of this lock"
+        return f"locked {age} ago by {self.user} on {self.host}: {who} {state[self.holder]}"
+
+    def remove(self) -> None:
+        """Takes it away, with the file that the backend keeps beside each of its own."""
+        self.path.unlink(missing_ok=True)
+        self.path.with_name(f"{self.path.name}{_ATTRIBUTES}").unlink(missing_ok=True)
+
+
+def read_locks(paths: Sequence[Path]) -> list[Lock]:
+    """Read what the files say; one that is gone meanwhile is left out."""
+    found: list[Lock] = []
+    for path in paths:
+        try:
+            told, written = path.read_text(), path.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        found.append(_parse_lock(path, told, datetime.fromtimestamp(written, UTC)))
+    return found
+
+
+def orphan_hosts() -> list[int]:
+    """Find language hosts of this user whose engine does not listen any more."""
+    listed = subprocess.run(["ps", "-xwwo", "pid=,args="], capture_output=True, text=True, check=False).stdout
+    found = [each for each in map(_HOST.match, listed.splitlines()) if each]
+    return [int(each[1]) for each in found if not _listens(int(each[2]))]
+
+
+def end_process(pid: int) -> None:
+    """Ask a process to end."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
 def _sound(path: Path) -> bool:
-    return "checkpoint" in (_json(path) or {})
+    return "checkpoint" in (_json_object(path) or {})
 
 
-def _json(path: Path) -> Json | None:
+def _json_object(path: Path) -> Json | None:
     """The object in a file; None where it is gone, or holds none."""
     try:
         return mapping(json.loads(path.read_bytes()))
     except (FileNotFoundError, ValueError):
         return None
+
+
+def _parse_lock(path: Path, told: str, written: datetime) -> Lock:
+    try:
+        each = json.loads(told)
+    except ValueError:  # its holder was killed while it wrote it
+        return Lock(path, 0, "somebody", socket.gethostname(), written)
+    since = datetime.fromisoformat(each["timestamp"]).astimezone(UTC)
+    return Lock(path, int(each["pid"]), str(each["username"]), str(each["hostname"]), since)
+
+
+def _runs(pid: int) -> bool:
+    """Whether it is a pulumi: numbers of processes are used again, and one that nobody waited for has ended."""
+    if not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    status = Path(f"/proc/{pid}/status")
+    if status.exists():
+        told = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        return told.get("Name", "").startswith("pulumi") and not told.get("State", "").startswith("Z")
+    asked = subprocess.run(
+        ["/bin/ps", "-o", "stat=,comm=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    state, _, command = asked.stdout.strip().partition(" ")
+    return "pulumi" in command and not state.startswith("Z")
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True  # that nothing was heard proves nothing
+    return True

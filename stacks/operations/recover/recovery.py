@@ -11,10 +11,9 @@ from pathlib import Path
 from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
 from .aws import Aws, accounts
-from .engine import Engine, Files
+from .engine import Engine, Files, Lock, end_process, orphan_hosts, read_locks
 from .google import GoogleCloud
 from .kubernetes import Kubernetes
-from .locks import Lock, end, locks, orphans
 from .lookup import Candidate, NotSought
 from .pending import Json, Pending, pending, provider_inputs, resolved, resources
 from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned
@@ -121,7 +120,7 @@ class Recovery:
             raise CloudRefused(f"not adopted, since its cloud does not have it: {', '.join(gone)}")
 
     def _locks(self) -> list[Lock]:
-        found = locks(self._files.locks()) if self._files else []
+        found = read_locks(self._files.locks()) if self._files else []
         self._began = min((each.since for each in found), default=self._began)
         return found
 
@@ -145,8 +144,8 @@ class Recovery:
         for lock in held:
             lock.remove()
             yield f"unlocked: {lock.text(datetime.now(UTC))}"
-        for pid in orphans():
-            end(pid)
+        for pid in orphan_hosts():
+            end_process(pid)
             yield f"ended: process {pid}, a language host whose engine is gone"
         for path in self._files.unfinished() if self._files else []:
             path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.catalog.accelerators import Accelerator, accelerators
 from accel.catalog.check import ZONE
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.diagnostics.errors import CloudRefused, JobsError, NoCredentials
 

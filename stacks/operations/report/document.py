@@ -1,4 +1,7 @@
-"""The whole report as JSON values: what the Markdown shows, and what --fail-on judges."""
+"""The whole report as JSON values: what the Markdown shows, and what --fail-on judges.
+
+What the environment costs before and after the change is told from the specs that are in the state and in the config.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,21 +9,56 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from accel.cost import Amount
+from pydantic import TypeAdapter, ValidationError
 
-from ...environment.config import ConfigFaults, Environment, load_environment
-from ..cost.estimate import SCENARIOS, usd
-from .costs import Costs, costs
+from accel.cost import Amount
+from components.aws.compute_environment import ComputeEnvironmentSpec
+from components.gcp.commitment import CommitmentSpec
+from components.gcp.cpu_pool import CpuPoolSpec
+from components.gcp.future_reservation import FutureReservationSpec
+from components.gcp.gpu_pool import GpuPoolSpec
+from components.gcp.gpu_vm_group import GpuVmGroupSpec
+from components.gcp.gpu_vm_spec import GpuVmSpec
+from components.gcp.persistent_resource import PersistentResourceSpec
+from components.gcp.queued_tpu import QueuedTpuSpec
+from components.gcp.reservation import ReservationSpec
+from components.gcp.tpu_pool import TpuPoolSpec
+from components.gcp.tpu_queue import TpuQueueSpec
+from components.gcp.tpu_vm import TpuVmSpec
+
+from ...environment.config import Aws, ConfigFaults, CreatedNetwork, Environment, load_environment
+from ...environment.gcp.config import Gcp
+from ...environment.gcp.vms_config import Vms
+from ..cost.estimate import SCENARIOS, Estimate, estimate, usd
 from .live import Hit, Hits, hits
 from .plain import hidden, message_line
 from .preview import Preview, moved
 from .threats import loss, threats
 from .thresholds import Limit, Quotas, exceeded, quotas, read_stack
 
-SCHEMA = 1
-FATES = ("ends", "loses", "waits")
+_SCHEMA = 1
+_FATES = ("ends", "loses", "waits")
 """The worst first."""
-OFFLINE = "not asked: --offline"
+_OFFLINE = "not asked: --offline"
+_UTILISATION = 0.3
+_POOLS = {"accel:gcp:CpuPool": CpuPoolSpec, "accel:gcp:GpuPool": GpuPoolSpec, "accel:gcp:TpuPool": TpuPoolSpec}
+VMS: Mapping[str, tuple[str, Any]] = {
+    "accel:gcp:GpuVm": ("gpus", GpuVmSpec),
+    "accel:gcp:GpuVmGroup": ("gpu_groups", GpuVmGroupSpec),
+    "accel:gcp:TpuVm": ("tpus", TpuVmSpec),
+    "accel:gcp:TpuQueue": ("tpu_queues", TpuQueueSpec),
+    "accel:gcp:QueuedTpu": ("queued_tpus", QueuedTpuSpec),
+    "accel:gcp:Reservation": ("reservations", ReservationSpec),
+    "accel:gcp:FutureReservation": ("future_reservations", FutureReservationSpec),
+    "accel:gcp:Commitment": ("commitments", CommitmentSpec),
+}
+"""By component: its part of `gcp.vms`, and its spec."""
+_KEPT = {"accel:gcp:PersistentResource": PersistentResourceSpec}
+_COMPUTE = "accel:aws:ComputeEnvironment"
+_NETWORK = "accel:aws:Network"
+
+_Parts = tuple[dict[str, Any], set[str]]
+"""The specs of what is there now and changes, by key; and the keys of all that change."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +69,17 @@ class Wanted:
     policy: Sequence[Mapping[str, str]] = ()
     drift: Sequence[Mapping[str, str]] = ()
     offline: bool = False
-    utilisation: float = 0.3
+    utilisation: float = _UTILISATION
     strict: bool = False
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """`before` is None, with the reason, where the state does not tell; an empty one before the first deployment."""
+
+    after: Estimate
+    before: Estimate | None
+    why: str = ""
 
 
 def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
@@ -42,10 +89,10 @@ def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
     with ThreadPoolExecutor(2) as pool:
         asked = pool.submit(_hits, preview, at_stake, wanted)
         judged = pool.submit(_quotas, preview, environment, wanted)
-        priced = costs(preview, environment, wanted.utilisation) if environment else None
+        priced = _costs(preview, environment, wanted.utilisation) if environment else None
         found, verdicts = asked.result(), judged.result()
     report: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "stack": preview.stack,
         "project": preview.project,
         "failed": preview.failed,
@@ -96,7 +143,7 @@ def _environment(preview: Preview) -> Environment | None:
 
 def _hits(preview: Preview, at_stake: Sequence[Any], wanted: Wanted) -> Hits:
     if wanted.offline:
-        return Hits(unread=(OFFLINE,) if at_stake else ())
+        return Hits(unread=(_OFFLINE,) if at_stake else ())
     return hits(at_stake, preview.outputs)
 
 
@@ -104,10 +151,111 @@ def _quotas(preview: Preview, environment: Environment | None, wanted: Wanted) -
     if preview.empty and all(limit.name != "quota" for limit in wanted.limits):
         return Quotas()
     if wanted.offline:
-        return Quotas(unread=OFFLINE)
+        return Quotas(unread=_OFFLINE)
     if environment is None:
         return Quotas(unread="the environment was not valid, or the program has none")
     return quotas(read_stack(preview.stack, environment))
+
+
+def _costs(preview: Preview, environment: Environment, utilisation: float) -> _Costs:
+    """Both estimates. No cloud is asked."""
+    # What did not change is in no preview, and so not looked at here.
+    beside = {change.urn.split("::")[2].partition("$")[0] for change in preview.changes if change.op != "delete"}
+    own = {each for each in beside if not each.startswith("pulumi:")}
+    after = estimate(preview.stack, environment, utilisation, own)
+    try:
+        before = _environment_before(preview, environment)
+    except ValidationError:
+        return _Costs(after, None, "what is deployed was written by another version, which this one does not read")
+    return _Costs(after, estimate(preview.stack, before, utilisation))
+
+
+def _environment_before(preview: Preview, after: Environment) -> Environment:
+    """The environment as it is deployed: a section's parts that change as the state has them, the others as they
+    stay. Raises ValidationError for a spec that this version does not take."""
+    aws = _section_before(
+        after.aws, Aws, "environments", _changed_specs(preview, {_COMPUTE: ComputeEnvironmentSpec}), preview
+    )
+    networks = [change for change in preview.changes if change.type == _NETWORK]
+    if aws is not None and networks:
+        made = [CreatedNetwork.model_validate(each.old_inputs.get("spec")) for each in networks if each.op != "create"]
+        aws = aws.model_copy(update={"network": made[0] if made else None})
+    gcp = _section_before(after.gcp, Gcp, "pools", _changed_specs(preview, _POOLS), preview)
+    gcp = _with_machines_before(gcp, after.gcp, preview)
+    return after.model_copy(update={"aws": aws, "gcp": gcp})
+
+
+def _changed_specs(preview: Preview, kinds: Mapping[str, Any]) -> _Parts:
+    changes = [change for change in preview.changes if change.type in kinds]
+    old = {
+        change.name: TypeAdapter(kinds[change.type]).validate_python(change.old_inputs.get("spec"))
+        for change in changes
+        if change.op != "create"
+    }
+    return old, {change.name for change in changes}
+
+
+def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _Parts, preview: Preview) -> Any:
+    """The section as it was; None where nothing of it was there."""
+    found = _specs_before({} if after is None else getattr(after, field), parts)
+    region = _region_before(preview, of)
+    if after is not None:
+        return after.model_copy(update={field: found, "region": region or after.region})
+    values: dict[str, Any] = {"region": region, "network": None, field: found}
+    return of.model_construct(None, **values) if found and region else None
+
+
+def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> Any:
+    """The section with the machines that stay as they were. Without a section in either, there is no place for them:
+    they go as a whole, and what they cost then is not told."""
+    if section is None or after is None:
+        return section
+    vms = after.vms or Vms.model_construct()
+    for kind, (attribute, spec) in VMS.items():
+        vms = vms.model_copy(
+            update={attribute: _specs_before(getattr(vms, attribute), _changed_specs(preview, {kind: spec}))}
+        )
+    vertex = after.vertex
+    if vertex is not None:
+        kept = _specs_before(vertex.persistent_resources, _changed_specs(preview, _KEPT))
+        vertex = vertex.model_copy(update={"persistent_resources": kept})
+    return section.model_copy(update={"vms": vms, "vertex": vertex})
+
+
+def _specs_before(kept: Mapping[str, Any], parts: _Parts) -> dict[str, Any]:
+    """Specs by key as they were: those that change as the state has them, the others as they stay."""
+    old, changed = parts
+    return {**{key: spec for key, spec in kept.items() if key not in changed}, **old}
+
+
+def _region_before(preview: Preview, of: type[Aws] | type[Gcp]) -> str | None:
+    """Of a cloud's section as it was, from any of its resources that change."""
+    cloud = "aws:" if of is Aws else "gcp:"
+    for change in preview.changes:
+        found = change.old_outputs.get("region") or change.old_inputs.get("region")
+        if change.type.startswith(cloud) and isinstance(found, str) and found:
+            return found
+    return None
+
+
+def _cost(priced: _Costs | None) -> dict[str, Any] | None:
+    if priced is None:
+        return None
+    before, after = priced.before.totals if priced.before else None, priced.after.totals
+    return {
+        "utilisation": priced.after.utilisation,
+        "before": {name: usd(before[name]) for name in SCENARIOS} if before else None,
+        "after": {name: usd(after[name]) for name in SCENARIOS},
+        "rise": {name: usd(_rise(before[name], after[name])) if before else None for name in SCENARIOS},
+        "why": priced.why,
+        "unknown": list(priced.after.unknown),
+    }
+
+
+def _rise(before: Amount, after: Amount) -> Amount:
+    if before.usd is None or after.usd is None:
+        return Amount(None, at_least=True)
+    return Amount(after.usd - before.usd, before.at_least or after.at_least)
 
 
 def _summary(preview: Preview) -> dict[str, int]:
@@ -120,11 +268,11 @@ def _jobs(found: Hits) -> dict[str, Any]:
     by_job: dict[str, list[Hit]] = {}
     for hit in found.hits:
         by_job.setdefault(hit.job.ref, []).append(hit)
-    rows = [_row(sorted(each, key=lambda hit: FATES.index(hit.threat.fate))) for each in by_job.values()]
-    rows.sort(key=lambda row: (FATES.index(row["fate"]), -(row["hours"] or 0.0)))
+    rows = [_row(sorted(each, key=lambda hit: _FATES.index(hit.threat.fate))) for each in by_job.values()]
+    rows.sort(key=lambda row: (_FATES.index(row["fate"]), -(row["hours"] or 0.0)))
     hours = {
         fate: round(sum(row["hours"] or 0.0 for row in rows if row["fate"] == fate), 3)
-        for fate in FATES
+        for fate in _FATES
         if any(row["fate"] == fate for row in rows)
     }
     return {"hit": rows, "accelerator_hours": hours, "unread": [message_line(why) for why in found.unread]}
@@ -145,26 +293,6 @@ def _row(hits: Sequence[Hit]) -> dict[str, Any]:
         "op": worst.change.op,
         "resources": list(dict.fromkeys(hit.threat.change.name for hit in hits)),
     }
-
-
-def _cost(priced: Costs | None) -> dict[str, Any] | None:
-    if priced is None:
-        return None
-    before, after = priced.before.totals if priced.before else None, priced.after.totals
-    return {
-        "utilisation": priced.after.utilisation,
-        "before": {name: usd(before[name]) for name in SCENARIOS} if before else None,
-        "after": {name: usd(after[name]) for name in SCENARIOS},
-        "rise": {name: usd(_rise(before[name], after[name])) if before else None for name in SCENARIOS},
-        "why": priced.why,
-        "unknown": list(priced.after.unknown),
-    }
-
-
-def _rise(before: Amount, after: Amount) -> Amount:
-    if before.usd is None or after.usd is None:
-        return Amount(None, at_least=True)
-    return Amount(after.usd - before.usd, before.at_least or after.at_least)
 
 
 def _refreshed(preview: Preview) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accel.clouds.aws.batch_jobs import describe, pages
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchTarget

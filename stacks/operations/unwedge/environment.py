@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from accel.clouds.aws.batch_jobs import pages
-from accel.clouds.aws.client import client
+from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
 

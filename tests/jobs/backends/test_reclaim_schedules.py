@@ -11,8 +11,8 @@ from functools import cache
 
 import pytest
 
+from benchmarks.reclaim_schedules import KINDS, NEVER_ENDS, Schedule, Task, schedule, task
 from jobs.backends.base import Phase
-from jobs.client.deadline.simulate import KINDS, NEVER_ENDS, Schedule, Task, schedule, task
 from tests.jobs.backends.retrying import TERMINATED, AwsBatch, End, Gke, GoogleBatch, How, JobSet, Machines, Platform
 
 COUNT = 1000

@@ -9,7 +9,7 @@ import yaml
 from click.testing import Result
 
 from accel.contract.targets import write
-from jobs.cli.import_ import KINDS
+from jobs.importers.kinds import KINDS
 from tests.jobs.backends.vertex_jobs import make_target
 from tests.jobs.conftest import command
 

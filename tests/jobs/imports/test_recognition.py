@@ -7,17 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from jobs.cli.import_ import KINDS
 from jobs.importers import recognition
+from jobs.importers.kinds import KINDS
 from tests.jobs.google_documents import DOCUMENTS, Document
 from tests.jobs.imports.test_aws_batch import GIVEN
 from tests.jobs.imports.test_golden import CASES, GOLDEN
 
 MANIFEST = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
-
-
-def test_kinds_are_those_of_the_command() -> None:
-    assert tuple(recognition.KINDS) == KINDS
 
 
 @pytest.mark.parametrize("kind, file", sorted({case[:2] for case in CASES.values()}))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ...model.deadline import decide, look_s, needed_s
+from jobs.model.deadline import decide, look_s, needed_s
 
 Kind = Literal["poisson", "bursty"]
 KINDS: tuple[Kind, ...] = ("poisson", "bursty")
@@ -92,7 +92,7 @@ def on_demand(now: float, saved_s: float, task: Task) -> bool:
 
 def schedule(kind: Kind, seed: int, length_s: float) -> Schedule:
     """The same for the same seed, on any machine."""
-    chance = random.Random(f"{kind} {seed}")  # noqa: S311, nothing is kept secret by it
+    chance = random.Random(f"{kind} {seed}")
     mean_life_s = chance.uniform(0.5, 24) * HOUR
     mean_gap_s, mean_stockout_s = chance.uniform(4, 48) * HOUR, chance.uniform(0.1, 4) * HOUR
     reclaims: list[float] = []
@@ -121,7 +121,7 @@ def schedule(kind: Kind, seed: int, length_s: float) -> Schedule:
 
 def task(seed: int) -> Task:
     """A job that may begin on Spot, with more or less slack."""
-    chance = random.Random(f"task {seed}")  # noqa: S311, nothing is kept secret by it
+    chance = random.Random(f"task {seed}")
     work_s = chance.uniform(1, 24) * HOUR
     stop_s, start_s = chance.uniform(0, 120), chance.uniform(60, 900)
     changeover_s = stop_s + start_s + 1
@@ -132,7 +132,7 @@ def task(seed: int) -> Task:
 
 def run(task: Task, schedule: Schedule, policy: Policy, seed: int) -> Outcome:
     """The job to its end. The seed says how long its starts and stops take, and when it is looked at."""
-    job = _Run(task, schedule, policy, random.Random(f"run {seed}"))  # noqa: S311, likewise
+    job = _Run(task, schedule, policy, random.Random(f"run {seed}"))
     job.to_the_end()
     return job.outcome
 

@@ -1,23 +1,48 @@
-"""All that was found as one environment: `accel:environment`, whole, and what has to be said of it."""
+"""All that was found as one environment, written as two files: a stack's config, and what `pulumi import` takes.
 
+A URN holds the types of a resource's parents, so each resource is imported under the component that the program will
+register, which the same file makes, empty; the provider likewise, from `providerInputs`.
+Sources: https://www.pulumi.com/docs/iac/guides/migration/import/#bulk-import-operations,
+https://github.com/pulumi/pulumi/pull/21671
+"""
+
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-from accel.diagnostics.errors import BadInput
+import yaml
+
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.faults import Fault, find, parsed, replaced
 from accel.diagnostics.findings import Finding
-from components.aws.compute_environment import OnDemandSpec, SpotSpec
-from components.aws.job_definition import ExitRule, JobDefinitionSpec
+from components.aws.compute_environment import ComputeEnvironment, OnDemandSpec, SpotSpec
+from components.aws.job_definition import ExitRule, JobDefinition, JobDefinitionSpec
+from components.aws.job_queue import JobQueue
 from components.base import Spec
 
 from ...environment.config import Environment, load_environment, warnings
+from ..stack_files import KEY
 from . import definitions, queues
-from .documents import AwsResource, Json, Kind, names
+from .documents import AwsResource, Json, Kind, names, read
 from .notes import Note, Part, Word
 
-SECTIONS: dict[Kind, str] = {"environment": "environments", "queue": "queues", "definition": "definitions"}
-KEY_MAX = 40
+_SECTIONS: dict[Kind, str] = {"environment": "environments", "queue": "queues", "definition": "definitions"}
+_KEY_MAX = 40
+_WORDS: tuple[Word, ...] = ("left out", "lost", "kept", "translated", "set", "warning")
+"""In the order in which they are said."""
+_COMPONENTS: Mapping[str, tuple[str, str]] = {
+    "environments": (ComputeEnvironment.TYPE, "aws:batch/computeEnvironment:ComputeEnvironment"),
+    "queues": (JobQueue.TYPE, "aws:batch/jobQueue:JobQueue"),
+    "definitions": (JobDefinition.TYPE, "aws:batch/jobDefinition:JobDefinition"),
+}
+"""By section: the component's type, and that of the resource in it."""
+_PROVIDER = "aws"
+_STACK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 @dataclass
@@ -31,19 +56,56 @@ class Adopted:
     """What keeps it from being deployed as it is."""
 
 
+@dataclass(frozen=True)
+class Written:
+    """What was written, what is wrong with it, and the commands that come next."""
+
+    config: Path
+    lines: list[str]
+    faults: list[str]
+    commands: list[str]
+
+
+def write(files: list[str], stack: str, region: str | None, out: Path) -> Written:
+    """Write Pulumi.<stack>.yaml and, where something exists, import-<stack>.json; overwrites no environment."""
+    if not _STACK.fullmatch(stack):
+        raise BadInput(f"--stack: must be letters, digits, - _ and ., is {messages.name_shown(stack)}")
+    if not out.is_dir():
+        raise NotFound(f"--out: {out}: no such folder")
+    config = out / f"Pulumi.{stack}.yaml"
+    before = _before(config)
+    found = adopt(read(files), stack, region)
+    section = found.values["aws"]
+    if not any(section[name] for name in _COMPONENTS):
+        said = [str(note) for note in found.notes if note.word == "left out"]
+        raise BadInputs(said or ["these files hold nothing of AWS Batch"])
+    after = {**before, "config": {**before.get("config", {}), KEY: found.values}}
+    config.write_text(yaml.safe_dump(after, sort_keys=False, allow_unicode=True, width=110))
+    lines = [f"{config}: {_counted(section)}"]
+    commands = [f"pulumi stack init {stack}"] if "encryptionsalt" not in before else []
+    if found.existing:
+        imports = out / f"import-{stack}.json"
+        document = import_document(found.existing, section["region"], _project(out), stack)
+        imports.write_text(json.dumps(document, indent=2) + "\n")
+        lines.append(f"{imports}: {len(found.existing)} that exist")
+        commands.append(f"pulumi import --stack {stack} --file {imports} --generate-code=false")
+    commands.append(f"pulumi up --stack {stack}")
+    return Written(config, lines + _said(found), [f"environment.{fault}" for fault in found.faults], commands)
+
+
 def adopt(found: list[AwsResource], owner: str, region: str | None) -> Adopted:
-    """Raises BadInput where the region is not to be told."""
+    """Put what was found into one environment. Raises BadInput where the region is not to be told."""
     parts, refused = _parts(found)
-    kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in SECTIONS}
+    kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in _SECTIONS}
     existing = {
-        (SECTIONS[one.kind], parts[one.kind][one.name].key): one
+        (_SECTIONS[one.kind], parts[one.kind][one.name].key): one
         for every in kept.values()
         for one in every
         if one.exists
     }
     notes = [Note("left out", f"{kind} {name}", why) for kind, each in refused.items() for name, why in each.items()]
     network = _network(found, kept["environment"], parts["environment"], notes)
-    section: Json = {"region": _region([one.arn for one in found if one.exists and one.kind in SECTIONS], region)}
+    section: Json = {"region": _region_of([one.arn for one in found if one.exists and one.kind in _SECTIONS], region)}
     accounts = sorted({one.arn.split(":")[4] for one in existing.values()})
     if len(accounts) > 1:
         raise BadInput(f"an environment is in one account, and these are of {', '.join(accounts)}")
@@ -51,24 +113,86 @@ def adopt(found: list[AwsResource], owner: str, region: str | None) -> Adopted:
     section["network"] = network
     if repositories := _repositories(parts["definition"]):
         section["roles"] = {"repositories": repositories}
-    for kind, name in SECTIONS.items():
+    for kind, name in _SECTIONS.items():
         section[name] = {part.key: part.values for part in parts[kind].values()}
     values: Json = {"owner": owner, "aws": section}
     notes.append(Note("set", "owner", f"to {owner}; write who answers for it"))
     for one in (part for each in parts.values() for part in each.values()):
         notes += one.notes
     for one in found:
-        if not one.exists and one.kind in SECTIONS and one.name not in refused[one.kind]:
+        if not one.exists and one.kind in _SECTIONS and one.name not in refused[one.kind]:
             text = "is a request and no answer of AWS, so `up` makes a new one"
             notes.append(Note("warning", f"{one.kind} {one.name}", text))
     return _judged(Adopted(values, existing, notes))
 
 
+def import_document(
+    existing: Mapping[tuple[str, str], AwsResource], region: str, project: str, stack: str
+) -> dict[str, Any]:
+    """What exists, as the program of this project registers it. An environment's id is its name, others' their ARN."""
+    sdk = version("pulumi_aws")
+    resources: list[dict[str, Any]] = []
+    for (section, key), found in existing.items():
+        component, resource = _COMPONENTS[section]
+        # `name` is of this file alone and has to differ, since components are named as what is in them
+        # (https://github.com/pulumi/pulumi/issues/17375); `logicalName` is the one in the URN.
+        parent = f"{section}.{key}"
+        resources += [
+            {"type": component, "name": parent, "logicalName": key, "component": True},
+            {
+                "type": resource,
+                "name": f"{parent}.resource",
+                "logicalName": key,
+                "id": found.name if section == "environments" else found.arn,
+                "parent": parent,
+                "provider": _PROVIDER,
+                "version": sdk,
+            },
+        ]
+    return {
+        "nameTable": {_PROVIDER: f"urn:pulumi:{stack}::{project}::pulumi:providers:aws::aws-{region}"},
+        "providerInputs": {_PROVIDER: {"region": region, "version": sdk}},
+        "resources": resources,
+    }
+
+
+def _before(config: Path) -> dict[str, Any]:
+    if not config.exists():
+        return {}
+    try:
+        there: Any = yaml.safe_load(config.read_text()) or {}
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise BadInput(f"{config}: is there and is not YAML") from None
+    if not isinstance(there, dict) or KEY in (there.get("config") or {}):  # pyright: ignore[reportUnknownMemberType]
+        raise BadInput(f"{config}: has an environment already", "give another --stack or --out")
+    return there  # pyright: ignore[reportUnknownVariableType]
+
+
+def _project(out: Path) -> str:
+    """The name of the project, which every URN holds."""
+    for folder in (out, Path()):
+        try:
+            document: Any = yaml.safe_load((folder / "Pulumi.yaml").read_text())
+        except (OSError, yaml.YAMLError):
+            continue
+        return str(document["name"])
+    raise NotFound(f"no Pulumi.yaml in {out} or here, and a URN holds the project's name", "run this where it is")
+
+
+def _counted(section: dict[str, Any]) -> str:
+    counts = {name: len(section[name]) for name in _COMPONENTS}
+    return ", ".join(f"{count} {name[:-1] if count == 1 else name}" for name, count in counts.items())
+
+
+def _said(found: Adopted) -> list[str]:
+    return [str(note) for word in _WORDS for note in found.notes if note.word == word]
+
+
 def _parts(found: list[AwsResource]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
     """The resources by kind and name, and why others are left out. Raises BadInput for a value of another shape."""
-    parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in SECTIONS}
-    refused: dict[Kind, dict[str, str]] = {kind: {} for kind in SECTIONS}
-    for kind in SECTIONS:
+    parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in _SECTIONS}
+    refused: dict[Kind, dict[str, str]] = {kind: {} for kind in _SECTIONS}
+    for kind in _SECTIONS:
         for one in (one for one in found if one.kind == kind):
             key = _key(one.name, [part.key for part in parts[kind].values()])
             try:
@@ -96,10 +220,10 @@ def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[
 def _key(name: str, taken: list[str]) -> str:
     """The author's key for a physical name: My_Queue as my-queue."""
     bare = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    bare = (bare if bare[:1].isalpha() else f"x-{bare}")[:KEY_MAX].rstrip("-")
+    bare = (bare if bare[:1].isalpha() else f"x-{bare}")[:_KEY_MAX].rstrip("-")
     tried, number = bare, 2
     while tried in taken:
-        tried, number = f"{bare[: KEY_MAX - 3]}-{number}", number + 1
+        tried, number = f"{bare[: _KEY_MAX - 3]}-{number}", number + 1
     return tried
 
 
@@ -132,7 +256,7 @@ def _network(found: list[AwsResource], kept: list[AwsResource], parts: Mapping[s
     }
 
 
-def _region(arns: list[str], given: str | None) -> str:
+def _region_of(arns: list[str], given: str | None) -> str:
     regions = sorted({arn.split(":")[3] for arn in arns} | ({given} if given else set[str]()))
     if not regions:
         raise BadInput("--region: is missing, and these files do not tell it", "give --region, such as us-east-1")
@@ -161,7 +285,7 @@ def _judged(adopted: Adopted) -> Adopted:
                 said.append(_note("warning", path, finding))
     # Replaced values come last; the author wants them where they are looked for.
     section = adopted.values["aws"]
-    order = ("region", "account_id", "network", "roles", *SECTIONS.values())
+    order = ("region", "account_id", "network", "roles", *_SECTIONS.values())
     adopted.values["aws"] = {name: section[name] for name in order if name in section}
     adopted.faults = find(Environment, adopted.values)
     if not adopted.faults:
