@@ -168,3 +168,22 @@ def test_the_page_lists_every_cause() -> None:
 
 def test_times_in_words() -> None:
     assert [span(each) for each in (3, 300, 12_000, 200_000)] == ["3 s", "5 min", "3 h 20 min", "2 days"]
+
+
+FILES = {
+    "aws_batch": ["aws_batch/explain"], "gke": ["gke/explain.py", "gke/facts.py"], "local": ["local/explain.py"],
+    "google_batch": ["google_batch/explain.py", "google_batch/facts.py"], "vertex": ["vertex/explain.py"],
+    "vm": ["vm/explain"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", FILES)
+def test_a_platform_has_no_cause_that_it_never_names(platform: str) -> None:
+    """Its rules write the id out, or it is of a shared row or of the exit code."""
+    paths = [ROOT / "jobs" / "backends" / path for path in FILES[platform]]
+    sources = "".join(
+        each.read_text() for path in paths for each in (sorted(path.glob("*.py")) if path.is_dir() else [path])
+    )
+    shared = {row.cause for row in ROWS[platform]} | {each.cause for each in outcome.WORDS}
+    shared |= {*outcome.SHELL.values(), "killed", "exit-code", "unknown"}
+    assert {cause for cause in of_platform(platform) if f'"{cause}"' not in sources} <= shared
