@@ -115,8 +115,8 @@ def test_a_log_group_that_is_not_there(aws: Any, why: Why, queue: str) -> None:
 def test_a_secret_that_cannot_be_read(aws: Any, why: Why, queue: str, source: str) -> None:
     secrets: dict[str, Any] = {"secrets": [{"name": "TOKEN", "valueFrom": source}]}
     told = why(failed(aws, queue, ["true"], executionRoleArn="arn:aws:iam::210020003000:role/x", **secrets))
-    assert (told.cause, "there is none of that name" in told.reason) == ("secrets", True)
-    assert why(failed(aws, queue, ["true"], **secrets)).cause == "secrets"
+    assert (told.cause, "there is none of that name" in told.reason) == ("secret-unreadable", True)
+    assert why(failed(aws, queue, ["true"], **secrets)).cause == "secret-unreadable"
 
 
 def test_ecs_refuses_the_task(aws: Any, why: Why, queue: str) -> None:
@@ -127,7 +127,7 @@ def test_ecs_refuses_the_task(aws: Any, why: Why, queue: str) -> None:
     assert (told.cause, told.evidence[0]) == ("refused", "Container Overrides length must be at most 8192")
 
 
-@pytest.mark.parametrize(("kind", "cause"), [("SPOT", "spot-reclaim"), ("EC2", "host-lost")])
+@pytest.mark.parametrize(("kind", "cause"), [("SPOT", "preempted"), ("EC2", "host-lost")])
 def test_the_instance_is_taken_away(aws: Any, why: Why, kind: str, cause: str) -> None:
     queue = aws.queue(aws.environment(type=kind, allocationStrategy=strategy(kind)))
     job = aws.submit(queue, aws.definition(["sleep", "60"]), retryStrategy={"attempts": 2})

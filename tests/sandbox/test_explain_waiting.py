@@ -175,7 +175,7 @@ def test_a_stockout(aws: Any, why: Why, kind: str) -> None:
     queue = aws.queue(aws.environment(type=kind, instanceTypes=["g5.xlarge"], allocationStrategy=strategy(kind)))
     aws.control("faults", kind="stockout", instance_types=["g5.xlarge"])
     told = why(stuck(aws, queue, gpu=1))
-    assert told.cause == "stockout"
+    assert told.cause == "no-capacity"
     assert ("Spot" if kind == "SPOT" else "on-demand") in told.reason
     assert "InsufficientInstanceCapacity" in told.evidence[0]
     assert told.evidence[-1].startswith("AWS says: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY")
@@ -212,7 +212,7 @@ def test_each_environment_has_its_own_obstacle(aws: Any, why: Why) -> None:
     aws.control("faults", kind="stockout", instance_types=["g5.xlarge"])
     aws.control("quotas", **{ON_DEMAND_G: 0})
     told = why(stuck(aws, aws.queue(spot, steady), gpu=1))
-    assert told.cause == "stockout"
+    assert told.cause == "no-capacity"
     assert any(row.startswith(steady) and "VcpuLimitExceeded" in row for row in told.evidence)
 
 
@@ -234,9 +234,9 @@ def unregistered(aws: Any, ground: dict[str, str], **changes: Any) -> str:
 def test_an_instance_starts_and_then_does_not_join(aws: Any, why: Why, ground: dict[str, str]) -> None:
     job = unregistered(aws, ground)
     told = why(job)
-    assert told.cause == "instance-starting"
+    assert told.cause == "machine-starting"
     told = why(job, later=LATER_S)
-    assert told.cause == "not-registered"
+    assert told.cause == "agent-silent"
     assert told.evidence[0].startswith("i-") and "(g5.xlarge) started 2" in told.evidence[0]
     aws.control("faults", kind="unregistered", environments=[])
     assert aws.ended(job)["status"] == "SUCCEEDED"
@@ -263,7 +263,7 @@ def test_endpoints_are_a_way_out(aws: Any, why: Why, ground: dict[str, str]) -> 
         made.append(endpoint["VpcEndpoint"]["VpcEndpointId"])
     told = why(job, later=LATER_S)
     ec2.delete_vpc_endpoints(VpcEndpointIds=made)
-    assert told.cause == "not-registered"
+    assert told.cause == "agent-silent"
 
 
 def test_no_outgoing_traffic_is_allowed(aws: Any, why: Why, ground: dict[str, str]) -> None:
@@ -295,7 +295,7 @@ def test_the_instance_role(
         allowed = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": actions, "Resource": "*"}}
         iam.put_role_policy(RoleName=role, PolicyName="own", PolicyDocument=json.dumps(allowed))
     told = why(unregistered(aws, ground, instanceRole=profile(aws, role if trust else None)), later=LATER_S)
-    assert told.cause == ("instance-role" if wrong else "not-registered")
+    assert told.cause == ("instance-role" if wrong else "agent-silent")
     assert wrong.format(role) in told.reason
 
 
@@ -307,11 +307,11 @@ def test_instances_without_a_driver(aws: Any, why: Why, ground: dict[str, str]) 
     assert told.cause == "image-without-driver"
     assert "ECS_AL2023_NVIDIA" in told.next_step
     own = [{"imageType": "ECS_AL2023", "imageIdOverride": "ami-0123456789abcdef0"}]
-    assert why(unregistered(aws, ground, ec2Configuration=own), later=LATER_S).cause == "not-registered"
+    assert why(unregistered(aws, ground, ec2Configuration=own), later=LATER_S).cause == "agent-silent"
 
 
 @pytest.mark.parametrize(
-    ("image", "cause"), [("ami-0123456789abcdef0", "not-registered"), (None, "image-without-driver")]
+    ("image", "cause"), [("ami-0123456789abcdef0", "agent-silent"), (None, "image-without-driver")]
 )
 def test_the_launch_template_may_have_the_image(
     aws: Any, why: Why, ground: dict[str, str], image: str | None, cause: str
@@ -440,7 +440,7 @@ def test_what_may_not_be_read_is_said_and_says_nothing(aws: Any, why: Why, groun
     job = unregistered(aws, ground, subnets=[ground["closed"]])
     aws.control("faults", operation="DescribeRouteTables", kind="denied")
     told = why(job, later=LATER_S)
-    assert told.cause == "not-registered"
+    assert told.cause == "agent-silent"
     assert [row.partition(": ")[0] for row in told.unread] == ["ec2:DescribeRouteTables"]
     for operation in ("DescribeInstances", "DescribeAutoScalingGroups"):
         aws.control("faults", operation=operation, kind="denied")

@@ -3,56 +3,84 @@
 from pathlib import Path
 from typing import Any
 
-from .. import outcome
 from ..base import Explanation, Phase, Status
+from ..diagnosis import outcome
+from ..diagnosis.cause import RETRY
+from ..diagnosis.engine import Facts, diagnose, row
 from .docker import DAEMON_ERROR
 from .files import numbers, read_if_there
 from .logs import lines
 from .records import StatusRecord
 
-PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
-WORDS = (
-    ("stopped", "cancelled", "the job was cancelled", "`accel-jobs retry REF` runs it again"),
-    ("stopped", "terminated", "the job was asked to stop", "`accel-jobs retry REF` runs it again"),
-    ("timeout", "ran longer than", "it ran longer than its timeout", "raise timeout_s, or make checkpoints"),
-    ("command-not-found", "No such file or directory", "its command was not found", "check its name and PATH"),
-    ("command-not-executable", "not-started", "its command cannot be run", "give it execute permission"),
-    ("host-lost", "runner", "its runner was killed, or the machine restarted",
-     "`accel-jobs retry REF` runs it again"),
-)  # fmt: skip
-"""Cause, a word of the reason that local jobs leave, what it means, what to do."""
+_PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
+_DOCKER = "check the image's name, and `docker login`; `docker run` tells more"
+
+ENDINGS = (
+    row("stopped", "cancelled", kind="reason"),
+    row("stopped", "terminated", "the job was asked to stop", kind="reason"),
+    row("timeout", "ran longer than", kind="reason"),
+    row("command-not-found", "No such file or directory", "its command was not found", kind="reason"),
+    row("command-not-executable", "not-started", "its command cannot be run", kind="reason"),
+    row("host-lost", "runner", "its runner was killed, or the machine restarted", RETRY, "reason"),
+)
+"""Of the reason that the job's runner leaves."""
+
+
+class LocalFacts(Facts):
+    """One job, as its folder has it. One task is explained where several failed: the first."""
+
+    PLATFORM = "local"
+
+    def __init__(self, folder: Path, status: Status, body: dict[str, Any]) -> None:
+        self.status, self.body = status, body
+        self._folder = folder
+
+    def texts(self, kind: str) -> list[str]:
+        """Return the reason of its runner."""
+        return [self.status.reason or ""]
+
+    def output(self) -> tuple[str, ...]:
+        """Return the end of the output of the first task that failed."""
+        task = _failed(self._folder, self.body["tasks"])
+        return tuple(line.text for line in lines(self._folder, self.body["tasks"], task, lambda: True))[-outcome.TAIL :]
+
+    def unknown(self) -> Explanation:
+        """See Facts."""
+        evidence = (self.status.reason or "", *outcome.last(self.output()))
+        return self.explanation("unknown", "unknown: nothing that it left says why", evidence)
 
 
 def explain(folder: Path, status: Status, body: dict[str, Any]) -> Explanation:
-    """`body`: of its request. One task is explained where several failed: the first."""
-    reason = status.reason or ""
+    """`body`: of its request."""
+    facts = LocalFacts(folder, status, body)
     if status.phase is Phase.QUEUED:
-        return Explanation("not-started", reason, (), "submit the same file with the same --key")
+        return facts.explanation("not-started", status.reason or "", (), "submit the same file with the same --key")
     if status.phase is not Phase.FAILED:
-        cause = "succeeded" if status.phase is Phase.SUCCEEDED else "running"
-        return Explanation(cause, f"the job is {status.phase}")
-    for cause, word, told, next_step in WORDS:
-        if word in reason:
-            return Explanation(cause, told, (reason,), next_step)
-    task = _failed(folder, body["tasks"])
-    printed = tuple(line.text for line in lines(folder, body["tasks"], task, lambda: True))[-outcome.TAIL :]
-    if "image" in body and status.exit_code == DAEMON_ERROR:
-        last = next((line for line in reversed(printed) if line.startswith("docker: ")), reason)
-        pulled = any(word in last for word in PULL_WORDS)
-        cause, told = ("image-pull", "docker could not pull the image") if pulled else ("unknown", "docker failed")
-        return Explanation(cause, told, (last,), "check the image's name, and `docker login`; `docker run` tells more")
+        return facts.explanation("succeeded" if status.phase is Phase.SUCCEEDED else "running")
+    return diagnose(facts, (*ENDINGS, _docker, _program))
+
+
+def _docker(facts: LocalFacts) -> Explanation | None:
+    if "image" not in facts.body or facts.status.exit_code != DAEMON_ERROR:
+        return None
+    last = next((line for line in reversed(facts.output()) if line.startswith("docker: ")), facts.status.reason or "")
+    if any(word in last for word in _PULL_WORDS):
+        return facts.explanation("image-pull", "docker could not pull the image", (last,), _DOCKER)
+    return facts.explanation("unknown", "docker failed", (last,), _DOCKER)
+
+
+def _program(facts: LocalFacts) -> Explanation | None:
+    body = facts.body
     gpus = int(body["accelerator"]["count"]) if body["accelerator"] else 0
-    found = outcome.explain(outcome.Ended(status.exit_code, printed, gpus, body["memory_mib"], body["shm_mib"]))
-    if found is None:
-        return Explanation("unknown", "unknown: nothing that it left says why", (reason, *outcome.last(printed)))
-    return found
+    ended = outcome.Ended(facts.status.exit_code, facts.output(), gpus, body["memory_mib"], body["shm_mib"])
+    return outcome.program_failure(facts, ended)
 
 
 def _failed(folder: Path, tasks: int) -> int:
-    """The first task whose last attempt failed."""
+    """Return the first task whose last attempt failed."""
     for task in range(tasks):
-        tries = folder / "tasks" / str(task)
-        told = [read_if_there(tries / str(number) / "status.json", StatusRecord) for number in numbers(tries)]
-        if (last := [each for each in told if each]) and last[-1]["phase"] == "failed":
+        attempts = folder / "tasks" / str(task)
+        records = [read_if_there(attempts / str(number) / "status.json", StatusRecord) for number in numbers(attempts)]
+        if (ended := [each for each in records if each]) and ended[-1]["phase"] == "failed":
             return task
     return 0

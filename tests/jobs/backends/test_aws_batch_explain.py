@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.backends.aws_batch.explain import decide
-from jobs.backends.aws_batch.explain.__main__ import page
 from jobs.backends.aws_batch.explain.facts import (
     Activity,
     Ahead,
+    AwsFacts,
     Environment,
-    Facts,
     Instance,
     Network,
     Other,
@@ -21,7 +19,6 @@ from jobs.backends.aws_batch.explain.facts import (
     Role,
 )
 
-ROOT = Path(__file__).parents[3]
 NOW = 1_800_000_000.0
 GPU_JOB = [{"type": "VCPU", "value": "4"}, {"type": "MEMORY", "value": "12000"}, {"type": "GPU", "value": "1"}]
 QUEUE = Queue("gpu", "ENABLED", "VALID", "JobQueue Healthy", None, {})
@@ -38,7 +35,7 @@ def always(value: Any) -> Callable[[], Any]:
     return lambda: value
 
 
-def waiting(*environments: Environment, ago_s: float = 3600, **changes: Any) -> Facts:
+def waiting(*environments: Environment, ago_s: float = 3600, **changes: Any) -> AwsFacts:
     """A RUNNABLE job that is first in its queue."""
     job = {
         "jobId": "j1",
@@ -46,13 +43,13 @@ def waiting(*environments: Environment, ago_s: float = 3600, **changes: Any) -> 
         "createdAt": int((NOW - ago_s) * 1000),
         "container": {"image": "train:1", "resourceRequirements": GPU_JOB},
     }
-    facts = Facts(
+    facts = AwsFacts(
         job | changes.pop("job", {}), "us-east-1", NOW, always(QUEUE), always(environments or (SPOT,)), always(())
     )
     return replace(facts, **changes)
 
 
-def ended(reason: str = "", *, status_reason: str = "Task failed to start", exit_code: int | None = None) -> Facts:
+def ended(reason: str = "", *, status_reason: str = "Task failed to start", exit_code: int | None = None) -> AwsFacts:
     """A FAILED job by its only attempt."""
     container = {"reason": reason, "containerInstanceArn": "arn:aws:ecs:r:1:container-instance/AWSBatch-spot-1/i"}
     if exit_code is not None:
@@ -61,7 +58,7 @@ def ended(reason: str = "", *, status_reason: str = "Task failed to start", exit
     return waiting(job={"status": "FAILED", "statusReason": status_reason, "attempts": [attempt]})
 
 
-def cause(facts: Facts) -> str | None:
+def cause(facts: AwsFacts) -> str | None:
     told = decide(facts)
     return told and told.cause
 
@@ -97,20 +94,20 @@ ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
          "Cloudwatch log stream: AccessDeniedException: User is not authorized to perform: logs:CreateLogStream",
          "log-group-forbidden"),
         ("CannotStartContainerError: Error response from daemon: OCI runtime create failed: nvidia-container-cli: "
-         "initialization error: nvml error: driver not loaded: unknown", "gpu-driver"),
+         "initialization error: nvml error: driver not loaded: unknown", "container-gpu"),
         ("CannotStartContainerError: Error response from daemon: could not select device driver with capabilities: "
-         "[[gpu]]", "gpu-driver"),
+         "[[gpu]]", "container-gpu"),
         ('CannotStartContainerError: Error response from daemon: exec: "train": executable file not found in $PATH',
          "command-not-found"),
         ("CannotStartContainerError: container init was OOM-killed (memory limit too low?): unknown", "out-of-memory"),
         ("DockerTimeoutError: Could not transition to started; timed out after waiting 3m0s", "not-started"),
         # https://github.com/awsdocs/amazon-ecs-developer-guide/issues/110, https://github.com/aws/copilot-cli/issues/4504
         ("Fetching secret data from AWS Secrets Manager in region us-east-1: secret arn:aws:secretsmanager:us-east-1:1:"
-         "secret:t: AccessDeniedException: User is not authorized", "secrets"),
+         "secret:t: AccessDeniedException: User is not authorized", "secret-unreadable"),
         ("ResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval failed: "
-         "unable to retrieve secrets from ssm: AccessDeniedException", "secrets"),
+         "unable to retrieve secrets from ssm: AccessDeniedException", "secret-unreadable"),
         ("Fetching secret data from AWS Secrets Manager in region us-east-1: secret arn:x: ResourceNotFoundException: "
-         "Secrets Manager can't find the specified secret.", "secrets"),
+         "Secrets Manager can't find the specified secret.", "secret-unreadable"),
     ],
 )  # fmt: skip
 def test_what_ecs_says_of_a_container(reason: str, expected: str) -> None:
@@ -138,7 +135,7 @@ def test_the_host_ran_out_of_memory(code: int) -> None:
 
 def test_a_host_is_lost_where_nobody_says_that_it_was_spot() -> None:
     facts = ended(status_reason="Host EC2 (instance i-1) terminated.")
-    assert cause(facts) == "spot-reclaim"
+    assert cause(facts) == "preempted"
     assert cause(replace(facts, environments=always(None))) == "host-lost"
     assert cause(replace(facts, environments=always((replace(SPOT, spot=False),)))) == "host-lost"
 
@@ -153,7 +150,7 @@ def test_nothing_fits() -> None:
 
 def test_new_is_no_cause_for_long() -> None:
     assert cause(waiting(ago_s=20)) == "new"
-    assert cause(waiting(ago_s=20, job={"status": "SUBMITTED"})) == "submitted"
+    assert cause(waiting(ago_s=20, job={"status": "SUBMITTED"})) == "queued"
 
 
 @pytest.mark.parametrize(
@@ -161,8 +158,9 @@ def test_new_is_no_cause_for_long() -> None:
     [
         # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
         ("Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity. Launching EC2 instance "
-         "failed.", "stockout"),
-        ("There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "stockout"),
+         "failed.", "no-capacity"),
+        ("There is no Spot capacity available that matches your request. Launching EC2 instance failed.",
+         "no-capacity"),
         ("Could not launch Spot Instances. SpotMaxPriceTooLow - Your Spot request price of 0.2 is lower than the "
          "minimum required Spot request fulfillment price of 0.5.", "launch-failed"),
         ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance count exceeded.", "quota"),
@@ -181,7 +179,7 @@ def test_what_auto_scaling_says(message: str, expected: str) -> None:
 
 def test_awss_verdict_stands_where_launches_may_not_be_read() -> None:
     told = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested for [g5.xlarge]"
-    assert cause(waiting(job={"statusReason": told})) == "stockout"
+    assert cause(waiting(job={"statusReason": told})) == "no-capacity"
     too_big = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement is higher"
     assert cause(waiting(job={"statusReason": too_big})) == "too-large"
     unknown = replace(SPOT, instance_types=("g99",))
@@ -191,9 +189,9 @@ def test_awss_verdict_stands_where_launches_may_not_be_read() -> None:
 
 def test_an_instance_that_does_not_join() -> None:
     place = replace(SPOT, instances=always((STARTED,)), role=always(GOOD_ROLE), network=always(NAT))
-    assert cause(waiting(place)) == "not-registered"
+    assert cause(waiting(place)) == "agent-silent"
     unread = replace(place, role=always(None), network=always(None))
-    assert cause(waiting(unread)) == "not-registered"
+    assert cause(waiting(unread)) == "agent-silent"
     assert cause(waiting(replace(place, instances=always((replace(STARTED, joined=None),))))) is None
     assert cause(waiting(replace(place, instances=always((replace(STARTED, joined=True),))))) is None
     assert cause(waiting(replace(place, role=always(Role("gone", False))))) == "instance-role"
@@ -204,9 +202,9 @@ def test_an_instance_that_does_not_join() -> None:
     [
         ("", True, "no-egress"),
         ("igw-1", False, "no-egress"),
-        ("igw-1", True, "not-registered"),
-        ("nat-1", False, "not-registered"),
-        ("tgw-1", False, "not-registered"),
+        ("igw-1", True, "agent-silent"),
+        ("nat-1", False, "agent-silent"),
+        ("tgw-1", False, "agent-silent"),
     ],
 )
 def test_the_way_out(route: str, public: bool, expected: str) -> None:
@@ -220,9 +218,9 @@ def test_what_goes_on_is_told_before_what_does_not() -> None:
     short = replace(SPOT, activities=always((failed,)))
     young = replace(STARTED, launched=NOW - 60)
     steady = replace(SPOT, name="steady", spot=False, instances=always((young,)), network=always(NAT))
-    assert cause(waiting(short, steady)) == "instance-starting"
+    assert cause(waiting(short, steady)) == "machine-starting"
     told = decide(waiting(short, replace(steady, instances=always(()))))
-    assert told and told.cause == "stockout"
+    assert told and told.cause == "no-capacity"
     assert "steady: nothing found that keeps the job from it" in told.evidence
 
 
@@ -295,8 +293,3 @@ def test_what_the_log_says_is_read_from_its_end() -> None:
     assert of([*oom, *chained]) == "cuda-out-of-memory"
     assert of(["jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory"]) == "cuda-out-of-memory"
     assert of([]) == "exit-code"
-
-
-def test_the_page_is_written() -> None:
-    written = (ROOT / "docs/explain.md").read_text(encoding="utf-8")
-    assert written == page(), "run: python -m jobs.backends.aws_batch.explain > docs/explain.md"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +9,12 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.base import Explanation
-from jobs.backends.google_batch.explain import CAUSES, explain
-from jobs.backends.google_batch.explain.__main__ import page
+from jobs.backends.diagnosis import causes
+from jobs.backends.google_batch.explain import explain
 from jobs.backends.google_batch.lookup import BatchJob, Task
 from tests.jobs.backends.google_batch_jobs import NAME, REF, SCOPE, ended, event, failed_by, job, moved, ran, task
 
-ROOT = Path(__file__).parents[3]
+CAUSES = causes.of_platform("google_batch")
 
 
 Lines = Sequence[str] | None
@@ -67,12 +66,12 @@ SCHEDULED = moved(1, "QUEUED", "SCHEDULED")
 RUN = [SCHEDULED, moved(2, "SCHEDULED", "RUNNING")]
 EVENTS = {
     "Quota checking process decides to delay scheduling for the job j-uid due to inadequate quotas [Quota: "
-    "GPUS_ALL_REGIONS, limit: 0, usage: 0, wanted: 1.].": "quota-delay",
+    "GPUS_ALL_REGIONS, limit: 0, usage: 0, wanted: 1.].": "waits-for-quota",
     "VM in Managed Instance Group meets error: Batch Error: code - CODE_GCE_QUOTA_EXCEEDED, description - error count "
     "is 4, latest message example: Instance 'n-0' creation failed: Quota 'N2_CPUS' exceeded.  Limit: 24.0": "quota",
     "VM in Managed Instance Group meets error: Batch Error: code - CODE_GCE_ZONE_RESOURCE_POOL_EXHAUSTED, description "
-    "- error count is 1": "stockout",
-    "The zone 'projects/p/zones/z' does not have enough resources available to fulfill the request.": "stockout",
+    "- error count is 1": "no-capacity",
+    "The zone 'projects/p/zones/z' does not have enough resources available to fulfill the request.": "no-capacity",
     "No VM has agent reporting correctly within time window 1080 seconds, VM state for instance n is "
     "2026-11-22T03:00:00Z,agent,start": "agent-silent",
     "Batch Error: code - CODE_SERVICE_ACCOUNT_MISMATCH, description - The service account specified in the instance "
@@ -107,8 +106,8 @@ def test_events_of_jobs_that_wait_and_that_never_began(text: str, cause: str) ->
 
 
 def test_the_newest_event_counts() -> None:
-    quota, stockout = [text for text, cause in EVENTS.items() if cause in ("quota", "stockout")][:2]
-    assert told(job("SCHEDULED", SCHEDULED, event(3, quota), event(5, stockout))).cause == "stockout"
+    quota, stockout = [text for text, cause in EVENTS.items() if cause in ("quota", "no-capacity")][:2]
+    assert told(job("SCHEDULED", SCHEDULED, event(3, quota), event(5, stockout))).cause == "no-capacity"
 
 
 def now() -> str:
@@ -118,7 +117,7 @@ def now() -> str:
 def test_jobs_of_which_nothing_is_said() -> None:
     assert told(job("QUEUED", createTime=now())).cause == "new"
     assert told(job("QUEUED", createTime="2020-01-01T00:00:00Z")).cause == "queued"
-    assert told(job("SCHEDULED", SCHEDULED, createTime=now())).cause == "starting"
+    assert told(job("SCHEDULED", SCHEDULED, createTime=now())).cause == "machine-starting"
     assert "agentReporter" in told(job("SCHEDULED", SCHEDULED, createTime="2020-01-01T00:00:00Z")).next_step
     gave_up = job("FAILED", moved(0, "", "QUEUED"), moved(2 * 24 * 60, "QUEUED", "FAILED"))
     assert told(gave_up).cause == "waited-too-long"
@@ -151,7 +150,7 @@ def test_agents_that_do_not_report(line: str, cause: str) -> None:
 
 
 CODES = {
-    50001: "spot-reclaim", 50002: "vm-silent", 50003: "vm-rebooted", 50004: "vm-unresponsive", 50005: "timeout",
+    50001: "preempted", 50002: "vm-silent", 50003: "vm-rebooted", 50004: "vm-unresponsive", 50005: "timeout",
     50006: "vm-recreated",
 }  # fmt: skip
 
@@ -177,8 +176,8 @@ def test_an_attempt_before_does_not_count() -> None:
 DOCKER = "docker: Error response from daemon:"
 NOT_STARTED = {
     f'{DOCKER} could not select device driver "" with capabilities: [[gpu]].': "container-gpu",
-    "installing drivers: installing GPU drivers: exit status 255": "driver",
-    "failed to download gpu_default_version, status: 401 Unauthorized": "driver",
+    "installing drivers: installing GPU drivers: exit status 255": "driver-not-ready",
+    "failed to download gpu_default_version, status: 401 Unauthorized": "driver-not-ready",
     f"{DOCKER} no matching manifest for linux/amd64 in the manifest list entries.": "image-platform",
     f"{DOCKER} pull access denied for acme/x, repository does not exist": "image-forbidden",
     f'{DOCKER} Permission "artifactregistry.repositories.downloadArtifacts" denied on resource': "image-forbidden",
@@ -186,7 +185,7 @@ NOT_STARTED = {
     f"{DOCKER} Get https://us-docker.pkg.dev/v2/: dial tcp 64.233.1.1:443: i/o timeout": "image-unreachable",
     "mount: gcsfuse exit status 1: bucket acme does not exist": "mount",
     "secret projects/p/secrets/s/versions/1: Permission denied": "secret-unreadable",
-    f"{DOCKER} OCI runtime create failed: something else": "container",
+    f"{DOCKER} OCI runtime create failed: something else": "not-started",
 }
 
 
@@ -240,14 +239,14 @@ def test_running_jobs() -> None:
     assert told(job("RUNNING", *RUN, counts={"RUNNING": 1})).cause == "running"
     again = job("RUNNING", *RUN, counts={"PENDING": 1})
     lost = task("PENDING", ran(2), ended(9, 50001))
-    assert told(again, lost).cause == "again"
-    stockout = next(text for text, cause in EVENTS.items() if cause == "stockout")
+    assert told(again, lost).cause == "starts-again"
+    stockout = next(text for text, cause in EVENTS.items() if cause == "no-capacity")
     held = job("RUNNING", *RUN, event(10, stockout), counts={"PENDING": 1})
-    assert told(held, lost).cause == "stockout"
+    assert told(held, lost).cause == "no-capacity"
     array: dict[str, Any] = {"group": {"taskCount": "100", "parallelism": "10"}}
     assert told(job("RUNNING", *RUN, counts={"RUNNING": 10, "PENDING": 90}, **array)).cause == "parallelism"
     fewer = job("RUNNING", *RUN, event(10, stockout), counts={"RUNNING": 4, "PENDING": 96}, **array)
-    assert told(fewer).cause == "stockout"
+    assert told(fewer).cause == "no-capacity"
     assert told(job("SUCCEEDED", *RUN)).cause == "succeeded"
 
 
@@ -267,7 +266,3 @@ def test_a_job_that_is_not_there() -> None:
 class Silent(Fake):
     def get(self, api: str, path: str, **query: object) -> dict[str, Any]:
         raise CloudSilent("no answer")
-
-
-def test_the_page_is_written() -> None:
-    assert (ROOT / "docs" / "explain-google-batch.md").read_text() == page()

@@ -31,12 +31,12 @@ def test_no_machines_on_the_sandbox(cloud: Cloud) -> None:
     l4 = {"accelerator": {"type": "l4"}}
     ref = cloud.backend().submit(cloud.request("stockout", google_batch={"machine_type": "g2-standard-4"}, **l4))
     cloud.becomes(ref, lambda status: bool(status.reason))
-    assert why(cloud, ref).cause == "stockout"
+    assert why(cloud, ref).cause == "no-capacity"
     cloud.fake.fault(stockout=[])
     cloud.fake.fault(quota={"compute/us-central1/NVIDIA_L4_GPUS": 0})
     poor = cloud.backend().submit(cloud.request("quota", **l4))
     cloud.becomes(poor, lambda status: bool(status.reason))
-    assert why(cloud, poor).cause in ("quota", "quota-delay")
+    assert why(cloud, poor).cause in ("quota", "waits-for-quota")
 
 
 def test_an_agent_that_does_not_report_on_the_sandbox(cloud: Cloud) -> None:
@@ -68,4 +68,4 @@ def test_a_job_that_lost_its_last_machine_on_the_sandbox(cloud: Cloud) -> None:
     cloud.becomes(ref, lambda status: status.attempts == 1)
     cloud.preempt(ref.id)
     cloud.becomes(ref, lambda status: status.phase.ended)
-    assert why(cloud, ref).cause == "spot-reclaim"
+    assert why(cloud, ref).cause == "preempted"

@@ -1,16 +1,15 @@
 """Why custom jobs of Vertex AI wait or failed, from the sandbox and from Vertex's own words."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
-from jobs.backends import outcome
 from jobs.backends.base import Explain, Explanation, JobRef, Phase
-from jobs.backends.vertex.explain import CAUSES, explain, table
-from jobs.backends.vertex.explain.__main__ import page
+from jobs.backends.diagnosis import causes, outcome
+from jobs.backends.vertex.explain import ERRORS, explain
+from jobs.backends.vertex.facts import VertexFacts
 from jobs.backends.vertex.labels import Scope
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 from tests.jobs.backends.vertex_cloud import Cloud
@@ -23,7 +22,7 @@ def cloud(vertex_cloud: Cloud) -> Cloud:
     return vertex_cloud
 
 
-ROOT = Path(__file__).parents[3]
+CAUSES = causes.of_platform("vertex")
 CREATE = "aiplatform.projects.locations.customJobs.create"
 L4 = {"accelerator": {"type": "l4", "count": 2}}
 QUOTA = "aiplatform/us-central1/custom_model_training_nvidia_l4_gpus"
@@ -79,7 +78,7 @@ WORDS = [
     (
         "You do not have permission to act as service_account: 1-compute@developer.gserviceaccount.com. "
         "(or it may not exist).",
-        "account-forbidden",
+        "service-account",
     ),
     (
         "Vertex AI Service Agent service-1@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does not have permission to "
@@ -107,6 +106,11 @@ WORDS = [
     ("Reservation projects/p/zones/z/reservations/r cannot be used.", "reservation"),
     ("Vertex AI API has not been used in project 1 before or it is disabled.", "api-disabled"),
     ("runner@p.iam.gserviceaccount.com does not have storage.objects.get access to the object.", "permission"),
+    ("Service account runner@p.iam.gserviceaccount.com does not exist.", "account-missing"),
+    ("Constraint constraints/compute.vmExternalIpAccess violated for project 1.", "address-policy"),
+    ("Constraint constraints/compute.trustedImageProjects violated for project p.", "image-policy"),
+    ("Constraint constraints/gcp.resourceLocations violated for project p.", "policy"),
+    ("The resource 'projects/p/global/networks/ml' was not found", "network-missing"),
     ("Something that nobody has seen before", "unknown"),
 ]
 
@@ -119,11 +123,11 @@ def test_words_of_vertex(cloud: Cloud, message: str, cause: str) -> None:
 
 
 def test_every_row_of_words_is_met() -> None:
-    met = [next(row for row in table.FAILED if row.pattern.search(message)) for message, cause in WORDS
+    met = [next(row for row in ERRORS if row.fits(message)) for message, cause in WORDS
            if cause not in ("no-capacity", "unknown")]  # fmt: skip
-    assert {row.cause for row in table.FAILED} == {row.cause for row in met}
-    assert {row.cause for row in table.FAILED} | {*table.OF_VERTEX} <= CAUSES.keys()
-    assert {row.cause for row in outcome.WORDS} | {*(each[0] for each in outcome.SHELL.values())} <= CAUSES.keys()
+    assert {row.cause for row in ERRORS} == {row.cause for row in met}
+    assert {row.cause for row in ERRORS} | {*VertexFacts.NEXT_STEPS} <= CAUSES.keys()
+    assert {row.cause for row in outcome.WORDS} | {*outcome.SHELL.values()} <= CAUSES.keys()
 
 
 def test_a_job_that_waits_for_quota(cloud: Cloud) -> None:
@@ -169,7 +173,7 @@ def test_spot_machines_that_were_taken_away(cloud: Cloud) -> None:
     assert cloud.preempt(ref)
     cloud.becomes(ref, lambda status: status.native in ("PENDING", "FAILED"))
     cloud.becomes(ref, lambda status: status.phase.ended)
-    assert why(cloud, ref).cause == "spot-taken"
+    assert why(cloud, ref).cause == "preempted"
 
 
 def test_a_job_that_starts_again(cloud: Cloud) -> None:
@@ -186,9 +190,9 @@ def test_a_job_that_runs_stops_and_was_cancelled(cloud: Cloud) -> None:
     cloud.becomes(ref, lambda status: status.phase is Phase.RUNNING)
     assert why(cloud, ref).cause == "running"
     cloud.backend().cancel(ref, "")
-    assert why(cloud, ref).cause in ("stopping", "cancelled")
+    assert why(cloud, ref).cause in ("stopping", "stopped")
     cloud.becomes(ref, lambda status: status.phase.ended)
-    assert why(cloud, ref).cause == "cancelled"
+    assert why(cloud, ref).cause == "stopped"
 
 
 def test_a_job_whose_time_is_over(cloud: Cloud) -> None:
@@ -214,7 +218,7 @@ def test_a_job_that_succeeded(cloud: Cloud) -> None:
 def test_a_program_that_failed(cloud: Cloud, text: str, cause: str) -> None:
     told = ended(cloud, text, **run(text))
     assert told.cause == cause
-    assert told.next_step == table.OF_VERTEX.get(cause, told.next_step)
+    assert told.next_step == VertexFacts.NEXT_STEPS.get(cause, told.next_step)
 
 
 def test_a_traceback_after_many_lines(cloud: Cloud) -> None:
@@ -291,7 +295,3 @@ def test_a_log_that_may_not_be_read_makes_no_cause_true(cloud: Cloud) -> None:
     cloud.proxy.faults["POST entries:list"] = ["403"] * 9
     told = why(cloud, ref)
     assert told.cause == "exit-code" and any(line.startswith("its log: ") for line in told.unread)
-
-
-def test_the_page_lists_every_cause() -> None:
-    assert (ROOT / "docs" / "explain-vertex.md").read_text() == page()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import JobRef, Phase
-from jobs.backends.vm.explain.ended import left
-from jobs.backends.vm.explain.facts import Facts
+from jobs.backends.vm.explain.ended import not_released
+from jobs.backends.vm.explain.facts import VmFacts
 from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake
@@ -77,9 +77,9 @@ def test_machines_that_google_takes_away(clouds: Fake, kind: str) -> None:
     until(lambda: phase(record) is not Phase.RUNNING)
     told = why(record)
     if kind == "gce":
-        assert told.cause == "lost-too-often" and "taken away 1 times, and lost_retries is 0" in told.reason
+        assert told.cause == "preempted" and "taken away 1 times, and lost_retries is 0" in told.reason
     else:
-        assert told.cause == "taken-away" and "lost_retries lets it begin again 2 times" in told.reason
+        assert told.cause == "starts-again" and "lost_retries lets it begin again 2 times" in told.reason
         assert "accel-jobs wait REF" in told.next_step
         assert "a suspended request holds its quota until it is deleted, which the next step does" in told.evidence
         over = record.with_last(state="ended", outcome="lost", reason="Google took it", ended=ago(30), started=ago(40))
@@ -124,7 +124,7 @@ def test_a_quota_with_its_numbers(clouds: Fake) -> None:
         (403, "Required 'compute.instances.create' permission for 'projects/x'", "permission"),
         (404, "The resource 'projects/x/regions/r/subnetworks/default' was not found", "network-missing"),
         (404, "The resource 'projects/x/global/images/family/old' was not found", "boot-image-missing"),
-        (412, "Constraint constraints/compute.vmExternalIpAccess violated", "policy"),
+        (412, "Constraint constraints/compute.vmExternalIpAccess violated", "address-policy"),
         (400, "Invalid value for field 'resource.x'", "refused"),
     ],
 )
@@ -212,18 +212,18 @@ def test_machines_that_are_not_released(clouds: Fake) -> None:
     records = backend("gce").records
     until(lambda: records.results(record, record.last))
     assert why(record).cause == "succeeded"
-    facts = Facts(backend("gce").google, records, backend("gce").machines(), ref(record), record)
+    facts = VmFacts(backend("gce").google, records, backend("gce").machines(), ref(record), record)
     until(lambda: any("not released" in line for line in fresh(facts).agent))
     late = fresh(facts)
     late.now += timedelta(minutes=10)
-    told = left(late)
+    told = not_released(late)
     assert told and told.cause == "not-released" and "may not delete" in told.evidence[0]
 
 
-def fresh(facts: Facts) -> Facts:
+def fresh(facts: VmFacts) -> VmFacts:
     """The same job, read anew."""
     one = backend(facts.record.kind)
-    return Facts(one.google, one.records, one.machines(), facts.ref, facts.record)
+    return VmFacts(one.google, one.records, one.machines(), facts.ref, facts.record)
 
 
 def test_hosts_of_a_slice_run_and_are_well(clouds: Fake) -> None:

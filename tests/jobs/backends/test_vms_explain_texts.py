@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,16 +9,12 @@ import pytest
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation
 from jobs.backends.vm.cloud_messages import MachineMessages, maintenance
-from jobs.backends.vm.explain import CAUSES, explain, table, zones
-from jobs.backends.vm.explain.__main__ import page
-from jobs.backends.vm.explain.explanation import span
+from jobs.backends.vm.explain import explain, zones
 from jobs.backends.vm.gpu import status as gce_states
 from jobs.backends.vm.record import Attempt, Record, Result
 from jobs.backends.vm.state_machine import MachineState
 from jobs.backends.vm.tpu import status as tpu_states
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
-
-ROOT = Path(__file__).parents[3]
 
 
 class Cloud:
@@ -94,7 +89,8 @@ REGISTRY = "not-started: docker pull ghcr.io/x/y:1: Error response from daemon: 
             "image-unreachable",
         ),
         (f"{REGISTRY}no matching manifest for linux/amd64 in the manifest list entries", "image-platform"),
-        (f"{REGISTRY}toomanyrequests", "image-pull"),
+        (f"{REGISTRY}toomanyrequests", "image-rate-limit"),
+        (f"{REGISTRY}something new", "image-pull"),
         ("not-started: docker login us-docker.pkg.dev: unauthorized", "image-forbidden"),
         ("not-started: docker pull x: [Errno 2] No such file or directory: 'docker'", "docker-missing"),
         (
@@ -162,14 +158,14 @@ def test_the_last_words_of_a_job_on_tpus(line: str, cause: str) -> None:
 def test_a_machine_that_told_nothing_after_its_timeout() -> None:
     record = made(gce("mute", timeout_s=60), minutes=120)
     told = Cloud(record, RUNS, printed=("Out of memory: Killed process 7",)).why()
-    assert told.cause == "no-word" and "Out of memory: Killed process 7" in told.evidence
+    assert told.cause == "vm-silent" and "Out of memory: Killed process 7" in told.evidence
 
 
 @pytest.mark.parametrize(
     ("outcome", "reason", "cause"),
     [
-        ("expired", "waited 60 s", "request-expired"),
-        ("no-capacity", "the allocation interval has elapsed", "request-expired"),
+        ("expired", "waited 60 s", "waited-too-long"),
+        ("no-capacity", "the allocation interval has elapsed", "waited-too-long"),
         ("no-capacity", "There is no more capacity in the zone", "no-capacity"),
     ],
 )
@@ -184,7 +180,7 @@ def test_hosts_that_are_missing_and_a_command_that_is_not_there_yet() -> None:
     assert told.cause == "hosts-missing" and told.evidence[0] == "not yet: host 1, 3"
     lines = ("accel: host 0 of 1: digits, attempt 1, boot 1", "accel: pulls ghcr.io/x/y:1")
     told = Cloud(made(gce("pulls"), minutes=5), RUNS, lines=lines).why()
-    assert told.cause == "preparing" and told.evidence[-1] == lines[-1]
+    assert told.cause == "starting" and told.evidence[-1] == lines[-1]
     told = Cloud(made(gce("pulls"), minutes=90), RUNS, lines=lines).why()
     assert (told.cause, told.evidence) == ("running", ("its command has printed nothing yet",))
 
@@ -235,12 +231,7 @@ def test_what_is_asked_for_in_words() -> None:
     fields: dict[str, Any] = {"accelerator": {"type": "t4", "count": 1}, "spot": False}
     assert "nvidia-tesla-t4" in zones._priced(gce("n1", **fields))  # pyright: ignore[reportPrivateUsage]
     assert zones.others(gce("n1", **fields))
-    assert [span(each) for each in (3, 300, 12_000)] == ["3 s", "5 min", "3 h 20 min"]
 
 
-def test_every_cause_is_documented_and_the_page_is_of_now() -> None:
-    rows = (*table.REFUSED, *table.UNREADY, *table.TPU)
-    assert {row.cause for row in rows} | table.OF_VMS.keys() <= CAUSES.keys()
-    assert all(cause.source.startswith("https://") for cause in CAUSES.values())
+def test_both_kinds_can_be_explained() -> None:
     assert isinstance(backend("gce"), Explain) and isinstance(backend("tpu-vm"), Explain)
-    assert (ROOT / "docs" / "explain-vms.md").read_text() == page()

@@ -1,17 +1,21 @@
-"""What is known of a job and of where it would run: plain values, each read when it is first asked for.
+"""What AWS knows of a job and of where it would run: plain values, each read when a rule first needs it.
 
-None stands for "could not be looked at", and says nothing.
+None stands for "could not be read", and makes no cause true.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
 from accel.clouds.aws.responses import part, parts
 from accel.rules.aws.fit import Size
+
+from ...base import Explanation
+from ...diagnosis import engine
+from .reader import Reader
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -27,6 +31,11 @@ class Attempt:
     exit_code: int | None
     stopped: float | None
     cluster: str
+
+    @property
+    def code_text(self) -> str:
+        """The exit code as the end of a line."""
+        return "" if self.exit_code is None else f", exit code {self.exit_code}"
 
 
 @dataclass(frozen=True)
@@ -160,9 +169,31 @@ class Environment:
         return min(held.fits or held.tight, key=lambda machine: machine.vcpus, default=None)
 
 
+WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING")
+"""States of a job that has not started."""
+_STUCK = "https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html lists what AWS knows of"
+
+
 @dataclass(frozen=True)
-class Facts:
+class AwsFacts(engine.Facts):
     """A job that is no array's parent, and what surrounds it. `now` and other times in seconds since the epoch."""
+
+    PLATFORM = "aws_batch"
+    NEXT_STEPS: ClassVar = {
+        "container-gpu": "image_type: ECS_AL2023_NVIDIA, or an AMI of your own with a driver as new as the image's "
+        "CUDA needs",
+        "disk-full": "write to S3, delete what is no longer needed, or give the environment a larger disk_gib",
+        "gpu-not-requested": "accelerator: {count: 1} in the job file, or gpus in the definition",
+        "gpu-not-visible": "the image's CUDA must not be newer than the driver of the instances' AMI, whose image type "
+        "is ECS_AL2023_NVIDIA or one of your own with the driver",
+        "image-forbidden": "let the instance role and the execution role read ECR; another account's repository has to "
+        "allow this one",
+        "image-pull": "the reason is the registry's own; is the name right, and may the instance's role read it?",
+        "image-rate-limit": "log in to the registry, or copy the image to ECR",
+        "image-unreachable": "a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3; a public registry needs a "
+        "way to the internet",
+        "quota": "`stacks quota` shows limits and use, `stacks quota --request` writes the request for more",
+    }
 
     job: Document
     region: str
@@ -177,6 +208,38 @@ class Facts:
     pull_began: Lazy[float | None] = lambda: None
     """Of a job that is STARTING, while its image is being pulled."""
     image_exists: Lazy[bool | None] = lambda: None
+    reader: Reader | None = None
+    """Keeps account of what was read, and of what was not."""
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """See Facts."""
+        return self.reader.unread_lines() if self.reader else ()
+
+    def texts(self, kind: str) -> Sequence[str]:
+        """Return why the last attempt's image was not pulled, or its container not started, as ECS says."""
+        last = self.last
+        if last is None:
+            return ()
+        match kind:
+            case "pull":
+                return [last.reason] if "CannotPull" in last.reason else ()
+            case "start":
+                silent = last.exit_code is None and last.reason and "OutOfMemory" not in last.reason
+                return [last.reason] if silent else ()
+            case _:
+                return super().texts(kind)
+
+    def unknown(self) -> Explanation:
+        """See Facts."""
+        state = f"the job is {self.status}, {self.reason or 'without a reason'}"
+        last = self.last
+        attempt = f"last attempt: {last.status_reason}, {last.reason}{last.code_text}" if last else ""
+        queue = self.queue()
+        place = f"the queue {queue.name} is {queue.state}, {queue.status}" if queue else ""
+        calls = f"looked at: {', '.join(self.reader.looked)}" if self.reader else ""
+        step = _STUCK if self.status in WAITING else ""
+        return self.explanation("unknown", evidence=(state, attempt, place, calls), next_step=step)
 
     @property
     def status(self) -> str:
@@ -208,6 +271,11 @@ class Facts:
         return tuple(_attempt(each) for each in parts(self.job, "attempts"))
 
     @property
+    def last(self) -> Attempt | None:
+        """The last attempt that is over."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
     def since(self) -> float:
         """When it was made, or when its last attempt ended."""
         stops = [each.stopped for each in self.attempts if each.stopped]
@@ -227,8 +295,12 @@ class Facts:
         smallest = environment.smallest(self.size)
         return smallest is not None and smallest.vcpus <= environment.max_vcpus
 
-    def called(self, job_id: str, name: str = "") -> str:
-        """A job's reference, with its name where that is given."""
+    def ago(self, moment: float) -> str:
+        """Return how long ago a moment was: `12 s ago`."""
+        return f"{engine.span(self.now - moment)} ago"
+
+    def reference(self, job_id: str, name: str = "") -> str:
+        """Return a job's reference, with its name where that is given."""
         return f"aws-batch:{self.region}/{job_id} {name}".rstrip()
 
 

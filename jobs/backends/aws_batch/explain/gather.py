@@ -12,10 +12,10 @@ from accel.clouds.aws.responses import part, parts
 from accel.contract.targets import AwsBatchEnvironment
 from accel.rules.aws.fit import Size
 
-from ... import outcome
+from ...diagnosis import outcome
 from .. import quota
 from ..logs import BATCH_GROUP
-from .facts import Activity, Ahead, Environment, Facts, Instance, Other, Queue
+from .facts import Activity, Ahead, AwsFacts, Environment, Instance, Other, Queue
 from .network import network
 from .reader import Absent, Reader
 from .role import role
@@ -28,7 +28,7 @@ ASKED_AT_ONCE = 100
 
 
 class Gather:
-    """Facts of one job. `job`: its JobDetail."""
+    """AwsFacts of one job. `job`: its JobDetail."""
 
     def __init__(self, reader: Reader, job: Document, now: float) -> None:
         self._reader = reader
@@ -37,15 +37,15 @@ class Gather:
         self._queue_detail = cache(self._read_queue)
         self._snapshot = cache(self._read_snapshot)
 
-    def facts(self) -> Facts:
+    def facts(self) -> AwsFacts:
         """Nothing is read yet."""
-        facts: list[Facts] = []
+        facts: list[AwsFacts] = []
 
         def environments() -> tuple[Environment, ...] | None:
             return self._environments(facts[0])
 
         facts.append(
-            Facts(
+            AwsFacts(
                 job=self._job,
                 region=self._reader.region,
                 now=self._now,
@@ -57,6 +57,7 @@ class Gather:
                 lines=cache(self._lines),
                 pull_began=cache(self._pull_began),
                 image_exists=cache(self._image_exists),
+                reader=self._reader,
             )
         )
         return facts[0]
@@ -85,7 +86,7 @@ class Gather:
         rows = parts(found or {}, "schedulingPolicies")
         return part(rows[0], "fairsharePolicy") if rows else {}
 
-    def _environments(self, facts: Facts) -> tuple[Environment, ...] | None:
+    def _environments(self, facts: AwsFacts) -> tuple[Environment, ...] | None:
         row = self._queue_detail()
         if row is None:
             return None

@@ -1,6 +1,5 @@
-"""Why a job on machines of its own waits or failed: one cause, judged by its record and Google. Reads only."""
+"""Why a job on machines of its own waits or failed, from its record, its hosts and Google. Reads only."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from accel.clouds.google.api import Google
@@ -8,14 +7,13 @@ from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
 
 from ...base import Explanation, JobRef, Phase
+from ...diagnosis.engine import Rule, diagnose
 from ..cloud_messages import ReportingMachines
 from ..records import Records
 from . import ended, waiting
-from .explanation import because
-from .facts import Facts
-from .table import CAUSES
+from .facts import VmFacts
 
-__all__ = ["CAUSES", "explain"]
+__all__ = ["explain"]
 
 
 def explain(google: Google, records: Records, machines: ReportingMachines, ref: JobRef) -> Explanation:
@@ -25,31 +23,28 @@ def explain(google: Google, records: Records, machines: ReportingMachines, ref: 
         record, _ = records.read(ref.id)
     except NotFound as missing:
         step = "check the reference; the stack's bucket may delete records after a time"
-        return because("unknown-job", f"{where} has no job {ref.id}", (missing.message,), step)
+        return VmFacts.explanation("unknown-job", f"{where} has no job {ref.id}", (missing.message,), step)
     if record.kind != ref.kind:
         right = JobRef(record.kind, ref.scope, ref.id)
-        return because("unknown-job", f"the job is of kind {record.kind}", (where,), f"its reference is {right}")
-    facts = Facts(google, records, machines, ref, record)
-    order = (_unknown,) if facts.blind else _ORDER[facts.status.phase]
-    told = next((said for cause in order if (said := cause(facts))), None) or _unknown(facts)
-    if facts.status.phase is Phase.FAILED and not facts.blind and (there := ended.left(facts)):
-        told = replace(told, evidence=(*told.evidence, there.reason, *there.evidence[:1]))
-    return replace(told, unread=tuple(facts.unread))
+        reason = f"the job is of kind {record.kind}"
+        return VmFacts.explanation("unknown-job", reason, (where,), f"its reference is {right}")
+    facts = VmFacts(google, records, machines, ref, record)
+    if facts.blind:
+        return diagnose(facts, ())
+    explained = diagnose(facts, RULES[facts.status.phase])
+    if facts.status.phase is Phase.FAILED and (there := ended.not_released(facts)):
+        evidence = (*explained.evidence, there.reason, *there.evidence[:1])
+        return replace(explained, evidence=evidence, unread=facts.unread)
+    return explained
 
 
-def _unknown(facts: Facts) -> Explanation:
-    record = facts.record
-    state = f"attempt {record.last.number} in {record.last.zone} is {record.last.state} {record.last.outcome}".rstrip()
-    now = () if facts.blind else (f"the job is {facts.status.phase} ({facts.status.native}), {facts.status.reason}",)
-    evidence = (*now, state, *waiting.attempts(facts), *facts.messages.states, *facts.history[-3:])
-    step = "`accel-jobs logs REF` shows what its machines printed"
-    return because("unknown", "unknown: no known cause fits what could be read", evidence, step)
-
-
-_ORDER: dict[Phase, tuple[Callable[[Facts], Explanation | None], ...]] = {
-    Phase.QUEUED: (waiting.over, waiting.planned, waiting.queued, waiting.starting),
-    Phase.STARTING: (waiting.planned, waiting.starting),
-    Phase.RUNNING: (waiting.silent, waiting.missing, waiting.unhealthy, waiting.preparing, waiting.well),
-    Phase.SUCCEEDED: (ended.left, waiting.well),
-    Phase.FAILED: ended.CAUSES_OF_FAILURE,
-}
+RULES: dict[Phase, tuple[Rule[VmFacts], ...]] = {
+    Phase.QUEUED: (waiting.next_attempt, waiting.planned, waiting.queued, waiting.machine_starting),
+    Phase.STARTING: (waiting.planned, waiting.machine_starting),
+    Phase.RUNNING: (
+        waiting.agent_silent, waiting.missing, waiting.unhealthy, waiting.starting, waiting.well,
+    ),
+    Phase.SUCCEEDED: (ended.not_released, waiting.well),
+    Phase.FAILED: ended.RULES,
+}  # fmt: skip
+"""By phases, the first that holds."""

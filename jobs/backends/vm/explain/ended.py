@@ -1,19 +1,16 @@
 """Causes of a job that has ended, or will have once somebody moves it on."""
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
 
-from ... import outcome
 from ...base import Explanation
+from ...diagnosis import outcome, words
+from ...diagnosis.cause import THEN_RETRY
+from ...diagnosis.engine import Rule, match, row, within
 from ..record import EXPIRED, FAILED, LOST, NO_CAPACITY, REFUSED
 from ..state_machine import ABSENT, LEAVING
 from . import zones
-from .explanation import because, by
-from .facts import Facts
-from .table import OF_VMS, TPU, UNREADY
-from .table import REFUSED as REFUSALS
-from .waiting import NO_WAY_OUT, RELEASE_S, SHOWN, attempts
+from .facts import SHOWN, VmFacts
+from .waiting import NO_WAY_OUT, RELEASE_S
 
 _VANISHED = re.compile(r"no longer there|it was deleted")
 """Google leaves what it takes away where it was, in another state, or says so."""
@@ -25,145 +22,203 @@ _RELEASE = (
     "they go where no client comes back"
 )
 
+REFUSALS = (words.QUOTA, *words.GOOGLE)
+"""Of a request that Google refused; the first that fits counts."""
 
-def left(facts: Facts) -> Explanation | None:
+NOT_STARTED = (
+    row(
+        "driver-not-ready",
+        r"^driver-not-ready",
+        "the driver did not find the machine's GPUs in time, or not all of them",
+        "the target's boot image must bring a driver (or install one at the first boot) that knows the GPU; Secure "
+        "Boot must be off for a driver that is built on the machine",
+    ),
+    row(
+        "hosts-did-not-meet",
+        r"^not-met",
+        "not all machines of the job came in time",
+        "one of them did not boot, or its agent could not reach the bucket: the evidence names them. Machines meet in "
+        "the bucket; once they run, the firewall must let them talk: a stack's rule is for the tag accel-jobs",
+    ),
+    row(
+        "timeout",
+        r"^timeout$",
+        "the time of the job was over before its command was started",
+        "raise timeout_s",
+    ),
+    row(
+        "docker-missing",
+        r"No such file or directory: '?docker",
+        "the machine has no docker",
+        "use a boot image or a TPU runtime that has docker, or leave `image` out and run the command on the machine",
+    ),
+    words.CONTAINER_GPU,
+    words.IMAGE_PLATFORM,
+    row("image-forbidden", r"docker login"),
+    *within(r"docker(:| pull)", (words.PULL_DENIED, *words.PULL)),
+    row("image-pull", r"docker pull"),
+    row(
+        "gcsfuse-missing",
+        r"No such file or directory: '?gcsfuse",
+        "the machine has no gcsfuse, so that no bucket can be mounted",
+        "use a boot image that has it, or read and write the bucket by its API (`gcloud storage`, gcsfs)",
+    ),
+    row("mount", r"mount "),
+    row("secret-unreadable", r"secret projects/"),
+    row(
+        "not-started",
+        r"^not-started",
+        "the command was not started",
+        "the evidence says why; `accel-jobs logs REF` shows what the machine did before",
+    ),
+)
+"""Of a host's result, where its command was not run."""
+
+TPU = (
+    row(
+        "tpu-out-of-memory",
+        r"Ran out of memory in memory space hbm|Exceeded hbm capacity|HBM OOM",
+        "the TPU's own memory was full",
+        "a smaller batch, a model sharded over more chips, or a generation with more memory a chip",
+    ),
+    row(
+        "tpu-busy",
+        r"TPU is already in use by process|libtpu\.so already in use|libtpu_lockfile",
+        "another process on the machine has the TPU, which one process alone can have",
+        "start one process on each host that uses the TPU; a program that imports JAX must not start another that does",
+    ),
+    row(
+        "tpu-not-visible",
+        r"initialize backend 'tpu'|No accelerator found|TPU initialization failed|open\(/dev/(accel|vfio)",
+        "the program sees no TPU",
+        "the runtime version must be the generation's (`tpu_vm.runtime_version`; leave it out), libtpu must be in the "
+        "image (pip install 'jax[tpu]'), and all hosts of a slice must run the program",
+    ),
+)
+"""Of the end of a log, where the job is on TPUs."""
+
+
+def not_released(facts: VmFacts) -> Explanation | None:
     """The command has ended, and its machines have not gone."""
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
     there = facts.machine_state.state not in (ABSENT, LEAVING)
     if not there or len(stopped) < facts.record.hosts or facts.since(max(stopped)) < RELEASE_S:
         return None
-    said = [line for line in facts.agent if _NOT_RELEASED.search(line)]
+    lines = [line for line in facts.agent if _NOT_RELEASED.search(line)]
     reason = "its command has ended, and its machines are still there: they cost money"
-    return because("not-released", reason, (*said[-1:], *facts.messages.states), _RELEASE)
+    return facts.explanation("not-released", reason, (*lines[-1:], *facts.messages.states), _RELEASE)
 
 
-def cancelled(facts: Facts) -> Explanation | None:
+def stopped(facts: VmFacts) -> Explanation | None:
     """Someone wanted no more of it."""
     if facts.record.cancelled is None:
         return None
-    told = (
-        f"reason: {facts.record.cancelled}",
-        *(facts.messages.states if facts.machine_state.state != ABSENT else ()),
-    )
-    return because("stopped", "someone cancelled the job", told, "`accel-jobs retry REF` runs it again")
+    states = facts.messages.states if facts.machine_state.state != ABSENT else ()
+    return facts.explanation("stopped", evidence=(f"reason: {facts.record.cancelled}", *states))
 
 
-def refused(facts: Facts) -> Explanation | None:
+def refused(facts: VmFacts) -> Explanation | None:
     """Google said no, for another reason than that it has none."""
     last = facts.last
     if last.outcome != REFUSED:
         return None
     place = (f"attempt {last.number}: {zones.request_text(facts.record)} in {last.zone}",)
-    found = by(REFUSALS, last.reason, (*place, *attempts(facts)[:-1]))
-    step = "the evidence has Google's words; then `accel-jobs retry REF`"
-    return found or because("refused", "Google refused its machines", (last.reason, *place), step)
+    step = f"the evidence has Google's words; {THEN_RETRY}"
+    return match(facts, REFUSALS, [last.reason], (*place, *facts.past_attempts[:-1])) or facts.explanation(
+        "refused", "Google refused its machines", (last.reason, *place), step
+    )
 
 
-def no_room(facts: Facts) -> Explanation | None:
+def no_capacity(facts: VmFacts) -> Explanation | None:
     """Every zone was asked."""
     if facts.last.outcome not in (NO_CAPACITY, EXPIRED):
         return None
     tried = [each for each in facts.foreseen.attempts if each.outcome in (NO_CAPACITY, EXPIRED)]
     expired = all(each.outcome == EXPIRED or _RAN_OUT.search(each.reason) for each in tried)
-    cause = "request-expired" if expired else "no-capacity"
+    cause = "waited-too-long" if expired else "no-capacity"
     reason = (
         "it waited in its zones for as long as it might, and got no machines"
         if expired
         else "no zone that it may use had such machines"
     )
-    evidence = (zones.request_text(facts.record), *attempts(facts), zones.own(facts.record), zones.others(facts.record))
+    evidence = (
+        zones.request_text(facts.record),
+        *facts.past_attempts,
+        zones.own(facts.record),
+        zones.others(facts.record),
+    )
     step = f"`accel-jobs retry REF` asks again; {zones.hint(facts.record).removeprefix('wait; ')}"
-    return because(cause, reason, evidence, step)
+    return facts.explanation(cause, reason, evidence, step)
 
 
-def lost(facts: Facts) -> Explanation | None:
+def preempted(facts: VmFacts) -> Explanation | None:
     """Machines that went too often; those whose agent deleted them without a word are another matter."""
     last = facts.last
     if last.outcome != LOST:
         return None
     if _VANISHED.search(last.reason) and facts.arrived == ():
         reason = "its machines went by themselves, and what runs jobs on them has never spoken"
-        told = (*attempts(facts), *facts.history[-SHOWN:])
-        return because("agent-silent", reason, told, NO_WAY_OUT)
+        return facts.explanation("agent-silent", reason, (*facts.past_attempts, *facts.history[-SHOWN:]), NO_WAY_OUT)
     count, allowed = facts.foreseen.count(LOST), facts.record.body["lost_retries"]
     reason = f"its machines were taken away {count} times, and lost_retries is {allowed}"
     step = "raise lost_retries, save and resume, or `spot: false`, which asks for machines that stay"
-    return because("lost-too-often", reason, attempts(facts), step)
+    return facts.explanation("preempted", reason, facts.past_attempts, step)
 
 
-def unready(facts: Facts) -> Explanation | None:
+def not_started(facts: VmFacts) -> Explanation | None:
     """A host told that its command was not started, or why it was stopped."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None or result.reason in (None, "exited"):
         return None
     if result.exit_code in outcome.SHELL:  # by the agent, which plays the shell's part
         return None
-    whose = _whose(facts)
-    said = str(result.reason)
-    if said == "timeout":
-        limit = facts.record.body.get("timeout_s")
-        reason = f"the command ran longer than timeout_s, which is {limit}"
-        shown = outcome.last(facts.output)
-        return because("timeout", reason, (*whose, *shown), "raise timeout_s, or save and resume")
-    if said.startswith("stopped: "):
+    text = str(result.reason)
+    if text == "timeout":
+        reason = f"it ran longer than timeout_s, which is {facts.record.body.get('timeout_s')}"
+        return facts.explanation("timeout", reason, (*facts.place, *outcome.last(facts.output)))
+    if text.startswith("stopped: "):
         reason = "it was stopped because another host had failed, and that one told nothing of its own"
-        return because("peer-failed", reason, (said, *whose), "`accel-jobs logs REF` shows all hosts")
+        return facts.explanation("peer-failed", reason, (text, *facts.place), "`accel-jobs logs REF` shows all hosts")
     arrived = facts.arrived or ()
     absent = [f"host {host} never came" for host in range(facts.record.hosts) if host not in arrived]
-    return by(UNREADY, said, (*whose, *(absent if said.startswith("not-met") else ()), *facts.messages.ill))
+    more = (*facts.place, *(absent if text.startswith("not-met") else ()), *facts.messages.ill)
+    return match(facts, NOT_STARTED, [text], more)
 
 
-def no_word(facts: Facts) -> Explanation | None:
+def vm_silent(facts: VmFacts) -> Explanation | None:
     """The time is over, and no host has told."""
     if facts.last.outcome != FAILED or facts.results:
         return None
-    said = facts.printed[-SHOWN:]
+    lines = facts.printed[-SHOWN:]
     step = "`accel-jobs logs REF` shows what they printed; a machine that has no memory left, or no network, is silent"
-    return because("no-word", "its machines told of no end", (facts.last.reason, *said), step)
+    return facts.explanation("vm-silent", "its machines told of no end", (facts.last.reason, *lines), step)
 
 
-def exited(facts: Facts) -> Explanation | None:
+def program(facts: VmFacts) -> Explanation | None:
     """What the exit code and the end of the log say."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None:
         return None
     body = facts.record.body
     lines = facts.output
-    if facts.record.kind == "tpu-vm":
-        told = next((line for line in outcome.region(lines or ()) if by(TPU, line)), "")
-        if told:
-            return by(TPU, told, (f"exit code {result.exit_code}", *_whose(facts)))
+    code = f"exit code {result.exit_code}"
+    if facts.record.kind == "tpu-vm" and (
+        of_tpu := match(facts, TPU, outcome.region(lines or ()), (code, *facts.place))
+    ):
+        return of_tpu
     ended = outcome.Ended(result.exit_code, lines, int(body.get("gpus") or 0), shm_mib=body["job"].get("shm_mib"))
-    found = outcome.explain(ended)
-    if found is None:
-        return None
-    said = () if result.reason in (None, "exited") else (str(result.reason),)
-    evidence = (*found.evidence, *said, *_whose(facts), *facts.messages.ill, *_kept(facts))
-    return replace(found, evidence=evidence, next_step=OF_VMS.get(found.cause, found.next_step))
+    reason = "" if result.reason in (None, "exited") else str(result.reason)
+    return outcome.program_failure(facts, ended, (reason, *facts.place, *facts.messages.ill, *_kept(facts)))
 
 
-def _whose(facts: Facts) -> tuple[str, ...]:
-    """Which host, and which attempt, the words are of."""
-    hosts = f"host {facts.host} of {facts.record.hosts}" if facts.record.hosts > 1 else ""
-    again = f"attempt {facts.last.number}" if len(facts.record.attempts) > 1 else ""
-    both = ", ".join(each for each in (hosts, again) if each)
-    return (both,) if both else ()
-
-
-def _kept(facts: Facts) -> tuple[str, ...]:
+def _kept(facts: VmFacts) -> tuple[str, ...]:
     """Where the log is, if Cloud Logging did not take it."""
     if facts.kept_name is None:
         return ()
     return (f"lines that Cloud Logging did not take are in {facts.kept_name} of the attempt's folder in the bucket",)
 
 
-CAUSES_OF_FAILURE: tuple[Callable[[Facts], Explanation | None], ...] = (
-    cancelled,
-    refused,
-    no_room,
-    lost,
-    unready,
-    no_word,
-    exited,
-)
-"""In the order in which they are looked at."""
+RULES: tuple[Rule[VmFacts], ...] = (
+    stopped, refused, no_capacity, preempted, not_started, vm_silent, program,
+)  # fmt: skip
+"""Of a job that has failed, the first that holds."""

@@ -1,15 +1,16 @@
-"""What is known of a job, read when it is first asked for. What may not be read makes no cause true."""
+"""What Google, the job's record and its hosts know of it, read when it is first needed."""
 
 import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from accel.clouds.google.api import Google, object_path
-from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
-from ...base import JobRef, Status
+from ...base import Explanation, JobRef, Status
+from ...diagnosis.cause import THEN_RETRY
+from ...diagnosis.engine import LazyFacts
 from ...google_logging import newest
 from .. import labels
 from ..cloud_messages import MachineMessages, ReportingMachines
@@ -22,26 +23,40 @@ from ..status import status_of
 TAIL_LINES = 100
 KEPT_BYTES = 1024 * 1024
 """Of a log that is in the bucket: a larger one is not read."""
+SHOWN = 5
+"""Lines and attempts that are evidence."""
 AGENT = "accel: "
 """A line that the agent wrote begins so."""
 
-Value = TypeVar("Value")
 
-
-class Facts:
+class VmFacts(LazyFacts):
     """One job, now."""
+
+    PLATFORM = "vm"
+    NEXT_STEPS: ClassVar = {
+        "container-gpu": "use a boot image that has the NVIDIA Container Toolkit, as Deep Learning VM images do",
+        "gpu-not-visible": "the image's CUDA must not be newer than the driver of the machine: `accel-jobs exec REF "
+        "--host -- nvidia-smi` shows it while a job runs; the stack's boot image decides",
+        "mount": "the account that jobs run as needs roles/storage.objectUser on the bucket (objectViewer to read)",
+        "permission": f"of jobs on TPUs it takes roles/tpu.admin, on VMs roles/compute.instanceAdmin.v1; {THEN_RETRY}",
+        "quota": "ask for more (`stacks quota --request` writes the request), or wait until other machines are gone; "
+        f"{THEN_RETRY}. Spot and on demand have quotas of their own, and so has each region; suspended requests hold "
+        "quota too",
+        "shared-memory": "raise shm_mib (half of the machine's memory where it is left out), or use fewer data loader "
+        "workers",
+        "unknown": "`accel-jobs logs REF` shows what its machines printed",
+    }
 
     def __init__(
         self, google: Google, records: Records, machines: ReportingMachines, ref: JobRef, record: Record
     ) -> None:
+        super().__init__()
         self._google, self._records, self._machines = google, records, machines
         self.ref, self.record = ref, record
-        self.unread: list[str] = []
-        self.now = datetime.now(UTC)
 
     @cached_property
     def _looked(self) -> tuple[MachineState, Mapping[int, Result]] | None:
-        return self._ask("the machines' state", lambda: look(self._machines, self._records, self.record))
+        return self.read("the machines' state", lambda: look(self._machines, self._records, self.record))
 
     @property
     def blind(self) -> bool:
@@ -62,7 +77,7 @@ class Facts:
 
     @cached_property
     def _over(self) -> Mapping[int, Result]:
-        found = self._ask("results in the bucket", lambda: self._records.results(self.record, self.record.last))
+        found = self.read("results in the bucket", lambda: self._records.results(self.record, self.record.last))
         return found or {}
 
     @cached_property
@@ -92,7 +107,7 @@ class Facts:
     def messages(self) -> MachineMessages:
         """What the cloud says of the last attempt's machines."""
         return (
-            self._ask("the machines' health", lambda: self._machines.messages(self.record, self.last))
+            self.read("the machines' health", lambda: self._machines.messages(self.record, self.last))
             or MachineMessages()
         )
 
@@ -100,13 +115,13 @@ class Facts:
     def printed(self) -> tuple[str, ...]:
         """The end of the first machine's serial port."""
         what = "the serial port (compute.instances.getSerialPortOutput)"
-        return self._ask(what, lambda: self._machines.printed(self.record, self.last)) or ()
+        return self.read(what, lambda: self._machines.printed(self.record, self.last)) or ()
 
     @cached_property
     def history(self) -> tuple[str, ...]:
         """What was done to the first machine."""
         what = "operations of the zone (compute.zoneOperations.list)"
-        return self._ask(what, lambda: self._machines.history(self.record, self.last)) or ()
+        return self.read(what, lambda: self._machines.history(self.record, self.last)) or ()
 
     @cached_property
     def _left(self) -> dict[str, int] | None:
@@ -123,7 +138,7 @@ class Facts:
             )
             return {str(each.get("name")).removeprefix(prefix): int(str(each.get("size") or 0)) for each in items}
 
-        return self._ask("the attempt's folder (storage.objects.list)", read)
+        return self.read("the attempt's folder (storage.objects.list)", read)
 
     @property
     def arrived(self) -> tuple[int, ...] | None:
@@ -157,7 +172,7 @@ class Facts:
             f'labels."{labels.HOST}"="{self.host}"',
             f'timestamp>="{self.last.planned}"',
         ]
-        found = self._ask("its log", lambda: newest(self._google, project, " AND ".join(query), TAIL_LINES))
+        found = self.read("its log", lambda: newest(self._google, project, " AND ".join(query), TAIL_LINES))
         if found:
             return tuple(str(each.get("textPayload", "")) for each in found)
         return self._kept or (None if found is None else ())
@@ -174,7 +189,7 @@ class Facts:
         if name is None or (self._left or {}).get(name, 0) > KEPT_BYTES:
             return None
         path = object_path(self._records.bucket, f"{folder(self.record.name, self.last.number)}/{name}")
-        data = self._ask(f"{name} in the bucket", lambda: self._google.read("storage", path)[0])
+        data = self.read(f"{name} in the bucket", lambda: self._google.read("storage", path)[0])
         # Each begins with its time.
         texts = [each.partition(" ")[2] for each in (data or b"").decode(errors="replace").splitlines()]
         return tuple(texts[-TAIL_LINES:]) or None
@@ -194,9 +209,25 @@ class Facts:
         """Of the request's body."""
         return dict(self.record.body.get("machine") or {})
 
-    def _ask(self, what: str, call: Callable[[], Value]) -> Value | None:
-        try:
-            return call()
-        except (CloudRefused, CloudSilent, NotFound) as error:
-            self.unread.append(f"{what}: {error.message}")
-            return None
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Which host, and which attempt, is explained."""
+        hosts = f"host {self.host} of {self.record.hosts}" if self.record.hosts > 1 else ""
+        attempt = f"attempt {self.last.number}" if len(self.record.attempts) > 1 else ""
+        both = ", ".join(each for each in (hosts, attempt) if each)
+        return (both,) if both else ()
+
+    @property
+    def past_attempts(self) -> tuple[str, ...]:
+        """The last attempts that are over, a line each."""
+        over = [each for each in self.foreseen.attempts if each.outcome]
+        lines = [f"attempt {each.number} in {each.zone}: {each.outcome}: {each.reason}" for each in over[-SHOWN:]]
+        return (*([f"{len(over)} attempts are over"] if len(over) > SHOWN else []), *lines)
+
+    def unknown(self) -> Explanation:
+        """See Facts."""
+        last, status = self.record.last, self.status
+        state = f"attempt {last.number} in {last.zone} is {last.state} {last.outcome}".rstrip()
+        now = "" if self.blind else f"the job is {status.phase} ({status.native}), {status.reason}"
+        evidence = (now, state, *self.past_attempts, *self.messages.states, *self.history[-3:])
+        return self.explanation("unknown", evidence=evidence)

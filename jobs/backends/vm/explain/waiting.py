@@ -1,11 +1,11 @@
 """Causes of a job that has not ended: it waits for machines, they start, or it runs."""
 
 from ...base import Explanation, Phase
+from ...diagnosis.engine import span
 from ..record import ENDED, EXPIRED, FAILED, GONE, LOST, MADE, NO_CAPACITY, PLANNED
 from ..state_machine import ABSENT, STARTING, WAITING
 from . import zones
-from .explanation import because, span
-from .facts import AGENT, Facts
+from .facts import AGENT, SHOWN, VmFacts
 
 NEW_S = 60
 """Until then silence is no sign."""
@@ -17,7 +17,6 @@ PREPARE_S = 1800
 """For a driver, the other machines and an image: the agent waits no longer for the first two."""
 RELEASE_S = 300
 """Machines take no longer to go."""
-SHOWN = 5
 
 TEND = (
     "`accel-jobs tend REF` moves it on, as a timer may; so does `accel-jobs wait REF` for as long as it runs, "
@@ -25,14 +24,7 @@ TEND = (
 )
 
 
-def attempts(facts: Facts) -> tuple[str, ...]:
-    """The last attempts that are over, a line each."""
-    over = [each for each in facts.foreseen.attempts if each.outcome]
-    lines = [f"attempt {each.number} in {each.zone}: {each.outcome}: {each.reason}" for each in over[-SHOWN:]]
-    return (*([f"{len(over)} attempts are over"] if len(over) > SHOWN else []), *lines)
-
-
-def over(facts: Facts) -> Explanation | None:
+def next_attempt(facts: VmFacts) -> Explanation | None:
     """An attempt is over, and the next is to come: it is a client that makes it."""
     last = facts.foreseen.last
     if last.state not in (ENDED, GONE):
@@ -41,21 +33,21 @@ def over(facts: Facts) -> Explanation | None:
     if recorded.state in (ENDED, GONE) and facts.since(recorded.ended) > TENDED_S:
         for_ = span(facts.since(recorded.ended))
         reason = f"its last attempt is over for {for_}, and no client has moved the job on since"
-        return because("nobody-tends", reason, attempts(facts), TEND)
+        return facts.explanation("nobody-tends", reason, facts.past_attempts, TEND)
     lost = facts.foreseen.count(LOST)
     if last.outcome == LOST:
         allowed = facts.record.body["lost_retries"]
         reason = f"its machines were taken away, time {lost}; lost_retries lets it begin again {allowed} times"
         held = ("a suspended request holds its quota until it is deleted, which the next step does",)
         more = held if facts.record.kind == "tpu-vm" and recorded.state == MADE else ()
-        return because("taken-away", reason, (*attempts(facts), *facts.messages.states, *more), TEND)
+        return facts.explanation("starts-again", reason, (*facts.past_attempts, *facts.messages.states, *more), TEND)
     words = {NO_CAPACITY: "the zone had no machines", EXPIRED: "it has waited long enough in its zone"}
     what = words.get(last.outcome, "its command failed" if last.outcome == FAILED else last.outcome)
     reason = f"its last attempt is over ({what}), and the next one is to be made"
-    return because("next-attempt", reason, (*attempts(facts), zones.own(facts.record)), TEND)
+    return facts.explanation("next-attempt", reason, (*facts.past_attempts, zones.own(facts.record)), TEND)
 
 
-def planned(facts: Facts) -> Explanation | None:
+def planned(facts: VmFacts) -> Explanation | None:
     """An attempt that nobody has asked the cloud for yet."""
     last = facts.record.last
     if last.state != PLANNED or facts.machine_state.state != ABSENT:
@@ -63,11 +55,13 @@ def planned(facts: Facts) -> Explanation | None:
     age = facts.since(last.planned)
     if age > TENDED_S:
         reason = f"attempt {last.number} is planned for {span(age)}, and nobody has asked Google for its machines"
-        return because("nobody-tends", reason, attempts(facts), TEND)
-    return because("new", "the job, or its attempt, was planned a moment ago", attempts(facts), "wait a few seconds")
+        return facts.explanation("nobody-tends", reason, facts.past_attempts, TEND)
+    return facts.explanation(
+        "new", "the job, or its attempt, was planned a moment ago", facts.past_attempts, "wait a few seconds"
+    )
 
 
-def queued(facts: Facts) -> Explanation | None:
+def queued(facts: VmFacts) -> Explanation | None:
     """The request waits in Google's queue."""
     if facts.machine_state.state != WAITING:
         return None
@@ -80,26 +74,26 @@ def queued(facts: Facts) -> Explanation | None:
         *facts.messages.states,
         zones.own(facts.record),
         zones.others(facts.record),
-        *attempts(facts),
+        *facts.past_attempts,
     )
     reason = f"{last.zone} has no such machines for it just now: its request is in Google's queue"
-    return because("waiting-for-capacity", reason, evidence, zones.hint(facts.record))
+    return facts.explanation("waiting-for-capacity", reason, evidence, zones.hint(facts.record))
 
 
-def starting(facts: Facts) -> Explanation | None:
+def machine_starting(facts: VmFacts) -> Explanation | None:
     """Machines are on their way, or are being repaired."""
     if facts.machine_state.state != STARTING:
         return None
-    if told := unhealthy(facts):
-        return told
+    if explained := unhealthy(facts):
+        return explained
     last = facts.record.last
     reason = (
         f"its machines are being made ({facts.machine_state.native}) for {span(facts.since(last.made or last.planned))}"
     )
-    return because("starting", reason, (*facts.messages.states, *facts.history), "wait a few minutes")
+    return facts.explanation("machine-starting", reason, (*facts.messages.states, *facts.history), "wait a few minutes")
 
 
-def unhealthy(facts: Facts) -> Explanation | None:
+def unhealthy(facts: VmFacts) -> Explanation | None:
     """A machine that is there and is not well."""
     if not facts.messages.ill:
         return None
@@ -108,17 +102,17 @@ def unhealthy(facts: Facts) -> Explanation | None:
         "`accel-jobs cancel REF` and `retry` get other machines"
     )
     evidence = (*facts.messages.ill, *facts.messages.planned)
-    return because("unhealthy", "a machine of the job is not well", evidence, step)
+    return facts.explanation("unhealthy", "a machine of the job is not well", evidence, step)
 
 
-def silent(facts: Facts) -> Explanation | None:
+def agent_silent(facts: VmFacts) -> Explanation | None:
     """Machines run, and no agent has come as far as the bucket."""
     ran = facts.since(facts.record.last.started)
     if facts.arrived is None or facts.arrived or facts.results or ran < AGENT_S:
         return None
     said = [each for each in facts.printed if AGENT in each] or list(facts.printed)
     reason = f"its machines run for {span(ran)}, and what runs jobs on them has never spoken"
-    return because("agent-silent", reason, (*said[-SHOWN:], *facts.messages.states), NO_WAY_OUT)
+    return facts.explanation("agent-silent", reason, (*said[-SHOWN:], *facts.messages.states), NO_WAY_OUT)
 
 
 NO_WAY_OUT = (
@@ -127,7 +121,7 @@ NO_WAY_OUT = (
 )
 
 
-def missing(facts: Facts) -> Explanation | None:
+def missing(facts: VmFacts) -> Explanation | None:
     """Some hosts have come, others have not."""
     arrived, hosts = facts.arrived or (), facts.record.hosts
     absent = [str(host) for host in range(hosts) if host not in arrived]
@@ -135,22 +129,23 @@ def missing(facts: Facts) -> Explanation | None:
         return None
     limit = facts.record.body["job"].get("meet_wait_s")
     reason = f"{len(arrived)} of {hosts} hosts have come; they wait for the others, {limit} s at most"
-    return because("hosts-missing", reason, (f"not yet: host {', '.join(absent)}", *facts.messages.states), "wait")
+    return facts.explanation(
+        "hosts-missing", reason, (f"not yet: host {', '.join(absent)}", *facts.messages.states), "wait"
+    )
 
 
-def preparing(facts: Facts) -> Explanation | None:
+def starting(facts: VmFacts) -> Explanation | None:
     """The agent has spoken, and the command has not. One that is quiet for long is not being prepared."""
     if not facts.agent or facts.output or facts.since(facts.record.last.started) > PREPARE_S:
         return None
     waits = facts.record.body.get("gpus") and len(facts.agent) == 1
     what = "the machine waits for its GPU driver" if waits else "the image is pulled, or the command is quiet"
-    return because("preparing", f"{what}: the command has printed nothing yet", facts.agent[-SHOWN:], "wait")
+    return facts.explanation("starting", f"{what}: the command has printed nothing yet", facts.agent[-SHOWN:], "wait")
 
 
-def well(facts: Facts) -> Explanation:
+def well(facts: VmFacts) -> Explanation:
     """Nothing is to be explained."""
     if facts.status.phase is Phase.SUCCEEDED:
-        return because("succeeded", "the job has succeeded: there is nothing to explain", (), "")
-    reason = "the job runs: it neither waits nor has it failed"
+        return facts.explanation("succeeded")
     quiet = ("its command has printed nothing yet",) if facts.output == () else ()
-    return because("running", reason, (*quiet, *facts.messages.planned), "`accel-jobs logs -f REF`")
+    return facts.explanation("running", evidence=(*quiet, *facts.messages.planned))

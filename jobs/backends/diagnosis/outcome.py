@@ -2,11 +2,12 @@
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .base import Explanation
+from ..base import Explanation
+from .engine import Facts
 
 TAIL = 100
 """Lines looked at, from the end."""
@@ -40,8 +41,6 @@ class _Words(NamedTuple):
     pattern: re.Pattern[str]
     gpus: bool | None
     """Whether it holds only with a GPU reserved, only without, or either way (None)."""
-    reason: str
-    next_step: str
 
 
 # https://docs.pytorch.org/docs/stable/notes/faq.html, https://docs.jax.dev/en/latest/gpu_memory_allocation.html,
@@ -54,18 +53,8 @@ WORDS = (
             r"|CUBLAS_STATUS_ALLOC_FAILED"
         ),
         None,
-        "the GPU's own memory was full",
-        "a smaller batch, gradient accumulation, or a GPU with more memory (`accel-jobs offers` lists them); more "
-        "memory_mib or shm_mib is memory of the host and does not help",
     ),
-    _Words(
-        "cuda-out-of-memory",
-        re.compile(r"RESOURCE_EXHAUSTED.*[Oo]ut of memory"),
-        True,
-        "the GPU's own memory was full",
-        "a smaller batch, or a GPU with more memory (`accel-jobs offers` lists them); more memory_mib or shm_mib is "
-        "memory of the host and does not help",
-    ),
+    _Words("cuda-out-of-memory", re.compile(r"RESOURCE_EXHAUSTED.*[Oo]ut of memory"), True),
     _Words(
         "shared-memory",
         re.compile(
@@ -73,8 +62,6 @@ WORDS = (
             r"|unable to (open|mmap|allocate|write).*shared memory|No space left on device.*/dev/shm"
         ),
         None,
-        "a data loader's worker found no room in shared memory (/dev/shm)",
-        "raise shm_mib, or use fewer data loader workers",
     ),
     _Words(
         "gpu-not-visible",
@@ -83,9 +70,6 @@ WORDS = (
             r"|libcuda\.so\.1: cannot open shared object file|CUDA driver version is insufficient"
         ),
         True,
-        "the job has a GPU reserved and its program saw none that it can use",
-        "the image's CUDA must not be newer than the driver of the instances' AMI, whose image type is "
-        "ECS_AL2023_NVIDIA or one of your own with the driver",
     ),
     _Words(
         "gpu-not-requested",
@@ -94,70 +78,46 @@ WORDS = (
             r"|libcuda\.so\.1: cannot open shared object file"
         ),
         False,
-        "the program wants a GPU and the job asks for none",
-        "accelerator: {count: 1} in the job file, or gpus in the definition",
     ),
-    _Words(
-        "disk-full",
-        re.compile(r"No space left on device|\[Errno 28\]"),
-        None,
-        "a disk that the job writes to was full",
-        "write to S3, delete what is no longer needed, or give the environment a larger disk_gib",
-    ),
+    _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]"), None),
 )
 
 
-def explain(ended: Ended) -> Explanation | None:
-    """Why the command failed, as far as it says so itself; None where there is no exit code."""
+def program_failure(facts: Facts, ended: Ended, more: Iterable[str] = ()) -> Explanation | None:
+    """Return why the command failed, as far as it says so itself; None where there is no exit code. `more`: evidence
+    that belongs to its last lines."""
     code = ended.exit_code
     lines = region(ended.lines or ())
     if code == 0:
         return None
     for words in WORDS:
-        told = next((line for line in lines if words.pattern.search(line)), None)
-        if told is not None and words.gpus in (None, ended.gpus > 0):
+        line = next((line for line in lines if words.pattern.search(line)), None)
+        if line is not None and words.gpus in (None, ended.gpus > 0):
             size = (f"shm_mib is {ended.shm_mib}",) if words.cause == "shared-memory" and ended.shm_mib else ()
-            return Explanation(words.cause, words.reason, (_cut(told), *size, *_ends(code)), words.next_step)
+            return facts.explanation(words.cause, evidence=(_cut(line), *size, *_code_text(code), *more))
     if code is None:
         return None
-    shown = last(ended.lines)
+    tail = last(ended.lines)
     if code == 137:
-        asked = f"; the job asks for {ended.memory_mib} MiB" if ended.memory_mib else ""
-        return Explanation(
-            "killed",
-            f"SIGKILL ended the process, and nothing says who sent it: the kernel does when memory is short{asked}",
-            (*_ends(code), *shown),
-            "look at how much memory of the host the job uses, and raise memory_mib if it is near its limit",
-        )
+        size = f"; the job asks for {ended.memory_mib} MiB" if ended.memory_mib else ""
+        reason = f"SIGKILL ended the process, and nothing says who sent it: the kernel does when memory is short{size}"
+        return facts.explanation("killed", reason, (*_code_text(code), *tail, *more))
     if code in SHELL:
-        cause, reason, next_step = SHELL[code]
-        return Explanation(cause, reason, (*_ends(code), *shown), next_step)
-    return Explanation(
+        return facts.explanation(SHELL[code], evidence=(*_code_text(code), *tail, *more))
+    return facts.explanation(
         "exit-code",
         f"the command ended by itself with exit code {code}{_signal(code)}",
-        shown or ("its log has no lines" if ended.lines is not None else "its log was not read",),
-        "the last lines are the program's own words; `accel-jobs logs REF` shows them all",
+        (*(tail or ("its log has no lines" if ended.lines is not None else "its log was not read",)), *more),
     )
 
 
 # By POSIX: https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02
-SHELL = {
-    127: (
-        "command-not-found",
-        "a command was not found",
-        "check the command's name, and that the image has it on its PATH",
-    ),
-    126: (
-        "command-not-executable",
-        "a command was found and cannot be run",
-        "give it execute permission in the image, or name its interpreter; a binary must be for the instance's CPU",
-    ),
-}
+SHELL = {127: "command-not-found", 126: "command-not-executable"}
 
 
 def region(lines: Sequence[str]) -> Sequence[str]:
-    """The lines that tell of the failure: from the last traceback on that is not an echo of an earlier one; without
-    any, or after one that the program outlived, the last ENOUGH."""
+    """Return the lines that tell of the failure: from the last traceback on that is not an echo of an earlier one;
+    without any, or after one that the program outlived, the last ENOUGH."""
     tail = [RANK.sub("", line) for line in lines[-TAIL:]]
     starts = [at for at, line in enumerate(tail) if TRACEBACK in line]
     if not starts or _went_on(tail[starts[-1] + 1 :]):
@@ -172,13 +132,13 @@ def region(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _went_on(after: Sequence[str]) -> bool:
-    """Whether so much was printed after a traceback that the program did not end with it."""
+    """Return whether so much was printed after a traceback that the program did not end with it."""
     end = next((at for at, line in enumerate(after) if line and not line[0].isspace()), len(after))
     return len(after) - end > ENOUGH
 
 
 def last(lines: Sequence[str] | None) -> tuple[str, ...]:
-    """The last lines with something on them."""
+    """Return the last lines with something on them."""
     return tuple(_cut(line) for line in [line for line in lines or () if line.strip()][-SHOWN:])
 
 
@@ -187,7 +147,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
 
 
-def _ends(code: int | None) -> tuple[str, ...]:
+def _code_text(code: int | None) -> tuple[str, ...]:
     return () if code is None else (f"exit code {code}{_signal(code)}",)
 
 

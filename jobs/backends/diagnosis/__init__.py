@@ -1,0 +1,1 @@
+"""Why a job waits or failed: one engine, one table of causes, and the words that several platforms write."""

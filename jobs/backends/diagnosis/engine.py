@@ -1,0 +1,174 @@
+"""Judge the facts of a job: the first rule that holds names the cause. Pure but for what the facts read."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+
+from ..base import Explanation
+from .causes import CAUSES
+
+EVIDENCE_WIDTH = 400
+
+T = TypeVar("T")
+FactsT = TypeVar("FactsT", bound="Facts")
+Rule = Callable[[FactsT], Explanation | None]
+
+
+class Facts:
+    """What is known of one job. A platform's own reads each fact once, when a rule first needs it."""
+
+    PLATFORM: ClassVar[str]
+    NEXT_STEPS: ClassVar[Mapping[str, str]] = {}
+    """What to do on this platform, by cause, where the table of causes says it for others."""
+
+    @property
+    def unread(self) -> Iterable[str]:
+        """What could not be read, each with the permission that it needs. It makes no cause true."""
+        return ()
+
+    def texts(self, kind: str) -> Sequence[str]:
+        """Return what the platform says in one place, the newest first."""
+        raise KeyError(kind)
+
+    def context(self, kind: str) -> Sequence[str]:
+        """Return evidence that belongs to texts of a kind, such as which task or attempt they are of."""
+        return ()
+
+    def unknown(self) -> Explanation:
+        """Return the explanation where no cause fits, with what was looked at."""
+        return self.explanation("unknown")
+
+    @classmethod
+    def explanation(
+        cls, cause: str, reason: str = "", evidence: Iterable[str] = (), next_step: str = ""
+    ) -> Explanation:
+        """Return a cause of the table, with its own words where the rule has none, and evidence of readable width."""
+        row = CAUSES[cause]
+        assert cls.PLATFORM in row.sources, f"{cause} is no cause of {cls.PLATFORM}"
+        step = next_step or cls.NEXT_STEPS.get(cause) or row.next_step
+        return Explanation(cause, reason or row.reason, tuple(cut(line) for line in evidence if line), step)
+
+
+class LazyFacts(Facts):
+    """Facts that API calls read, and an account of those that were refused."""
+
+    MISSING_IS_UNREAD: ClassVar[bool] = True
+    """Whether what is not there counts as not read."""
+
+    def __init__(self) -> None:
+        self._unread: dict[str, None] = {}
+        self.now = datetime.now(UTC)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """See Facts."""
+        return tuple(self._unread)
+
+    def miss(self, what: str) -> None:
+        """Note what could not be read."""
+        self._unread[what] = None
+
+    def read(self, what: str, call: Callable[[], T]) -> T | None:
+        """Return a call's answer; None for one that is refused or missing."""
+        try:
+            return call()
+        except NotFound as error:
+            if self.MISSING_IS_UNREAD:
+                self.miss(f"{what}: {error.message}")
+        except (CloudRefused, CloudSilent) as error:
+            self.miss(f"{what}: {error.message}")
+        return None
+
+    def age_s(self, moment: datetime | None) -> float:
+        """Return the seconds since a moment; 0 for none."""
+        return (self.now - moment).total_seconds() if moment else 0.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """Words that name a cause, the kind of text in which they stand, and what to say where the table does not."""
+
+    cause: str
+    pattern: re.Pattern[str]
+    kind: str = ""
+    reason: str = ""
+    next_step: str = ""
+    within: re.Pattern[str] | None = None
+    """What a text must have besides."""
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text has the words."""
+        return bool(self.pattern.search(text)) and (self.within is None or bool(self.within.search(text)))
+
+    def explanation(self, facts: Facts, text: str, more: Iterable[str] = ()) -> Explanation:
+        """Return the row's cause, shown by a text."""
+        return facts.explanation(self.cause, self.reason, (text, *more), self.next_step)
+
+    def __call__(self, facts: Facts) -> Explanation | None:
+        """Judge the texts of the row's kind: a row is a rule."""
+        text = next((text for text in facts.texts(self.kind) if self.fits(text)), None)
+        return None if text is None else self.explanation(facts, text, facts.context(self.kind))
+
+
+def row(cause: str, pattern: str, reason: str = "", next_step: str = "", kind: str = "") -> Row:
+    """Return a row whose pattern ignores case."""
+    return Row(cause, re.compile(pattern, re.IGNORECASE), kind, reason, next_step)
+
+
+def within(pattern: str, rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return rows that hold only in texts that have a pattern, too."""
+    return tuple(replace(each, within=re.compile(pattern, re.IGNORECASE)) for each in rows)
+
+
+def of_kind(kind: str, *rows: Row) -> tuple[Row, ...]:
+    """Return rows for a kind of text."""
+    return tuple(replace(each, kind=kind) for each in rows)
+
+
+def newest(kind: str, rows: Sequence[Row]) -> Rule[Any]:
+    """Return a rule: the newest text of a kind that any row fits decides; the first row of those."""
+
+    def rule(facts: Facts) -> Explanation | None:
+        return match(facts, rows, facts.texts(kind), facts.context(kind))
+
+    return rule
+
+
+def match(facts: Facts, rows: Iterable[Row], texts: Iterable[str], more: Iterable[str] = ()) -> Explanation | None:
+    """Return the cause of the first text that any row fits."""
+    rows = tuple(rows)
+    found = ((each, text) for text in texts for each in rows if each.fits(text))
+    first = next(found, None)
+    return first and first[0].explanation(facts, first[1], more)
+
+
+def judge(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation | None:
+    """Return what the first rule that holds says."""
+    return next((found for rule in rules if (found := rule(facts))), None)
+
+
+def diagnose(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation:
+    """Return why a job waits or failed: by the first rule that holds, or "unknown" with what was looked at."""
+    found = judge(facts, rules) or facts.unknown()
+    return replace(found, unread=tuple(facts.unread))
+
+
+def cut(text: str) -> str:
+    """Return a text on one line, not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= EVIDENCE_WIDTH else text[: EVIDENCE_WIDTH - 3] + "..."
+
+
+def span(seconds: float) -> str:
+    """Return a time in words: `45 s`, `12 min`, `3 h 20 min`, `2 days`."""
+    if seconds < 120:
+        return f"{max(0, int(seconds))} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} days"

@@ -1,0 +1,88 @@
+"""Words that several platforms write: those of registries and docker, and Google's refusals."""
+
+from .engine import row
+
+IMAGE_PLATFORM = row(
+    "image-platform", r"no matching manifest|no match for platform|descriptor matching platform|exec format error"
+)
+PULL_DENIED = row("image-forbidden", r"pull access denied", "the image may not be read, or there is none")
+"""Docker Hub answers the same for both."""
+
+# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html
+PULL = (
+    row("image-rate-limit", r"toomanyrequests|pull rate limit|too many requests"),
+    IMAGE_PLATFORM,
+    row(
+        "disk-full",
+        r"no space left on device",
+        "the machine's disk has no room for the image",
+        "a larger disk_gib, or a smaller image",
+    ),
+    row(
+        "image-forbidden",
+        r"(?<!pull )access ?denied|denied:|permission .*denied|not authorized|unauthorized|unauthenticated|forbidden"
+        r"|no basic auth credentials|authorization failed|failed to authorize|\b40[13]\b",
+    ),
+    row(
+        "image-unreachable",
+        r"time-?out|timed out|no such host|connection refused|unreachable|request canceled|context deadline"
+        r"|RequestError",
+    ),
+    row(
+        "image-missing",
+        r"manifest unknown|manifest for \S+ not found|: not found|(?<!repository )does not exist"
+        r"|repository .*not ?found|ImageNotFound|no such (image|manifest)|name unknown|invalid reference format",
+    ),
+)
+"""Of an image that could not be pulled."""
+
+CONTAINER_GPU = row(
+    "container-gpu",
+    r"could not select device driver|nvidia-container|\bnvml\b|libnvidia|unknown or invalid runtime name: nvidia",
+)
+
+# https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
+# https://github.com/googleapis/python-aiplatform/issues/1073
+SERVICE_ACCOUNT = row(
+    "service-account",
+    r"does not have access to (act as|service account)|permission to act as service_account|serviceAccounts\.actAs",
+)
+ACCOUNT_MISSING = row(
+    "account-missing", r"service account .*(does not exist|not found)|serviceAccounts/\S+.* was not found"
+)
+API_DISABLED = row(
+    "api-disabled", r"API is not enabled|has not been used in project|accessNotConfigured|SERVICE_DISABLED"
+)
+POLICIES = (
+    row("address-policy", r"constraints/compute\.vmExternalIpAccess"),
+    row("image-policy", r"constraints/compute\.trustedImageProjects"),
+    row("policy", r"constraints?/"),
+)
+NOT_OFFERED = row(
+    "not-offered",
+    r"(machine ?type|accelerator( ?type)?)s?\b.*(does not exist|was not found|not available|not supported|unsupported)"
+    r"|machineTypes/\S+ was not found|invalid acceleratortype|(was not found|does not exist|not supported) in"
+    r" (this )?zone|zonal accelerator",
+)
+NETWORK_MISSING = row("network-missing", r"/(sub)?networks/\S+.* (was )?not found|(sub)?network .* (was )?not found")
+BOOT_IMAGE_MISSING = row("boot-image-missing", r"/images/\S+.* (was )?not found|image family .* not found")
+RESERVATION = row("reservation", r"reservation")
+PERMISSION = row(
+    "permission",
+    r"permission .* is missing|required '[\w.]+' permission|permission '?[\w.]+'? denied|permission[ _]denied"
+    r"|does not have permission|does not have [\w.]+ access",
+)
+QUOTA = row("quota", r"quota_exceeded|quota exceeded|quota limit|quota '|quota \S+ exceeded")
+
+GOOGLE = (
+    SERVICE_ACCOUNT,
+    ACCOUNT_MISSING,
+    API_DISABLED,
+    *POLICIES,
+    NOT_OFFERED,
+    NETWORK_MISSING,
+    BOOT_IMAGE_MISSING,
+    RESERVATION,
+    PERMISSION,
+)
+"""Of what Compute Engine and its like refuse; the first that fits counts."""

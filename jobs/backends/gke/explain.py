@@ -1,0 +1,395 @@
+"""Why a job on GKE waits or failed, from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads only."""
+
+from dataclasses import replace
+from typing import Any
+
+from accel.catalog import nearest
+from accel.clouds.google.rest import entries
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.diagnostics.errors import NotFound
+
+from ..base import Explanation, JobRef, Phase
+from ..diagnosis import outcome, words
+from ..diagnosis.engine import Rule, diagnose, judge, of_kind, row, within
+from . import labels, lookup
+from .facts import GkeFacts
+from .labels import Scope
+from .machines import GPU_LABEL, GPUS
+from .status import pending
+
+NEW_S = 60
+"""Until then silence is no sign."""
+DRIVER_S = 600
+"""A driver is there within a few minutes of a node's start. P12: one that is not, will not come."""
+
+_TARGET = "`accel-jobs offers` shows which targets can run it"
+_LATER = "wait for the autoscaler, which looks every few seconds; `accel-jobs offers` shows other targets"
+_PULL_REASONS = r"ErrImagePull|ImagePullBackOff|InvalidImageName|ImageInspectError|RegistryUnavailable"
+_NOT_FOUND = r"executable file not found|no such file or directory"
+_START_ERROR = r"^(StartError|ContainerCannotRun): "
+
+
+def explain(api: Api, scope: Scope, ref: JobRef) -> Explanation:
+    """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+    try:
+        job = lookup.look(api, scope, ref)
+    except NotFound as missing:
+        reason = f"namespace {scope.namespace} of cluster {scope.cluster} has no job {ref.id}"
+        step = "check the reference; a job is deleted gke.keep_s after its end, seven days without it"
+        return GkeFacts.explanation("unknown-job", reason, (missing.message,), step)
+    facts = GkeFacts(api, scope, ref, job)
+    return diagnose(facts, RULES[facts.status.phase])
+
+
+def _in_queue(facts: GkeFacts) -> Explanation | None:
+    job = facts.job
+    if job.queue is None:
+        return None
+    if job.workload is None:
+        if facts.age_s(facts.status.created) < NEW_S:
+            return facts.explanation("new")
+        step = "is Kueue running? `kubectl get pods -n kueue-system`; you need a role that lets you list workloads"
+        return facts.explanation("queue-silent", f"nothing is known of the job in queue {job.queue}", (), step)
+    conditions = (f"{each.get('type')}: {each.get('message')}" for each in facts.workload("conditions"))
+    return facts.explanation("behind-others", f"the job waits for its turn in queue {job.queue}", conditions, "wait")
+
+
+def _scaling(facts: GkeFacts) -> Explanation | None:
+    """The newest word of the autoscaler counts: it may have given up since."""
+    newest = next((each for each in facts.events if each.get("reason") in _SCALING), dict[str, Any]())
+    if newest.get("reason") != "TriggeredScaleUp":
+        return None
+    return facts.explanation("machine-starting", "a node is on its way", (str(newest.get("message")),))
+
+
+_SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp")
+
+
+def _taint(facts: GkeFacts) -> Explanation | None:
+    text = next((text for text in facts.texts("scheduler") if "taint" in text), None)
+    if text is None or "Insufficient" in text:
+        return None
+    step = "submit it again: tolerations are those of the target's pools; or use a target whose pools have it"
+    return facts.explanation("taint", "nodes have a taint that the job does not tolerate", (text,), step)
+
+
+def _insufficient(facts: GkeFacts) -> Explanation | None:
+    text = next(iter(facts.texts("scheduler")), None)
+    if text is None:
+        return None
+    evidence = (text, *facts.texts("no-scale")[:1])
+    if "Insufficient" not in text:
+        reason = "no node that there is fits, and none is on its way"
+        return facts.explanation("no-such-node", reason, evidence, _LATER)
+    reason = "what the nodes have is in use, and no other node is on its way"
+    return facts.explanation("insufficient", reason, evidence, _LATER)
+
+
+def _starting(facts: GkeFacts) -> Explanation | None:
+    if facts.age_s(facts.status.created) < NEW_S and not facts.pod:
+        return facts.explanation("new")
+    if node := part(facts.pod, "spec").get("nodeName"):
+        reason = "a node has it; the image is pulled and the container made"
+        return facts.explanation("starting", reason, (f"node {node}", pending(facts.pod) or ""), "wait")
+    return None
+
+
+def _stopped(facts: GkeFacts) -> Explanation | None:
+    reason = facts.job.annotations.get(labels.CANCELLED)
+    return None if reason is None else facts.explanation("stopped", evidence=(f"reason: {reason}",))
+
+
+def _preempted(facts: GkeFacts) -> Explanation | None:
+    if not lookup.is_lost(facts.pod):
+        return None
+    condition = lookup.condition(facts.pod, "DisruptionTarget") or {}
+    lost = f"{facts.status.lost} attempts were lost"
+    evidence = (f"{condition.get('reason')}: {condition.get('message', '')}", lost)
+    step = "leave lost_retries out, so that what is lost is run again; `spot: false` asks for nodes that stay"
+    return facts.explanation("preempted", "its node was taken away too often", evidence, step)
+
+
+def _program(facts: GkeFacts) -> Explanation | None:
+    ended = outcome.Ended(facts.status.exit_code, facts.lines, facts.gpus, memory_mib=facts.memory_mib)
+    return outcome.program_failure(facts, ended, facts.place)
+
+
+def _well(facts: GkeFacts) -> Explanation:
+    return facts.explanation("succeeded" if facts.status.phase is Phase.SUCCEEDED else "running")
+
+
+def _some_wait(facts: GkeFacts) -> Explanation | None:
+    """Of an array that runs: what holds the tasks that do not, or that it is not their turn."""
+    waiting, running = facts.status.tasks.get("Pending", 0), facts.status.tasks.get("Running", 0)
+    if not waiting:
+        return None
+    counts = f"of {facts.job.count} tasks {_verb(running, 'run')}, {_verb(waiting, 'wait')}"
+    if not facts.pod:
+        most = facts.job.job_spec.get("parallelism")
+        return facts.explanation("parallelism", evidence=(counts, f"parallelism is {most}"))
+    hindrance = judge(facts, RULES[Phase.STARTING]) or facts.explanation("new", "they were made a moment ago")
+    reason = f"the job runs, and some of its tasks wait: {hindrance.reason}"
+    return replace(hindrance, reason=reason, evidence=(counts, *hindrance.evidence))
+
+
+def _verb(count: int, verb: str) -> str:
+    return f"{count} {verb}{'s' if count == 1 else ''}"
+
+
+def _without_driver(facts: GkeFacts) -> Explanation | None:
+    """Nodes with the pod's kind of GPU are Ready for long, and offer none."""
+    selector = part(facts.job.pod_spec, "nodeSelector")
+    if not facts.gpus or not facts.texts("scheduler") or facts.nodes is None:
+        return None
+    kind = selector.get(GPU_LABEL)
+    fitting = [node for node in facts.nodes if _label(node, GPU_LABEL) and kind in (None, _label(node, GPU_LABEL))]
+    bare = [node for node in fitting if not _offers(node) and _ready_s(facts, node) > DRIVER_S]
+    if not bare or any(_offers(node) for node in fitting):
+        return None
+    names = ", ".join(str(part(node, "metadata").get("name")) for node in bare[:3])
+    driver = _label(bare[0], "cloud.google.com/gke-gpu-driver-version") or "no label gke-gpu-driver-version"
+    return facts.explanation(
+        "driver-not-ready",
+        f"{len(bare)} nodes with {_label(bare[0], GPU_LABEL)} have been Ready for over ten minutes and offer no GPU",
+        (f"{names}: {GPUS} allocatable 0; driver: {driver}", *facts.texts("scheduler")[:1]),
+        "`kubectl -n kube-system get pods -o wide` shows the driver's installer on the node; a pool has one owner of "
+        "its driver: GKE, the DaemonSet or the operator",
+    )
+
+
+def _mislabelled(facts: GkeFacts) -> Explanation | None:
+    """No node, and no pool that the autoscaler knows, has a label that the pod asks for."""
+    texts = [*facts.texts("scheduler"), *facts.texts("no-scale")]
+    if not texts or not all("didn't match Pod's node affinity/selector" in text for text in texts):
+        return None
+    if facts.nodes is None or not facts.texts("no-scale"):
+        return None
+    for name, wanted in _wanted(facts).items():
+        values = sorted({value for node in facts.nodes if (value := _label(node, name))})
+        if values and not set(wanted) & set(values):
+            near = nearest(wanted[0], values) or values[:3]
+            return facts.explanation(
+                "no-such-node",
+                f"no node has {name}={', '.join(wanted)}",
+                (f"nodes have {', '.join(values[:6])}", *texts[:1]),
+                f"nearest: {', '.join(near)}; the pool may have been replaced since: submit the job again",
+            )
+    return None
+
+
+def _wanted(facts: GkeFacts) -> dict[str, list[str]]:
+    """Return the labels that the pod asks for: of its selector, and of the first term of its affinity."""
+    wanted = {name: [str(value)] for name, value in part(facts.job.pod_spec, "nodeSelector").items()}
+    required = part(facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    for term in parts(required, "nodeSelectorTerms")[:1]:
+        for each in parts(term, "matchExpressions"):
+            if each.get("operator") == "In":
+                wanted[str(each.get("key"))] = [str(value) for value in entries(each.get("values"))]
+    return wanted
+
+
+def _label(node: dict[str, Any], name: str) -> str:
+    return str(part(node, "metadata", "labels").get(name) or "")
+
+
+def _offers(node: dict[str, Any]) -> bool:
+    return str(part(node, "status", "allocatable").get(GPUS) or "0") != "0"
+
+
+def _ready_s(facts: GkeFacts, node: dict[str, Any]) -> float:
+    """Return for how long a node is Ready; 0 for one that is not."""
+    return facts.age_s(lookup.at((lookup.condition(node, "Ready") or {}).get("lastTransitionTime")))
+
+
+QUEUE = (
+    row(
+        "nodes-given-up",
+        r"pool \S+ is gone",
+        "the pool whose nodes the job waited for is gone, and the stack ended its wait",
+        f"`accel-jobs retry REF` submits it again, to the pools of now; {_TARGET}",
+        "given-up",
+    ),
+    row(
+        "nodes-given-up",
+        r"",
+        "the nodes did not come in the time that the stack allows, and it ended the wait",
+        f"`accel-jobs retry REF` asks for them again; {_TARGET}",
+        "given-up",
+    ),
+    row(
+        "queue-missing",
+        r"(Local|Cluster)Queue \S+ (doesn't|does not) exist",
+        "the queue that the job was submitted to is not there",
+        "has the stack been deployed? then submit to a target of now",
+        "queue",
+    ),
+    row(
+        "queue-stopped",
+        r"Queue \S+ is (inactive|stopped)|Queue is stopped",
+        "the queue is stopped, or something that it needs is missing",
+        "`kubectl describe clusterqueue` says what; whoever deployed it must start it again",
+        "queue",
+    ),
+    row(
+        "queue-too-small",
+        r"insufficient quota for (\S+) in flavor \S+, (request|previously considered)",
+        "the job asks for more than the queue has in all, so it waits for ever",
+        "whoever deployed the queue must raise its quota, or the job must ask for less",
+        "queue",
+    ),
+    row(
+        "queue-resource",
+        r"resource \S+ unavailable in ClusterQueue",
+        "the queue gives no quota of something that the job asks for, so it waits for ever",
+        "a ClusterQueue must cover cpu, memory and pods as well as GPUs",
+        "queue",
+    ),
+    row(
+        "queue-full",
+        r"insufficient unused quota for",
+        "other jobs use the quota that the job needs",
+        "wait, cancel one of them, or give the job a higher gke.priority",
+        "queue",
+    ),
+    row(
+        "queue-flavor",
+        r"doesn't match node affinity|untolerated taint \S+.* in flavor|flavor \S+ not found",
+        "no flavor of the queue is for the nodes that the job asks for",
+        _TARGET,
+        "queue",
+    ),
+    row(
+        "nodes-refused",
+        r"fail|reject|capacity|quota|exceed|expired",
+        "Google does not give the nodes that were asked for all at once",
+        "Kueue asks again by itself; another zone or capacity may be quicker: `accel-jobs offers`",
+        "check",
+    ),
+    row(
+        "waiting-for-capacity",
+        r"",
+        "nodes have been asked for all at once, and Google has not given them yet",
+        "wait; for flex-start that can take hours",
+        "check",
+    ),
+)
+"""Of a job that has no pods yet, in Kueue's words."""
+
+START = (
+    row(
+        "pod-security",
+        r"violates PodSecurity",
+        "the namespace does not take such pods",
+        "submit it again with this version, whose pods it takes; or have `pod_security: baseline` written for the "
+        "namespace in its environment",
+        "refused",
+    ),
+    *of_kind("waiting", words.IMAGE_PLATFORM),
+    *of_kind("waiting", *within(_PULL_REASONS, (words.PULL_DENIED, *words.PULL))),
+    row("image-pull", _PULL_REASONS, kind="waiting"),
+    row(
+        "runs-as-root",
+        r"CreateContainerConfigError.*runAsNonRoot",
+        "the image runs as root, or as a user by name, and its namespace takes neither",
+        "write `gke: {user: 1000}` in the job, or USER 1000 in the image; where it must be root, have "
+        "`pod_security: baseline` written for the namespace in its environment",
+        "waiting",
+    ),
+    row(
+        "secret-unreadable",
+        r"CreateContainerConfigError.*(secret|key)",
+        "a Secret that the job names is not there",
+        "make it in the job's namespace: `kubectl create secret generic NAME --from-literal=KEY=...`",
+        "waiting",
+    ),
+    row("not-started", r"CreateContainer(Config)?Error|RunContainerError|StartError", kind="waiting"),
+)
+"""Of a pod that is refused, or whose container does not start."""
+
+NODES = (
+    row("quota", r"quota", kind="failed-scale"),
+    row(
+        "no-capacity",
+        r"",
+        "Google has no machine of that kind there just now",
+        "the autoscaler tries again; more zones, another capacity or another GPU is quicker: `accel-jobs offers`",
+        "failed-scale",
+    ),
+    row(
+        "pool-full",
+        r"max node group size reached|max limit reached|max cluster (cpu|memory|\S+) limit",
+        "every pool that could hold the pod has as many nodes as it may have",
+        "wait until one is free, or have max_nodes of the pool raised",
+        "no-scale",
+    ),
+    row(
+        "no-capacity",
+        r"in backoff after failed scale-up",
+        "a node could not be made a moment ago",
+        "the autoscaler tries again in a few minutes",
+        "no-scale",
+    ),
+    row(
+        "claim-missing",
+        r"persistentvolumeclaim \S+ not found|unbound immediate PersistentVolumeClaims|pvc\(s\) bound to",
+        "a volume that the job mounts is not there",
+        "whoever deployed the target must make its claim",
+        "scheduler",
+    ),
+)
+"""Of the autoscaler and the scheduler."""
+
+FAILED = (
+    # Reason and words: https://github.com/vdesabou/kafka-docker-playground/issues/8515; the exit code, 128, is the
+    # kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
+    row(
+        "command-not-found",
+        rf"{_START_ERROR}.*({_NOT_FOUND})",
+        "its command was not found, so the container was not started",
+        kind="container",
+    ),
+    row(
+        "command-not-executable",
+        rf"{_START_ERROR}.*(permission denied|exec format error)",
+        "its command cannot be run, so the container was not started",
+        kind="container",
+    ),
+    row("not-started", _START_ERROR, kind="container"),
+    row("timeout", r"^DeadlineExceeded", kind="pod"),
+    row(
+        "evicted-disk",
+        r"^Evicted.*(ephemeral|disk|storage)",
+        "the job wrote more to the node's disk than there was",
+        "give disk_gib, write to a bucket or a volume, or use a pool with larger disks",
+        "pod",
+    ),
+    row(
+        "evicted",
+        r"^Evicted",
+        "the node was short of something, and put the pod out",
+        "the evidence says of what",
+        "pod",
+    ),
+    row("out-of-memory", r"^OOMKilled", kind="container"),
+)
+"""Of a pod and its container that have ended."""
+
+RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
+    Phase.QUEUED: (*QUEUE, _in_queue),
+    Phase.STARTING: (
+        *START,
+        _without_driver,
+        _mislabelled,
+        _scaling,
+        *NODES,
+        _taint,
+        _insufficient,
+        row("mount", r"", kind="mount"),
+        _starting,
+    ),
+    Phase.RUNNING: (_some_wait, _well),
+    Phase.SUCCEEDED: (_well,),
+    Phase.FAILED: (_stopped, _preempted, *FAILED, _program),
+}
+"""By phases, the first that holds."""

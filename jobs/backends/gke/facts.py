@@ -1,0 +1,174 @@
+"""What a cluster knows of a job, read when it is first needed: the job, its Workload, pods, events, nodes and log."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.responses import part, parts
+from accel.contract.gke import ASKED_AGAIN
+
+from ..base import Explanation, JobRef, Status
+from ..diagnosis.engine import LazyFacts
+from . import labels, lookup
+from .labels import Scope
+from .lookup import GkeJob
+from .machines import GPUS
+from .status import status_of
+
+TAIL_LINES = 100
+EVENTS_SEEN = 200
+_EVENTS = {
+    "scaling": ("TriggeredScaleUp",),
+    "failed-scale": ("FailedScaleUp",),
+    "no-scale": ("NotTriggerScaleUp",),
+    "mount": ("FailedMount", "FailedAttachVolume"),
+}
+"""Reasons of the pod's events, by kinds of text."""
+
+
+class GkeFacts(LazyFacts):
+    """One job, now."""
+
+    PLATFORM = "gke"
+    MISSING_IS_UNREAD = False
+    NEXT_STEPS: ClassVar = {
+        "disk-full": "write to a bucket or a volume, give disk_gib, or use a pool with larger disks",
+        "gpu-not-visible": "the image's CUDA must not be newer than the driver of the pool's nodes, and "
+        "LD_LIBRARY_PATH must keep /usr/local/nvidia/lib64, where GKE puts the driver",
+        "image-forbidden": "the nodes' service account needs roles/artifactregistry.reader on the repository; a name "
+        "that is wrong may be answered the same",
+        "mount": "of a bucket: the service account needs roles/storage.objectUser; of a claim: is it in use elsewhere?",
+        "out-of-memory": "raise memory_mib; shared memory (/dev/shm) counts too",
+    }
+
+    def __init__(self, api: Api, scope: Scope, ref: JobRef, job: GkeJob) -> None:
+        super().__init__()
+        self.api, self.scope, self.ref, self.job = api, scope, ref, job
+        self.status: Status = status_of(ref, job)
+
+    def texts(self, kind: str) -> Sequence[str]:
+        """Return what Kueue, the autoscaler, the scheduler or the kubelet says, the newest first."""
+        if kind in _EVENTS:
+            return self._messages(*_EVENTS[kind])
+        match kind:
+            case "given-up":
+                return [self.job.given_up] if self.job.given_up else []
+            case "queue":  # why Kueue has not reserved quota
+                reserved = [each for each in self.workload("conditions") if each.get("type") == "QuotaReserved"]
+                return [str(each.get("message")) for each in reserved if each.get("status") == "False"]
+            case "check":  # Kueue's admission checks that are not passed
+                checks = [each for each in self.workload("admissionChecks") if each.get("state") != "Ready"]
+                return [f"{each.get('name')}: {each.get('message', '')}" for each in checks]
+            case "scheduler":  # why no node takes the pod
+                conditions = parts(part(self.pod, "status"), "conditions")
+                return [str(each.get("message")) for each in conditions if each.get("reason") == "Unschedulable"]
+            case "refused":  # why the job's pods are not made; the event is of the Job, which a JobSet names itself
+                return [] if self.job.pods else self._refusals()
+            case "waiting":  # why the container does not start
+                waiting = part(lookup.state(self.pod), "waiting")
+                # While it backs off, only the events still have the registry's words.
+                earlier = [text for text in self._messages("Failed") if "pull" in text] if waiting else []
+                texts = [*earlier, str(waiting.get("message", ""))]
+                return [f"{waiting.get('reason')}: {text}" for text in texts] if waiting else []
+            case "pod":  # how the pod ended, where the kubelet ended it
+                return _reason(part(self.pod, "status"))
+            case "container":  # how the container ended
+                return _reason(part(lookup.state(self.pod), "terminated"))
+            case _:
+                return super().texts(kind)
+
+    def context(self, kind: str) -> Sequence[str]:
+        """Return how often nodes were asked for anew, or which of several pods the texts are of."""
+        if kind == "check":
+            count = part(self.job.workload, "metadata", "annotations").get(ASKED_AGAIN)
+            return (f"nodes were asked for anew, time {count}",) if count else ()
+        return () if kind in ("queue", "given-up") else self.place
+
+    def unknown(self) -> Explanation:
+        """See Facts."""
+        status = self.status
+        state = f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}"
+        events = (f"{each.get('reason')}: {each.get('message')}" for each in self.events[:5])
+        pods = f"`kubectl -n {self.scope.namespace} describe pods -l {labels.OBJECT}={self.ref.id}`"
+        return self.explanation("unknown", evidence=(state, *events), next_step=f"{pods} shows all that is known")
+
+    @cached_property
+    def pod(self) -> dict[str, Any]:
+        """The pod that tells why the job is as it is: the last that failed, or the first that waits."""
+        phase = "Failed" if self.status.phase == "FAILED" else "Pending"
+        fitting = [pod for pod in self.job.pods if part(pod, "status").get("phase") == phase]
+        if not fitting:
+            return {}
+        return fitting[-1] if phase == "Failed" else fitting[0]
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Which of several pods is explained."""
+        several = self.job.several
+        return (f"{several} {lookup.index(self.pod)} of {self.job.count}",) if several and self.pod else ()
+
+    def workload(self, member: str) -> list[dict[str, Any]]:
+        """Return a list of the status of the job's Workload in Kueue."""
+        return parts(part(self.job.workload, "status"), member)
+
+    def _refusals(self) -> list[str]:
+        path = self.scope.core("events")
+        read = self.read("list events", lambda: self.api.first(path, EVENTS_SEEN, fieldSelector="reason=FailedCreate"))
+        own = [each for each in read or [] if str(part(each, "involvedObject").get("name")).startswith(self.ref.id)]
+        return [str(each.get("message")) for each in sorted(own, key=_last_seen, reverse=True)]
+
+    def _messages(self, *reasons: str) -> list[str]:
+        return [str(each.get("message")) for each in self.events if each.get("reason") in reasons]
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """Of the pod, the newest first. Kubernetes keeps them for an hour."""
+        name = part(self.pod, "metadata").get("name")
+        if not name:
+            return []
+        path, selector = self.scope.core("events"), f"involvedObject.name={name}"
+        read = self.read("list events", lambda: self.api.first(path, EVENTS_SEEN, fieldSelector=selector))
+        return sorted(read or [], key=_last_seen, reverse=True)
+
+    @cached_property
+    def nodes(self) -> list[dict[str, Any]] | None:
+        """Of the cluster; None: they may not be read."""
+        return self.read("list nodes", lambda: list(self.api.items("/api/v1/nodes")))
+
+    @cached_property
+    def lines(self) -> tuple[str, ...] | None:
+        """The end of the pod's log; None: it could not be read, or the pod is gone."""
+        name = part(self.pod, "metadata").get("name")
+        if not name:
+            return None
+        path = f"{self.scope.core('pods')}/{name}/log"
+        lines = self.read(
+            "get pods/log",
+            lambda: tuple(self.api.lines(path, container=labels.CONTAINER, tailLines=TAIL_LINES)),
+        )
+        if lines:
+            return lines
+        # The kubelet has kept the end of the output in the pod's status.
+        kept = part(lookup.state(self.pod), "terminated").get("message")
+        return tuple(str(kept).splitlines()) if kept else lines
+
+    @property
+    def gpus(self) -> int:
+        """Of one pod."""
+        return int(part(self.job.container, "resources", "limits").get(GPUS) or 0)
+
+    @property
+    def memory_mib(self) -> int | None:
+        """The limit of one pod's container."""
+        text = str(part(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
+        return int(text) if text.isdigit() else None
+
+
+def _reason(state: dict[str, Any]) -> list[str]:
+    return [f"{state.get('reason')}: {state.get('message', '')}"] if state.get("reason") else []
+
+
+def _last_seen(event: dict[str, Any]) -> str:
+    series = part(event, "series").get("lastObservedTime")
+    return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")
