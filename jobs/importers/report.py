@@ -26,6 +26,7 @@ DECISIONS = (
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
     *("environment", "environments", "parameters", "after the command", "password"),
+    *("--export", "--wrap"),
 )
 """Parts of names whose values are not shown: people put secrets there."""
 
@@ -94,6 +95,10 @@ class Report:
         """Whether there is no output with the field, by what was said of it so far."""
         entry = self._entries.get(name)
         return entry is not None and (entry.kind == "refused" or entry.open)
+
+    def is_settled(self, name: str) -> bool:
+        """Whether anything was said of the field so far."""
+        return name in self._entries
 
     def keep(self, name: str, to: str = "", why: str = "") -> None:
         """The value is in the output as it is; `to`: where, if it has another name there."""
