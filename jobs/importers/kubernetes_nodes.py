@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.catalog.tpu import NoSuchSlice, tpu
-from accel.catalog.tpu_generations import GENERATIONS
+from accel.catalog.tpu_generations import GENERATIONS, Generation, Host
 from accel.rules.gcp.gpus import accelerator_name, find_accelerator
 
 from .kubernetes_values import ManifestFields, at, gpus_of_machine, list_of, object_of
@@ -70,11 +70,18 @@ class Machines:
         elif self.count:
             values["accelerator"] = {**({"type": self.kind} if self.kind else {}), "count": self.count}
 
+    def hosts(self) -> int:
+        """Of the slice, 1 where it is not known."""
+        generation = _generation(self.tpu_label)
+        try:
+            found = tpu(generation.prefix, self.topology) if generation and self.topology else None
+        except (NoSuchSlice, LookupError):
+            return 1
+        return max(1, found.chips // (self.count or found.chips_per_host)) if found else 1
+
     def _slice(self, given: ManifestFields, values: Json) -> None:
         report = given.report
-        generation = next(
-            (each for each in GENERATIONS if any(host.gke_label == self.tpu_label for host in _hosts(each))), None
-        )
+        generation = _generation(self.tpu_label)
         at_ = self.tpu_at or self.count_at
         if generation is None or not self.topology:
             said = f"needs the labels {GKE}tpu-accelerator and {GKE}tpu-topology, which say which slice it is"
@@ -91,11 +98,16 @@ class Machines:
         values["accelerator"] = {"type": name}
         if self.count and self.count != found.chips_per_host:
             values["accelerator"]["count"] = self.count
-            if found.chips // self.count > 1:
-                values["nodes"] = found.chips // self.count
+            if self.hosts() > 1:
+                values["nodes"] = self.hosts()
 
 
-def _hosts(generation: Any) -> list[Any]:
+def _generation(label: str) -> Generation | None:
+    """The TPUs that a label of GKE means."""
+    return next((each for each in GENERATIONS if any(host.gke_label == label for host in _hosts(each))), None)
+
+
+def _hosts(generation: Generation) -> list[Host]:
     return [generation.several, *generation.single, *generation.devices]
 
 
@@ -182,7 +194,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
             report.changed(name, f"spot: {str(spot).lower()}", "says how nodes are had")
     elif key == f"{GKE}tpu-accelerator":
         found.tpu_label, found.tpu_at = value, path
-        if any(host.gke_label == value for each in GENERATIONS for host in _hosts(each)):
+        if value and _generation(value):
             report.changed(name, "accelerator.type", "is part of a slice's name")
         else:
             report.refuse(name, "is no TPU of GKE")

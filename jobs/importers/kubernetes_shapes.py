@@ -6,6 +6,7 @@ https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/
 """
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +25,8 @@ _SERVER = ("metadata.uid", "metadata.creationTimestamp", "metadata.resourceVersi
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _PRIORITY = "kueue.x-k8s.io/priority-class"
 _RESERVED = ("kueue.x-k8s.io/", "jobset.sigs.k8s.io/", "batch.kubernetes.io/", "accel.dev/", "controller-uid",
-             "job-name", "kubernetes.io/", "k8s.io/", "app.kubernetes.io/managed-by", "training.kubeflow.org/")  # fmt: skip
+             "job-name", "kubernetes.io/", "k8s.io/", "app.kubernetes.io/managed-by",
+             "training.kubeflow.org/")  # fmt: skip
 JOB: Mapping[str, tuple[str, str]] = {
     "suspend": ("changed", "is for a queue: accel suspends jobs itself, where a target has one"),
     "podReplacementPolicy": ("changed", "is of Kubernetes' own pods, and accel writes it"),
@@ -132,6 +134,9 @@ def finish(work: Work, found: PodJob, template: str) -> None:
     """Machines, the command with what stands before it, and the rest of the pod's fields."""
     given, *_, values = work
     found.machines.put(given, values)
+    if "accelerator" not in values and not {"cpus", "memory_mib"} <= set(values):
+        why = "are not all there: a target of kind gke needs cpus and memory_mib of a job without an accelerator"
+        given.report.decide(f"{found.container}.resources", why, is_open=False)
     if not put_command(found):
         why = "lines are needed before the program, which the image names alone: --var ENTRYPOINT='<program>'"
         given.report.decide(f"{found.container}.command", why)
@@ -219,9 +224,7 @@ def _counts(given: ManifestFields, document: Any, base: str, spec: str, found: P
         )
     topology = found.machines.topology
     if count > 1 and (found.machines.is_tpu and topology):
-        for each in ("completions", "parallelism"):
-            if given.has(f"{base}.{each}"):
-                report.changed(given.name(f"{base}.{each}"), None, "a slice has as many nodes as it has hosts")
+        _hosts(given, found, {f"{base}.completions": completions, f"{base}.parallelism": parallelism})
     elif count > 1 and mode == "Indexed" and given.has(f"{spec}.subdomain"):
         values["nodes"] = count
         why = "are nodes of one job, as its pods find each other by a subdomain"
@@ -280,6 +283,21 @@ def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> 
     _policy(given, document, f"{base}.podFailurePolicy", values)
 
 
+def _hosts(given: ManifestFields, found: PodJob, counts: Mapping[str, int | None]) -> None:
+    """Numbers of pods that a slice has hosts for."""
+    hosts = found.machines.hosts()
+    for path, count in counts.items():
+        if count == hosts:
+            given.report.changed(given.name(path), None, "a slice has as many nodes as it has hosts")
+        elif count is not None:
+            given.settle(path, f"{count} pods are asked for, and the slice has {hosts} hosts", f"{hosts} nodes")
+
+
+_RULE = re.compile(
+    r"\.rules\[\d+\]\.(action|onPodConditions\[\d+\]\.(type|status)|onExitCodes\.(containerName|operator|values))"
+)
+
+
 def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> None:
     """Rules that two numbers say."""
     rules = copy.deepcopy(list_of(at(document, f"{path}.rules")))
@@ -302,7 +320,8 @@ def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> No
             if lost is not None:
                 values["lost_retries"] = lost
             for each in given.paths(path):
-                given.keep(each, "retries, lost_retries")
+                if _RULE.fullmatch(each[len(path) :]):
+                    given.keep(each, "retries, lost_retries")
             return
 
 
@@ -367,8 +386,15 @@ def _job_set(work: Work) -> None:
         completions, parallelism = given.whole(f"{own}.completions", 1), given.whole(f"{own}.parallelism", 1)
         nodes += replicas * (completions or parallelism or 1)
         slices += replicas
-        for name in (f"{each}.replicas", f"{own}.completions", f"{own}.parallelism"):
-            given.keep(name, "nodes")
+        given.keep(f"{each}.replicas", "nodes")
+        if found.machines.is_tpu and found.machines.topology:
+            _hosts(given, found, {f"{own}.completions": completions, f"{own}.parallelism": parallelism})
+        elif completions and parallelism and completions != parallelism:
+            given.keep(f"{own}.completions", "nodes")
+            given.settle(f"{own}.parallelism", "nodes of a job run all at once", f"{completions} at once")
+        else:
+            given.keep(f"{own}.completions", "nodes")
+            given.keep(f"{own}.parallelism", "nodes")
         mode = given.text(f"{own}.completionMode")
         if mode in ("Indexed", "NonIndexed"):
             given.keep(f"{own}.completionMode", "nodes, which have numbers")

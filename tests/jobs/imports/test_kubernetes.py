@@ -223,7 +223,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"gke": {"gpu_partition": "1g.5gb"}, "accelerator": {"count": 1}},
     ),
     "gke-accelerator": (selected(**{"cloud.google.com__gke-accelerator": "nvidia-tesla-t4"}), T4),
-    "gpu.product": (selected(**{"nvidia.com__gpu.product": "Tesla-T4"}), {"accelerator": {"type": "tesla-t4", "count": 1}}),
+    "gpu.product": (selected(**{"nvidia.com__gpu.product": "Tesla-T4"}), {"accelerator": {"type": "Tesla-T4", "count": 1}}),
     "Karpenter's GPU": (selected(**{"karpenter.k8s.aws__instance-gpu-name": "t4"}), {"accelerator": {"type": "t4", "count": 1}}),
     "a machine of AWS": (selected(**{"node.kubernetes.io__instance-type": "g4dn.xlarge"}), T4),
     "a machine of Azure": (selected(**{"node.kubernetes.io__instance-type": "Standard_NC6"}), {"accelerator": {"count": 1}}),
@@ -288,6 +288,38 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"image": IMAGE},
     ),
 }  # fmt: skip
+
+
+WHOLE_JOB = job(
+    pod(
+        container(
+            args=["--lr", "$(LR)"],
+            env=[
+                {"name": "LR", "value": "0.1"},
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+            ],
+            resources={"limits": {"nvidia.com/gpu": "1", "memory": "16Gi"}, "requests": {"cpu": "4", "memory": "8Gi"}},
+            volumeMounts=[
+                {"name": "shm", "mountPath": "/dev/shm"},
+                {"name": "data", "mountPath": "/data", "readOnly": True},
+                {"name": "bucket", "mountPath": "/models"},
+            ],
+            workingDir="/src",
+        ),
+        nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-spot": "true"},
+        tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        volumes=[
+            {"name": "shm", **SHM},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "bucket", **GCS},
+        ],
+    ),
+    completions=4,
+    parallelism=2,
+    completionMode="Indexed",
+    ttlSecondsAfterFinished=600,
+)
+SHAPES["a whole job"] = (WHOLE_JOB, {"tasks": 4, "parallelism": 2, "spot": True, "cpus": 4})
 
 
 @pytest.mark.parametrize("what", SHAPES)
@@ -398,7 +430,10 @@ def test_objects_beside_a_job() -> None:
     found = found_in(CONFIG, document, CLAIM, service)
     assert not found.report.stops and found.values["env"] == {"LR": "0.1", "RATE": "0.1"}
     by_field = {entry.field: entry for entry in found.report.entries}
-    assert by_field["ConfigMap/c.data.LR"].kind == "changed" and by_field["ConfigMap/c.data.a.py"].kind == "decision"
+    assert (
+        by_field["ConfigMap/c.data.a.py"].kind == "decision"
+        and "into the job file" in by_field["ConfigMap/c.data.LR"].text
+    )
     assert by_field["PersistentVolumeClaim/data.spec.accessModes"].kind == "decision"
     assert by_field["Service/s.spec.clusterIP"].kind == "changed"
     assert "0.1" not in by_field["ConfigMap/c.data.LR"].text
@@ -506,6 +541,8 @@ TAKEN = [
 def test_a_cluster_takes_what_was_imported(what: str) -> None:
     values = values_of(SHAPES[what][0])
     values.get("accelerator", {}).pop("type", None) if what == "a GPU" else None
+    if "accelerator" not in values:
+        values = {"cpus": 2, "memory_mib": 16_384, **values}
     spec = gke_target.spec_of(**{"command": [], **values})
     first = spec["containers"][0]
     assert first["image"] == IMAGE and bool(first.get("command")) == bool(values.get("command"))
