@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from accel.contract import variables
 
-from .kubernetes_pods import PodJob, distributed
+from .kubernetes_pods import PodJob, set_ranks
 from .kubernetes_shapes import JOB, Work, deadline, finish, keep_s, same_pods, template_job
 from .kubernetes_values import ManifestFields, at, object_of
 from .reading import Json
@@ -83,7 +83,7 @@ def _of_kind(work: Work, kind: str, base: str, found: PodJob, nodes: int) -> Non
     report = given.report
     elastic = "changes how many nodes there are; a job has as many as it begins with"
     if kind == "PyTorchJob":
-        if distributed(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
+        if set_ranks(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
             report.changed(given.name("kind"), "command", "RANK, WORLD_SIZE and the master's address are set before it")
         each = given.text("spec.nprocPerNode")
         if each in ("auto", "gpu", str(found.machines.count)):
@@ -93,13 +93,13 @@ def _of_kind(work: Work, kind: str, base: str, found: PodJob, nodes: int) -> Non
             given.keep("spec.nprocPerNode", "env.PET_NPROC_PER_NODE")
         given.settle("spec.elasticPolicy", elastic, "nodes")
     elif kind in ("XGBoostJob", "PaddleJob"):
-        if distributed(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
+        if set_ranks(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
             report.changed(given.name("kind"), "command", "RANK, WORLD_SIZE and the master's address are set before it")
         given.settle("spec.elasticPolicy", elastic, "nodes")
     elif kind == "JAXJob":
         names = {"PROCESS_ID": _INDEX, "NUM_PROCESSES": _COUNT, "COORDINATOR_ADDRESS": _MASTER["MASTER_ADDR"],
                  "COORDINATOR_PORT": _MASTER["MASTER_PORT"]}  # fmt: skip
-        if distributed(found, names):
+        if set_ranks(found, names):
             report.changed(given.name("kind"), "command", "JAX's coordinator and numbers are set before it")
     elif kind == "TFJob" and nodes > 1:
         why = "TF_CONFIG is set by nobody: the program makes it with accel_runtime (docs/runtime.md)"
@@ -130,7 +130,7 @@ def _launcher(work: Work, base: str, found: PodJob, nodes: int) -> None:
     if nodes > 1:
         why = (
             f"starts a program on {nodes} nodes by MPI, which accel does nowhere: write the program that each node "
-            "runs into Worker (torchrun, jax.distributed), and leave Launcher out"
+            "runs into Worker (torchrun, jax.set_ranks), and leave Launcher out"
         )
         given.ask(launcher, why)
         return

@@ -13,7 +13,7 @@ from accel.rules.gcp.gpus import accelerator_name, find_accelerator
 
 from .kubernetes_values import ManifestFields, at, gpus_of_machine, list_of, object_of
 from .reading import Json
-from .slurm_resources import known_gpu
+from .slurm_resources import catalogue_gpu
 
 GKE = "cloud.google.com/gke-"
 _ACCELERATOR = (
@@ -217,7 +217,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
 
 def _accelerator(given: ManifestFields, path: str, value: str, found: Machines) -> None:
     report, name = given.report, given.name(path)
-    kind = value if find_accelerator(value) else known_gpu(value)
+    kind = value if find_accelerator(value) else catalogue_gpu(value)
     if not kind:
         report.findings(name, accelerator_name(value, "accelerator", cloud="aws"))
         return

@@ -18,12 +18,12 @@ from .kubernetes_values import (
     ManifestFields,
     as_shell,
     at,
-    expanded,
+    ceiling,
+    expansion,
     list_of,
     object_of,
     quantity,
     references,
-    rounded_up,
 )
 from .kubernetes_volumes import volumes
 from .reading import Json
@@ -68,7 +68,7 @@ CONTAINER: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 _ACCELERATORS = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-\d+g\.\d+gb)|google\.com/tpu")
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
-_LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|horovodrun|mpirun")
+_LAUNCHERS = re.compile(r"torchrun|torch\.set_ranks|accelerate|deepspeed|horovodrun|mpirun")
 
 
 @dataclass
@@ -204,10 +204,10 @@ def _environment(given: ManifestFields, document: Any, base: str, found: PodJob,
         elif not isinstance(value, str):
             report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
         elif _lines(value):
-            found.before.append(f"export {name}={_quoted(expanded(value, env))}")
+            found.before.append(f"export {name}={_quoted(expansion(value, env))}")
             report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
         else:
-            env[name] = expanded(value, env)
+            env[name] = expansion(value, env)
             given.keep(f"{path}.value", "env")
             if env[name] != value:
                 report.changed(given.name(f"{path}.value"), "env", "has the values of $(...)")
@@ -305,7 +305,7 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
     exported = {each.split("=")[0].removeprefix("export ") for each in found.before}
     names = {*exported, *found.values.get("secrets", {}), "JOB_COMPLETION_INDEX"}
     late = [name for word in whole for name in references(word) if name in names and name not in known]
-    made = [expanded(word, known) if not late else word for word in whole]
+    made = [expansion(word, known) if not late else word for word in whole]
     if late:
         made = ["sh", "-c", f"exec {as_shell([_known(word, known) for word in whole], late)}"]
     if made != whole:
@@ -397,7 +397,7 @@ def _amount(
     second = "limits" if first == "requests" else "requests"
     path, number = each.get(first) or each[second]
     report = given.report
-    whole = max(rounded_up(number / unit), 4 if to == "memory_mib" else 1)
+    whole = max(ceiling(number / unit), 4 if to == "memory_mib" else 1)
     if whole >= 2**31:
         report.refuse(given.name(path), "is more than any machine has")
         return
@@ -444,7 +444,7 @@ def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Js
             given.left_out(f"{path}.runAsNonRoot", "the namespace's standard says it")
 
 
-def distributed(found: PodJob, names: Mapping[str, str]) -> bool:
+def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
     """Sets variables that a program reads which no launcher starts; whether it was needed."""
     text = " ".join(found.command)
     if not found.command or _LAUNCHERS.search(text):

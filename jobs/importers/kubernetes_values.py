@@ -37,7 +37,7 @@ def quantity(value: Any) -> Decimal | None:
     return number.scaleb(_SUFFIXES[suffix])
 
 
-def rounded_up(number: Decimal) -> int:
+def ceiling(number: Decimal) -> int:
     """The least whole number that is not below."""
     return int(number.to_integral_value(rounding="ROUND_CEILING"))
 
@@ -79,7 +79,7 @@ def at(document: Any, path: str) -> Any:
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 
 
-def expanded(text: str, env: Mapping[str, str]) -> str:
+def expansion(text: str, env: Mapping[str, str]) -> str:
     """The text with the variables that are known put in for $(NAME), as Kubernetes does; others stay."""
     return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else env.get(found[1], found[0]), text)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .kubernetes_values import ManifestFields, at, list_of, object_of, quantity, rounded_up
+from .kubernetes_values import ManifestFields, at, ceiling, list_of, object_of, quantity
 from .reading import Json
 
 SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
@@ -110,7 +110,7 @@ def _mount(
     elif kind == "ephemeral":
         storage = f"{source_path}.volumeClaimTemplate.spec.resources.requests.storage"
         size = quantity(at(document, storage))
-        found.gib += rounded_up(size / 2**30) if size and 0 < size < 2**60 else 0
+        found.gib += ceiling(size / 2**30) if size and 0 < size < 2**60 else 0
         for each in [*given.paths(source_path), *given.paths(f"{mount}.mountPath")]:
             report.decide(given.name(each), "is a disk for a while: disk_gib", new="disk_gib", is_open=False)
         found.folders.append(path)
@@ -146,7 +146,7 @@ def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Vol
         given.keep(f"{mount}.mountPath", "shm_mib")
         given.keep(f"{base}.medium", "shm_mib")
         if size is not None:
-            found.shm_mib = rounded_up(size / 2**20)
+            found.shm_mib = ceiling(size / 2**20)
             given.keep(f"{base}.sizeLimit", "shm_mib")
         if medium != "Memory" and given.has(base):
             report.note(given.name(f"{mount}.mountPath"), "is memory in a job")
@@ -159,7 +159,7 @@ def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Vol
     report.changed(given.name(f"{mount}.mountPath"), "command", said)
     report.changed(given.name(base), None, said) if base in given.names else None
     if size is not None:
-        found.gib += rounded_up(size / 2**30) if medium != "Memory" else 0
+        found.gib += ceiling(size / 2**30) if medium != "Memory" else 0
         report.changed(given.name(f"{base}.sizeLimit"), "disk_gib" if medium != "Memory" else None, said)
     found.folders.append(path)
 

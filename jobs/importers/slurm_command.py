@@ -12,7 +12,7 @@ from .kinds import ImportOptions
 from .reading import Json
 from .report import Report
 from .slurm_resources import Options
-from .slurm_script import Edit, edited, name_of, outside_quotes
+from .slurm_script import Edit, apply_edits, name_of, outside_quotes
 from .slurm_steps import COMMANDS, Script, Step, outside_comments
 from .slurm_variables import Shape
 
@@ -253,9 +253,9 @@ def _command(
     made: _Made,
 ) -> None:
     report.keep(COMMANDS, "command")
-    body = "\n".join(edited(script.body, made.edits).split("\n")[1 if script.body.startswith("#!") else 0 :]).strip(
-        "\n"
-    )
+    body = "\n".join(
+        apply_edits(script.body, made.edits).split("\n")[1 if script.body.startswith("#!") else 0 :]
+    ).strip("\n")
     if not any(line.strip() and not line.lstrip().startswith("#") for line in body.split("\n")):
         report.refuse(COMMANDS, "has no command")
         return

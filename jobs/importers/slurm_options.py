@@ -207,11 +207,11 @@ def _words(line: str) -> list[str]:
     for found in _WORD.finditer(line):
         if found[0].startswith("#"):
             break
-        words.append(unquoted(found[0]))
+        words.append(plain_word(found[0]))
     return words
 
 
-def unquoted(word: str) -> str:
+def plain_word(word: str) -> str:
     """A word without the quotes and backslashes that a shell takes away."""
     out: list[str] = []
     opened, index = "", 0

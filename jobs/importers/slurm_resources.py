@@ -162,7 +162,7 @@ _NICKNAMES = {"tesla": "", "volta": "v100", "ampere": "a100", "hopper": "h100", 
               "any": "", "gpu": "", "nvidia": ""}  # fmt: skip
 
 
-def known_gpu(written: str) -> str:
+def catalogue_gpu(written: str) -> str:
     """The name by which the catalogue has a cluster's own name for a GPU; empty where there is none."""
     plain = re.sub(r"[\s_.]+", "-", written.lower())
     tries = [plain, re.sub(r"-(sxm\d?|pcie|nvlink|hbm\d\w?|nvl)(?=-|$)", "", plain)]
@@ -174,7 +174,7 @@ def known_gpu(written: str) -> str:
 
 def gpu_type(written: str, leaf: str, report: Report) -> str:
     """The catalogue's name, and what the report says of it."""
-    found = known_gpu(written)
+    found = catalogue_gpu(written)
     if found:
         if found != written:
             report.changed(leaf, f"accelerator.type: {found}", "has this name in the catalogue")
@@ -189,7 +189,7 @@ def gpu_type(written: str, leaf: str, report: Report) -> str:
 
 def _constraint(found: tuple[str, str], report: Report, accelerator: Json) -> None:
     leaf, text = found
-    named = {known for word in re.split(r"[&|,\[\]()*\s]+", text) if word and (known := known_gpu(word))}
+    named = {known for word in re.split(r"[&|,\[\]()*\s]+", text) if word and (known := catalogue_gpu(word))}
     if len(named) == 1:
         accelerator["type"] = named.pop()
         report.changed(leaf, f"accelerator.type: {accelerator['type']}", "names a GPU")

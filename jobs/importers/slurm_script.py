@@ -55,7 +55,7 @@ class Edit:
     text: str
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with the edits; of two that overlap the first one in the text counts."""
     out: list[str] = []
     at = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from . import slurm_variables as variables
-from .slurm_options import SlurmOption, options_of, unquoted
+from .slurm_options import SlurmOption, options_of, plain_word
 from .slurm_script import Statement, name_of, statements
 
 COMMANDS = "commands"
@@ -38,7 +38,7 @@ class Assignments:
 
     def value(self, word: str) -> str:
         """A word of a script, with the variables that the script sets."""
-        text = unquoted(word)
+        text = plain_word(word)
         for _ in range(4):
             before = text
             text = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: self.values.get(found[1] or found[2], found[0]), text)
@@ -54,7 +54,7 @@ def assignments(text: str) -> Assignments:
     for name, value in re.findall(
         r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=([^\s;&|`(]*)[ \t]*(?:#.*)?$", text, re.MULTILINE
     ):
-        plain = unquoted(value)
+        plain = plain_word(value)
         if found.get(name, plain) != plain:
             again.add(name)
         found[name] = plain

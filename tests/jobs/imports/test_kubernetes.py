@@ -1,4 +1,4 @@
-"""Kubernetes manifests as job files: kinds of jobs, fields of pods, objects beside the job, and no leaf that is lost."""
+"""Kubernetes manifests as job files: kinds of jobs, fields of pods, other objects, and no leaf that is lost."""
 
 import copy
 import json
@@ -150,7 +150,10 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod(restartPolicy="OnFailure")},
         RETRIES_OF_A_POD,
     ),
-    "a job set": (job_set(replicated(parallelism=4, completions=4), failurePolicy={"maxRestarts": 2}), {"nodes": 4, "retries": 2}),
+    "a job set": (
+        job_set(replicated(parallelism=4, completions=4), failurePolicy={"maxRestarts": 2}),
+        {"nodes": 4, "retries": 2},
+    ),
     "a job set of replicas": (job_set(replicated(replicas=2, parallelism=2, completions=2)), {"nodes": 4}),
     "a job set of two alike": (job_set(replicated(), {**replicated(), "name": "x"}), {"nodes": 2}),
     "a job set of one": (job_set(replicated(), network={"enableDNSHostnames": True}), {"retries": 0}),
@@ -186,7 +189,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     ),
     "$(INDEX)": (
         with_container(args=["--shard=$(JOB_COMPLETION_INDEX)"]),
-        {"command": ["sh", "-c", "exec python train.py --shard=\"${JOB_COMPLETION_INDEX}\""]},
+        {"command": ["sh", "-c", 'exec python train.py --shard="${JOB_COMPLETION_INDEX}"']},
     ),
     "env": (with_container(env=[{"name": "A", "value": "x $(B)"}, {"name": "C"}]), {"env": {"A": "x $(B)", "C": ""}}),
     "a secret": (
@@ -200,9 +203,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
                 {
                     "name": "I",
                     "valueFrom": {
-                        "fieldRef": {
-                            "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-                        }
+                        "fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
                     },
                 }
             ],
@@ -215,7 +216,10 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         with_container(resources={"requests": {"cpu": "3500m", "memory": "10G"}, "limits": {"memory": "16Gi"}}),
         {"cpus": 4, "memory_mib": 16384},
     ),
-    "requests alone": (with_container(resources={"requests": {"cpu": 2, "memory": "1Gi"}}), {"cpus": 2, "memory_mib": 1024}),
+    "requests alone": (
+        with_container(resources={"requests": {"cpu": 2, "memory": "1Gi"}}),
+        {"cpus": 2, "memory_mib": 1024},
+    ),
     "bytes": (with_container(resources={"limits": {"memory": "1073741825"}}), {"memory_mib": 1025}),
     "a disk": (with_container(resources={"limits": {"ephemeral-storage": "50Gi"}}), {"disk_gib": 50}),
     "a partition": (
@@ -223,10 +227,19 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"gke": {"gpu_partition": "1g.5gb"}, "accelerator": {"count": 1}},
     ),
     "gke-accelerator": (selected(**{"cloud.google.com__gke-accelerator": "nvidia-tesla-t4"}), T4),
-    "gpu.product": (selected(**{"nvidia.com__gpu.product": "Tesla-T4"}), {"accelerator": {"type": "Tesla-T4", "count": 1}}),
-    "Karpenter's GPU": (selected(**{"karpenter.k8s.aws__instance-gpu-name": "t4"}), {"accelerator": {"type": "t4", "count": 1}}),
+    "gpu.product": (
+        selected(**{"nvidia.com__gpu.product": "Tesla-T4"}),
+        {"accelerator": {"type": "Tesla-T4", "count": 1}},
+    ),
+    "Karpenter's GPU": (
+        selected(**{"karpenter.k8s.aws__instance-gpu-name": "t4"}),
+        {"accelerator": {"type": "t4", "count": 1}},
+    ),
     "a machine of AWS": (selected(**{"node.kubernetes.io__instance-type": "g4dn.xlarge"}), T4),
-    "a machine of Azure": (selected(**{"node.kubernetes.io__instance-type": "Standard_NC6"}), {"accelerator": {"count": 1}}),
+    "a machine of Azure": (
+        selected(**{"node.kubernetes.io__instance-type": "Standard_NC6"}),
+        {"accelerator": {"count": 1}},
+    ),
     "Spot": (selected(**{"cloud.google.com__gke-spot": "true"}), {"spot": True}),
     "Spot of Karpenter": (selected(**{"karpenter.sh__capacity-type": "spot"}), {"spot": True}),
     "on demand of EKS": (selected(**{"eks.amazonaws.com__capacityType": "ON_DEMAND"}), {"spot": False}),
@@ -236,7 +249,10 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "affinity to several": (chosen("zone", "In", "a", "b"), {"accelerator": {"count": 1}}),
     "affinity to Spot": (chosen("cloud.google.com/gke-spot", "Exists"), {"spot": True}),
     "a TPU": (job(tpu("2x2", 4)), {"accelerator": {"type": "v5litepod-4"}}),
-    "a TPU of hosts": (job(tpu("4x4", 4), completions=4, parallelism=4, completionMode="Indexed"), {"accelerator": {"type": "v5litepod-16"}}),
+    "a TPU of hosts": (
+        job(tpu("4x4", 4), completions=4, parallelism=4, completionMode="Indexed"),
+        {"accelerator": {"type": "v5litepod-16"}},
+    ),
     "a TPU of eight on two": (job(tpu("2x4", 4)), {"accelerator": {"type": "v5litepod-8", "count": 4}, "nodes": 2}),
     "a TPU in a job set": (
         job_set(replicated(tpu("2x2x4", 4, "tpu-v4-podslice"), completions=4, parallelism=4)),
@@ -246,7 +262,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "shared memory without a limit": (mounted({"emptyDir": {"medium": "Memory"}}, "/dev/shm"), {}),
     "a folder for a while": (
         mounted({"emptyDir": {}}, "/scratch/a b"),
-        {"command": ["sh", "-c", "mkdir -p '/scratch/a b'\nexec \"$0\" \"$@\"", "python", "train.py"]},
+        {"command": ["sh", "-c", 'mkdir -p \'/scratch/a b\'\nexec "$0" "$@"', "python", "train.py"]},
     ),
     "a folder with a size": (mounted({"emptyDir": {"sizeLimit": "20Gi"}}), {"disk_gib": 20}),
     "a claim": (
@@ -259,7 +275,9 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     ),
     "a bucket": (mounted(GCS), {"mounts": [{"source": "gs://acme", "path": "/data"}]}),
     "a folder of a bucket": (
-        mounted({"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "b", "mountOptions": "implicit-dirs,only-dir=x"}}}),
+        mounted(
+            {"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "b", "mountOptions": "implicit-dirs,only-dir=x"}}}
+        ),
         {"mounts": [{"source": "gs://b/x", "path": "/data"}]},
     ),
     "the driver's folder": (mounted({"hostPath": {"path": "/usr/local/nvidia"}}), {}),
@@ -272,22 +290,37 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "a user": (job(pod(securityContext={"runAsUser": 1000, "fsGroup": 1000})), {"gke": {"user": 1000}}),
     "a priority": (job(pod(priorityClassName="urgent")), {"gke": {"priority": "urgent"}}),
     "labels": (
-        {**job(), "metadata": {"name": "a", "labels": {"team": "v", "kueue.x-k8s.io/queue-name": "q"}, "namespace": "n"}},
+        {
+            **job(),
+            "metadata": {"name": "a", "labels": {"team": "v", "kueue.x-k8s.io/queue-name": "q"}, "namespace": "n"},
+        },
         {"labels": {"team": "v"}},
     ),
     "fields of pods": (
-        job(pod(serviceAccountName="s", dnsPolicy="Default", hostNetwork=True, tolerations=[{"operator": "Exists"}],
-                imagePullSecrets=[{"name": "r"}], schedulerName="x", automountServiceAccountToken=False)),
+        job(
+            pod(
+                serviceAccountName="s",
+                dnsPolicy="Default",
+                hostNetwork=True,
+                tolerations=[{"operator": "Exists"}],
+                imagePullSecrets=[{"name": "r"}],
+                schedulerName="x",
+                automountServiceAccountToken=False,
+            )
+        ),
         {"image": IMAGE},
     ),
     "fields of containers": (
         with_container(
-            imagePullPolicy="Always", ports=[{"containerPort": 80}], tty=True,
-            livenessProbe={"exec": {"command": ["true"]}}, securityContext={"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
+            imagePullPolicy="Always",
+            ports=[{"containerPort": 80}],
+            tty=True,
+            livenessProbe={"exec": {"command": ["true"]}},
+            securityContext={"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
         ),
         {"image": IMAGE},
     ),
-}  # fmt: skip
+}
 
 
 WHOLE_JOB = job(
@@ -357,8 +390,16 @@ def test_what_is_no_job(document: Json, said: str) -> None:
         (with_container(resources={"limits": {"amd.com/gpu": 1}}), "amd.com/gpu", "accelerators are nvidia.com/gpu"),
         (with_container(resources={"limits": {"cpu": "many"}}), "limits.cpu", "must be a quantity"),
         (with_container(resources={"claims": [{"name": "a"}]}), "claims", "asks for devices by claims"),
-        (with_container(env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]), "configMapKeyRef", "write it into env"),
-        (with_container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]), "fieldRef", "write a value for A"),
+        (
+            with_container(env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]),
+            "configMapKeyRef",
+            "write it into env",
+        ),
+        (
+            with_container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]),
+            "fieldRef",
+            "write a value for A",
+        ),
         (with_container(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom", "into secrets"),
         (mounted({"configMap": {"name": "c"}}), "configMap", "into the image"),
         (mounted({"secret": {"secretName": "s"}}), "secret", "secrets as variables"),
@@ -376,7 +417,7 @@ def test_what_is_no_job(document: Json, said: str) -> None:
         (job(backoffLimits=1), "backoffLimits", "did you mean backoffLimit"),
         (with_container(image="${IMAGE}"), "image", "--var IMAGE=<value>"),
     ],
-)  # fmt: skip
+)
 def test_what_stops(document: Json, field: str, said: str) -> None:
     stops = found_in(document).report.stops
     assert not said or any(field in entry.field and said in entry.text for entry in stops), [e.text for e in stops]
@@ -417,7 +458,8 @@ def test_programs_of_a_pytorch_job_find_their_rank() -> None:
 
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"LR": "0.1", "a.py": "x\ny\n"}}
-CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}  # fmt: skip
+SPEC = {"accessModes": ["ReadWriteOnce"]}
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": SPEC}
 
 
 def test_objects_beside_a_job() -> None:
@@ -522,8 +564,9 @@ def test_a_value_is_kept_only_where_the_job_has_it(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, number", [("500m", "0.5"), ("16Gi", str(2**34)), ("1e3", "1000"), ("2", "2"), ("1.5k", "1500"), ("12E", str(12 * 10**18))]
-)  # fmt: skip
+    "text, number",
+    [("500m", "0.5"), ("16Gi", str(2**34)), ("1e3", "1000"), ("2", "2"), ("1.5k", "1500"), ("12E", str(12 * 10**18))],
+)
 def test_quantities(text: str, number: str) -> None:
     assert quantity(text) == pytest.approx(float(number))
     assert all(quantity(wrong) is None for wrong in ("", "x", "1GiB", "--1", "1 2", None, True, ["1"]))
