@@ -49,8 +49,11 @@ def replicas(work: Work) -> None:
         given.keep(f"{base}.{name}.replicas", "nodes")
         nodes += count or 1
         policy = given.text(f"{base}.{name}.restartPolicy")
-        if policy in ("Never", "OnFailure", "ExitCode", "Always"):
-            given.report.changed(given.name(f"{base}.{name}.restartPolicy"), "retries", "nodes start again together")
+        path = f"{base}.{name}.restartPolicy"
+        if policy == "Never":
+            given.keep(path, "retries")
+        elif policy in ("OnFailure", "ExitCode", "Always"):
+            given.settle(path, "tries again for as long as backoffLimit lets it: write retries", "retries")
         if name != first:
             same_pods(given, document, template, f"{base}.{name}.template", first)
     for name in specs:

@@ -95,9 +95,10 @@ class Machines:
         name = found.name
         if found.topology != _default(name):
             name = f"{generation.prefix}-{found.topology}"
-        values["accelerator"] = {"type": name}
+        accelerator: Json = {"type": name}
+        values["accelerator"] = accelerator
         if self.count and self.count != found.chips_per_host:
-            values["accelerator"]["count"] = self.count
+            accelerator["count"] = self.count
             if self.hosts() > 1:
                 values["nodes"] = self.hosts()
 

@@ -1,7 +1,6 @@
 """The body of a batch script: what of it is no part of a job, and the steps that srun and singularity start."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -91,7 +90,7 @@ class Script:
         self.names_nodes = False
         self._leaves: dict[str, tuple[str, int]] = {}
         shebang = re.match(r"#!\s*(.*)", body)
-        self.interpreter = shlex.split(shebang[1], comments=True) if shebang and "'" not in shebang[1] else []
+        self.interpreter = shebang[1].split() if shebang else []
         self.is_shell = not self.interpreter or self.shell() is not None
         if self.is_shell:
             for statement in statements(body):
