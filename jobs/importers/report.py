@@ -26,12 +26,13 @@ DECISIONS = (
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
     *("environment", "environments", "parameters", "after the command", "password"),
-    *("--export", "--wrap"),
 )
 """Parts of names whose values are not shown: people put secrets there."""
 
 _SECRET = re.compile(r"(?:^|[a-z_-])(?:Key|KEY|Pwd|PWD|PASS)$|(?:^|[_-])(?:key|pwd|pass)$")
 """Ends of names of secrets, beside those that any command hides."""
+_OPTION = re.compile(r"(?:^|\s)--(?:export|env|container-env|wrap)\b")
+"""Options of Slurm and of containers that set variables, or hold a script."""
 _PUBLIC = re.compile(r"kmsKey|--kms-key|\breservationAffinity\b|secretVariables|secretManager")
 """Names of things in a cloud, which are no secrets themselves."""
 NAME_MAX = 200
@@ -255,7 +256,7 @@ _PLACE_MAX = 160
 
 def _hidden(name: str) -> bool:
     parts = re.split(r"[.\[]", name)
-    if any(part in HIDDEN for part in parts):
+    if any(part in HIDDEN for part in parts) or _OPTION.search(name):
         return True
     if _PUBLIC.search(name):
         return False

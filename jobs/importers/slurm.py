@@ -10,6 +10,7 @@ from typing import Any
 
 from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
 
 from ..model.job import NAME_MAX
 from .fields import RequestFields
@@ -115,7 +116,8 @@ def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     _others(fields, values)
     settle(script, given, options, values, shape, fields.options)
     report.close(tuple(f"--{each}" for each in KNOWN))
-    hide(report, fields.secrets)
+    secrets = [value for name, value in script.known.values.items() if SECRET_NAME.search(name)]
+    hide(report, [*fields.secrets, *secrets])
     return ImportResult(report, {}, values)
 
 
