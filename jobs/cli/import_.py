@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from accel.diagnostics.redaction import own
 from accel.diagnostics.yaml_positions import BYTES_MAX, Tree
 
 from ..client.resolve import targets
-from ..importers.kinds import KINDS
+from ..importers.kinds import KINDS, ImportOptions
 from ..importers.names import suggestion
 from ..importers.options import Form, Options, k80_replacement
 from ..importers.reading import bounded, file_bytes, read_as_spaces
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from ..importers.outcome import ImportResult
 
+GENERIC = ("slurm", "kubernetes")
+"""Kinds without choices of their own; each is read by the module of importers with its name."""
 FORMS = ("custom-job", "tuning")
 """Outputs beside a job file."""
 
@@ -66,7 +69,7 @@ class ImportVerb(Verb):
 )
 @click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of a pasted command.")
 @click.option(
-    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a VM's folder (google-batch)."
+    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a folder that the document mounts."
 )
 @click.pass_obj
 def import_(
@@ -89,6 +92,8 @@ def import_(
     google-batch  a Job of Google Batch, in JSON or YAML
     vertex        Vertex AI's config.yaml, a CustomJob, or a pasted `gcloud ai custom-jobs create`
     ai-platform   AI Platform Training's config.yaml, or a pasted `gcloud ai-platform jobs submit training`
+    slurm         a script with #SBATCH lines
+    kubernetes    a manifest of a Job, a Pod, a JobSet, a PyTorchJob and the like
 
     Without a kind, the file is recognized by its keys or its command.
 
@@ -119,6 +124,11 @@ def import_(
 
         chosen = google_batch.Options(image, _pairs("--mount", mounts))
         found = google_batch.imported(name, data, chosen)
+    elif kind in GENERIC:
+        importer = import_module(f"..importers.{kind}", __package__)
+        found = importer.imported(
+            name, data, ImportOptions(image, _pairs("--var", variables), _pairs("--mount", mounts))
+        )
     else:
         found = _for_vertex(kind, name, data, flags, output, {**options, "--var": _pairs("--var", variables)})
     to = _aws_batch_targets(settings, found) if kind == "aws-batch" else []
@@ -241,9 +251,27 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
     except BadInputs as faults:
         raise BadInputs(faults.messages, "the paths are those of the job file that the document would become") from None
     values = job.model_dump(exclude_unset=True)
-    text = json.dumps(values, indent=2) + "\n" if output == "json" else yaml.safe_dump(values, sort_keys=False)
+    text = (
+        json.dumps(values, indent=2) + "\n"
+        if output == "json"
+        else yaml.dump(values, Dumper=_dumper(), sort_keys=False)
+    )
     # The user's own file in another form: redacted it would be another job.
     click.echo(text, own(sys.stdout), nl=False)
+
+
+def _dumper() -> Any:
+    """Writes texts of several lines, which are scripts, as they are."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return Dumper
 
 
 def _to(settings: Settings, kind: str, found: "ImportResult") -> None:

@@ -45,7 +45,8 @@ def _malformed(image: str) -> Finding | None:
     if image.startswith(containers.LOCAL) or _REFERENCE.fullmatch(image):
         return None
     fix = "write registry/repository:tag, the repository in small letters, and all 64 digits of a digest"
-    return containers.IMAGE.finding("image", f'is "{image[:80]}", which is no image name', fix)
+    shown = f'"{image[:80]}"' if image.isprintable() else repr(image[:80])
+    return containers.IMAGE.finding("image", f"is {shown}, which is no image name", fix)
 
 
 def _of_domain(image: str) -> str:

@@ -35,4 +35,6 @@ KINDS: Mapping[str, DocumentKind] = {
         frozenset({FLAGS, "--image", "--k80-replacement", "--var", "-o custom-job", "-o tuning"}),
         ("vertex",),
     ),
+    "slurm": DocumentKind("a Slurm batch script", frozenset({"--image", "--var", "--mount"})),
+    "kubernetes": DocumentKind("a Kubernetes manifest", frozenset({"--image", "--var", "--mount"}), ("gke",)),
 }

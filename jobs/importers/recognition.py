@@ -30,7 +30,6 @@ _UNREAD_COMMANDS = {
     r"aws\s(.*\s)?batch\s+submit-job": "a command `aws batch submit-job`; import what it takes as --cli-input-json",
     r"gcloud\s": "a command of gcloud that submits no job",
     r"aws\s": "a command of aws that submits no job",
-    r"#SBATCH\s": "a Slurm script",
     r"#PBS\s": "a PBS script",
 }
 _UNREAD = {
@@ -62,11 +61,15 @@ class Recognition:
 def recognized(name: str, data: bytes) -> Recognition:
     """The kind of a document. Raises BadInput where it is none, may be several, or is known and not read yet."""
     text = data.decode("utf-8-sig", errors="replace")
+    if re.search(r"^#SBATCH\s", text, re.MULTILINE):
+        return Recognition("slurm", "its lines #SBATCH")
     if found := _of_command(name, text):
         return found
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
-        raise _unread(name, "a Kubernetes manifest")  # often several documents, which nothing else is
+        return Recognition("kubernetes", "apiVersion, kind")  # often several documents, which nothing else is
     document = read(name, data)
+    if "apiVersion" in document and "kind" in document:
+        return Recognition("kubernetes", "apiVersion, kind")
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
     kinds = [kind for kind, by in found.items() if by]
@@ -100,7 +103,7 @@ def _of_command(name: str, text: str) -> Recognition | None:
         raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {next(iter(kinds))} FILE")
     for kind, by in kinds.items():
         return Recognition(kind, f"the command `{by}`")
-    if shell.is_command(text) or shell.is_command(text, "aws") or text.startswith("#!") or "\n#SBATCH" in text:
+    if shell.is_command(text) or shell.is_command(text, "aws") or text.startswith("#!"):
         for pattern, what in _UNREAD_COMMANDS.items():
             if any(re.match(pattern, line) for line in lines):
                 raise _unread(name, what)
@@ -114,8 +117,6 @@ def _none(name: str, document: Json) -> BadInput:
             return _unread(name, _UNREAD[key])
     if resource := resource_text(document):
         return BadInput(f"{name}: {resource}")
-    if "apiVersion" in document and "kind" in document:
-        return _unread(name, "a Kubernetes manifest")
     if document.get("type") in _DSTACK:
         return _unread(name, f"a {document['type']} of dstack")
     if "run" in document or ("setup" in document and "resources" in document):

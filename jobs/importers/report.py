@@ -31,6 +31,8 @@ HIDDEN = (
 
 _SECRET = re.compile(r"(?:^|[a-z_-])(?:Key|KEY|Pwd|PWD|PASS)$|(?:^|[_-])(?:key|pwd|pass)$")
 """Ends of names of secrets, beside those that any command hides."""
+_OPTION = re.compile(r"(?:^|\s)--(?:export|env|container-env|wrap)\b")
+"""Options of Slurm and of containers that set variables, or hold a script."""
 _PUBLIC = re.compile(r"kmsKey|--kms-key|\breservationAffinity\b|secretVariables|secretManager")
 """Names of things in a cloud, which are no secrets themselves."""
 NAME_MAX = 200
@@ -94,6 +96,10 @@ class Report:
         """Whether there is no output with the field, by what was said of it so far."""
         entry = self._entries.get(name)
         return entry is not None and (entry.kind == "refused" or entry.open)
+
+    def is_settled(self, name: str) -> bool:
+        """Whether anything was said of the field so far."""
+        return name in self._entries
 
     def keep(self, name: str, to: str = "", why: str = "") -> None:
         """The value is in the output as it is; `to`: where, if it has another name there."""
@@ -250,7 +256,7 @@ _PLACE_MAX = 160
 
 def _hidden(name: str) -> bool:
     parts = re.split(r"[.\[]", name)
-    if any(part in HIDDEN for part in parts):
+    if any(part in HIDDEN for part in parts) or _OPTION.search(name):
         return True
     if _PUBLIC.search(name):
         return False

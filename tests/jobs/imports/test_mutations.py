@@ -14,6 +14,8 @@ from click.testing import Result
 
 from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
 from tests.jobs.imports.test_golden import CASES, GOLDEN
+from tests.jobs.imports.test_kubernetes import SHAPES, WHOLE_JOB
+from tests.jobs.imports.test_slurm import WHOLE as SLURM
 
 EACH = 24
 """Mutations of a document."""
@@ -26,8 +28,12 @@ OF_GOOGLE: dict[str, tuple[str, Any]] = {
 DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
     "given.json": ("aws-batch", GIVEN),
     "whole.json": ("aws-batch", WHOLE),
+    "job.yaml": ("kubernetes", WHOLE_JOB),
+    **{f"{what}.yaml": ("kubernetes", SHAPES[what][0]) for what in ("a job set", "a PyTorchJob", "a TPU of hosts")},
 }
-SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")}
+SCRIPTS = {"slurm.sh": ("slurm", SLURM)} | {
+    file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")
+}
 VALUES: list[Any] = [
     *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
     *([], {}, [[]], [None], [{}], {"": ""}, {"a.b": 1}, {"a[0]": 1}, ["x", {"y": 1}], [["x"]], {"a": [{"c": []}]}),
@@ -105,7 +111,7 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
         assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
 
 
-@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", ""])
+@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "kubernetes", ""])
 def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, invoke: Callable[..., Result]) -> None:
     many = {f"k{number}": "v" for number in range(1500)}
     document = {
@@ -119,6 +125,7 @@ def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, inv
             "labels": many,
         },
         "ai-platform": {"trainingInput": {"scaleTier": "BASIC", "x": many}, "labels": many},
+        "kubernetes": {**WHOLE_JOB, "metadata": {"name": "a", "labels": many, "annotations": many}, "x": many},
     }[kind or "aws-batch"]
     begun = time.process_time()
     done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))

@@ -29,9 +29,35 @@ def legacy(**training: Any) -> dict[str, Any]:
     return {"trainingInput": {"scaleTier": "BASIC", "masterConfig": {"imageUri": IMAGE}, **training}}
 
 
+def kubernetes(pod: dict[str, Any] | None = None, **container: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "a", "image": IMAGE, "command": ["a"], **container}], **(pod or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+
 @pytest.mark.parametrize(
     "kind, document",
     [
+        ("kubernetes", kubernetes(env=[{"name": "A", "value": SECRET}, {"name": "B", "value": [SECRET]}])),
+        ("kubernetes", kubernetes(env=[{"name": "A", "value": f"x\n{SECRET}"}, {"name": "", "value": SECRET}])),
+        ("kubernetes", kubernetes(command=["a", "--password", SECRET], args=[f"--token={SECRET}"])),
+        ("kubernetes", kubernetes(env=[{"name": "A", "value": SECRET}], args=["$(A)"])),
+        ("kubernetes", kubernetes(password=SECRET, token={"a": SECRET})),
+        ("kubernetes", kubernetes(image=URL)),
+        ("kubernetes", kubernetes({"dbPassword": SECRET})),
+        ("kubernetes", {**kubernetes(), "metadata": {"name": "a", "labels": {"api_token": SECRET}}}),
+        ("kubernetes", {**kubernetes(), "metadata": {"name": "a", "annotations": {"api_token": SECRET}}}),
+        (
+            "kubernetes",
+            {
+                "apiVersion": "v1",
+                "kind": "List",
+                "items": [
+                    kubernetes(envFrom=[{"configMapRef": {"name": "c"}}]),
+                    {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"A": SECRET, "B": f"{SECRET}\n"}},
+                    {"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"A": SECRET}, "data": {"A": SECRET}},
+                ],
+            },
+        ),
         ("aws-batch", {**AWS, "containerOverrides": {"environment": [{"name": "A", "value": SECRET}]}}),
         ("aws-batch", {**AWS, "containerOverrides": {"environment": [{"name": "A", "value": [SECRET]}]}}),
         ("aws-batch", {**AWS, "containerOverrides": {"environment": {"DB_PASSWORD": SECRET}}}),
@@ -72,6 +98,10 @@ LEGACY = f"gcloud ai-platform jobs submit training a --region us-central1 --mast
 @pytest.mark.parametrize(
     "text",
     [
+        f"#SBATCH --export=ALL,TOKEN={SECRET},A={SECRET}\npython a.py {SECRET}\n",
+        f"#SBATCH --comment=token={SECRET}\nexport HF_TOKEN={SECRET}\nsrun --export=A={SECRET} python a.py\n",
+        f"#SBATCH -c 2\nTOKEN={SECRET}\nsource activate a; srun --container-env=$TOKEN python a.py --token $TOKEN\n",
+        f"#SBATCH -c 2\napptainer exec --env PASSWORD={SECRET} docker://{URL[8:]} a\nmodule load --token={SECRET}\n",
         f"export TOKEN={SECRET}\n{VERTEX} {POOL} --args=--token=$TOKEN\n",
         f"export TOKEN={SECRET}\n{VERTEX} {POOL} --labels=token=$TOKEN\n",
         f"export DB_KEY='{SECRET}\n{VERTEX} {POOL}\n",

@@ -1,0 +1,186 @@
+"""A Kubernetes manifest as a job of ours: a Job, CronJob, Pod, JobSet, and the jobs of kubeflow.org.
+
+A file may hold other objects beside the job, such as ConfigMaps and claims; each of their fields is in the report too.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from accel.diagnostics import messages, yaml_positions
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import HIDDEN
+
+from .kinds import ImportOptions
+from .kubernetes_kubeflow import REPLICAS, replicas
+from .kubernetes_pods import ConfigMaps
+from .kubernetes_shapes import CORE, job_of
+from .kubernetes_values import ManifestFields, at, list_of, object_of
+from .outcome import ImportResult
+from .reading import Json, ReadDocument, leaves, read
+from .redact import hide
+from .vertex_templates import ask, ask_for_all, fill
+
+DOCUMENTS_MAX = 100
+JOBS = {**CORE, **dict.fromkeys(REPLICAS, replicas)}
+_RAY = "starts nodes of its own: write a job with `nodes`, whose command runs `ray start` (docs/nodes.md)"
+_ENDLESS = "runs without end, and a job ends: write its pod's template as a Job"
+_WORKFLOW = "is a workflow: make a job of each step"
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("RayJob", "RayCluster", "RayService"), _RAY),
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Notebook",
+                     "InferenceService", "LeaderWorkerSet"), _ENDLESS),
+    **dict.fromkeys(("Workflow", "CronWorkflow", "WorkflowTemplate", "PipelineRun", "TaskRun", "Pipeline"), _WORKFLOW),
+    "TrainJob": "has its pods in a TrainingRuntime of the cluster: write the job that it makes",
+    "SparkApplication": "is of Spark, which starts nodes of its own",
+    "AppWrapper": "wraps other objects: import the job in it",
+    "Workload": "is Kueue's own record of a job: import the job",
+    "PodGroup": "schedules pods together: import their job",
+}  # fmt: skip
+"""Kinds that are no job of ours."""
+_TARGETS = "is the target's, which a stack makes (docs/gke.md)"
+BESIDE: Mapping[str, tuple[str, str]] = {
+    "Service": ("changed", "nodes of a job find each other by themselves (docs/nodes.md)"),
+    **dict.fromkeys(("Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
+                     "LocalQueue", "ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass", "PriorityClass",
+                     "ResourceQuota", "LimitRange", "NetworkPolicy", "AdmissionCheck", "ProvisioningRequestConfig",
+                     "Topology", "ComputeClass", "PodGroup"), ("changed", _TARGETS)),
+    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"),
+                    ("decision", "is a volume, which is a target's: workloads.volumes (docs/gke.md)")),
+    "ConfigMap": ("decision", "has to be in the target's namespace, or in the image"),
+    "Secret": ("decision", "has to be in the target's namespace: `kubectl apply` it there"),
+}  # fmt: skip
+"""Kinds that stand beside a job."""
+KNOWN = (
+    *("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace", "labels"),
+    *("annotations", "template", "parallelism", "completions", "completionMode", "backoffLimit", "suspend"),
+    *("backoffLimitPerIndex", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy", "successPolicy"),
+    *("activeDeadlineSeconds", "ttlSecondsAfterFinished", "manualSelector", "selector", "managedBy", "schedule"),
+    *("jobTemplate", "concurrencyPolicy", "timeZone", "startingDeadlineSeconds", "successfulJobsHistoryLimit"),
+    *("failedJobsHistoryLimit", "replicatedJobs", "replicas", "failurePolicy", "network", "startupPolicy"),
+    *("coordinator", "runPolicy", "restartPolicy", "containers", "initContainers", "volumes", "image", "command"),
+    *("args", "env", "envFrom", "value", "valueFrom", "resources", "limits", "requests", "volumeMounts", "mountPath"),
+    *("subPath", "readOnly", "workingDir", "ports", "imagePullPolicy", "nodeSelector", "tolerations", "affinity"),
+    *("securityContext", "serviceAccountName", "priorityClassName", "hostNetwork", "subdomain", "emptyDir"),
+    *("persistentVolumeClaim", "hostPath", "configMap", "secret", "csi", "secretKeyRef", "configMapKeyRef", "fieldRef"),
+    *("nprocPerNode", "elasticPolicy", "slotsPerWorker", "imagePullSecrets", "terminationGracePeriodSeconds"),
+)
+
+
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+    """The job of a manifest. Raises BadInput where it cannot be read, or holds none."""
+    documents = _documents(name, data, options.variables)
+    jobs = [each for each in documents if _kind(each) in JOBS and _refusal(each) is None]
+    if len(jobs) != 1:
+        raise BadInput(f"{name}: {_no_job(documents) if not jobs else _several(jobs)}")
+    document = jobs[0]
+    others = [each for each in documents if each is not document]
+    beside, said, maps = _others(others)
+    places = dict(getattr(document, "places", {}))
+    for each, (prefix, _) in zip(others, said, strict=True):
+        places |= {f"{prefix}.{path}": place for path, place in getattr(each, "places", {}).items()}
+    given = ManifestFields(ReadDocument(document, places), beside=beside)
+    lacking = ask(given, options.variables)
+    values: Json = {}
+    for prefix, kind in said:
+        _say(given, beside, prefix, kind)
+    job_of(given, document, options, maps, values, JOBS)
+    given.report.close(KNOWN)
+    ask_for_all(given.report, lacking)
+    hide(given.report, [value for name, value in options.variables.items() if "TOKEN" in name.upper()])
+    return ImportResult(given.report, {}, values)
+
+
+def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Json]:
+    """The objects of a file; those of a List are its items."""
+    text = data.decode("utf-8-sig", errors="replace").lstrip()
+    parts = [(0, data)] if text.startswith(("{", "[")) else yaml_positions.documents(data)
+    found: list[Json] = []
+    for above, part in parts[: DOCUMENTS_MAX + 1]:
+        try:
+            document = read(name, b"\n" * above + part)
+        except BadInput as error:
+            if re.search(rb"\{\{.*\}\}", part):
+                said = "it looks like a template: render it first (helm template, kustomize build)"
+                raise BadInput(f"{error}; {said}") from None
+            raise
+        fill(document, variables)
+        if _kind(document) == "List":
+            for index, item in enumerate(list_of(document.get("items"))):
+                start = f"items[{index}]."
+                places = getattr(document, "places", {}).items()
+                own = {path.removeprefix(start): place for path, place in places if path.startswith(start)}
+                found.append(ReadDocument(object_of(item), own))
+        else:
+            found.append(document)
+    if len(found) > DOCUMENTS_MAX:
+        raise BadInput(f"{name}: holds more than {DOCUMENTS_MAX} objects")
+    return found
+
+
+def _kind(document: Json) -> str:
+    kind = document.get("kind")
+    return kind if isinstance(kind, str) else ""
+
+
+def _refusal(document: Json) -> str | None:
+    """Why an object that may be a job is none."""
+    version = str(document.get("apiVersion"))
+    if _kind(document) == "Job" and not version.startswith("batch/"):
+        return f"is a Job of {messages.name_shown(version)}, and not of batch/v1"
+    return None
+
+
+def _no_job(documents: list[Json]) -> str:
+    for each in documents:
+        if why := _refusal(each):
+            return why
+        if _kind(each) in REFUSED:
+            return f"is a {_kind(each)}, which {REFUSED[_kind(each)]}"
+    kinds = ", ".join(dict.fromkeys(messages.name_shown(_kind(each)) for each in documents if _kind(each)))
+    return f"holds no job ({kinds or 'no kind'}); what is read: {', '.join(JOBS)}"
+
+
+def _several(jobs: list[Json]) -> str:
+    names = [str(at(each, "metadata.name") or at(each, "metadata.generateName") or _kind(each)) for each in jobs]
+    shown = ", ".join(messages.name_shown(each) for each in names[:4])
+    return f"holds {len(jobs)} jobs ({shown}), and a job file has one: import each from a file of its own"
+
+
+def _others(documents: list[Json]) -> tuple[dict[str, Any], list[tuple[str, str]], ConfigMaps]:
+    """The leaves of the objects beside the job, what each begins with and its kind, and the ConfigMaps."""
+    beside: dict[str, Any] = {}
+    said: list[tuple[str, str]] = []
+    maps = ConfigMaps()
+    for each in documents:
+        own = at(each, "metadata.name")
+        start = f"{_kind(each) or 'object'}/{own if isinstance(own, str) else 'unnamed'}"
+        prefix, number = start, 2
+        while any(prefix == taken for taken, _ in said):
+            prefix, number = f"{start} ({number})", number + 1
+        said.append((prefix, _kind(each)))
+        hidden = _kind(each) in ("ConfigMap", "Secret")
+        for path, value in leaves(each):
+            leaf = f"{prefix}.{path}"
+            beside[leaf] = HIDDEN if hidden and path.startswith(("data.", "stringData.", "binaryData.")) else value
+        if _kind(each) == "ConfigMap" and isinstance(own, str):
+            data = {key: text for key, text in object_of(each.get("data")).items() if isinstance(text, str)}
+            maps.data[own] = data
+            maps.leaves |= {(own, key): f"{prefix}.data.{key}" for key in data}
+    return beside, said, maps
+
+
+def _say(given: ManifestFields, beside: Mapping[str, Any], prefix: str, kind: str) -> None:
+    """What becomes of an object beside the job."""
+    how, why = BESIDE.get(kind, ("refused", f"is of a {kind or 'thing without a kind'}, and no part of a job"))
+    if kind in REFUSED and kind not in BESIDE:
+        why = f"is of a {kind}, which {REFUSED[kind]}"
+    for leaf in beside:
+        if not leaf.startswith(f"{prefix}."):
+            continue
+        if how == "changed":
+            given.report.changed(leaf, None, why)
+        elif how == "decision":
+            given.report.decide(leaf, why, is_open=False)
+        else:
+            given.report.refuse(leaf, why)

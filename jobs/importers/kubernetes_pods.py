@@ -1,0 +1,472 @@
+"""A pod's template as a job file's: its one container, what it asks for, and the nodes that it wants.
+
+Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from accel.contract.variables import RESERVED_PREFIXES
+
+from .images import image_of
+from .kinds import ImportOptions
+from .kubernetes_nodes import Machines, machines
+from .kubernetes_values import (
+    ManifestFields,
+    as_shell,
+    at,
+    ceiling,
+    expansion,
+    list_of,
+    object_of,
+    quantity,
+    references,
+)
+from .kubernetes_volumes import volumes
+from .reading import Json
+
+OF_TARGET = "has no place in a job file: a target has its own"
+POD: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("serviceAccountName", "serviceAccount", "schedulerName", "runtimeClassName", "os"),
+                    ("changed", OF_TARGET)),
+    **dict.fromkeys(("dnsPolicy", "dnsConfig", "enableServiceLinks", "preemptionPolicy", "schedulingGates", "overhead",
+                     "readinessGates", "setHostnameAsFQDN", "terminationGracePeriodSeconds", "restartPolicy",
+                     "hostname", "subdomain", "hostUsers", "priority"),
+                    ("changed", "is of Kubernetes' own pods, and accel writes them")),
+    "imagePullSecrets": ("decision", "is a password of a registry: a target's nodes pull images as themselves"),
+    "automountServiceAccountToken": ("decision", "a job's pods have no token of the cluster"),
+    "hostNetwork": ("decision", "a job's pods have a network of their own"),
+    "hostIPC": ("decision", "a job's pods have memory of their own: shm_mib"),
+    "hostPID": ("refused", "a job's pods do not see the node's processes"),
+    "shareProcessNamespace": ("decision", "a job's pod has one container"),
+    "hostAliases": ("decision", "names hosts of its own: use their addresses"),
+    "nodeName": ("decision", "names a node; a target has pools"),
+    "topologySpreadConstraints": ("decision", "says where pods stand; a target places them"),
+    "tolerations": ("changed", "a job tolerates the taints of the target's pools"),
+    "securityContext": ("decision", "is of the namespace's standard and the job's user: gke.user"),
+    "resourceClaims": ("refused", "asks for devices by claims, which accel does not: write nvidia.com/gpu into limits"),
+    "ephemeralContainers": ("refused", "is of a pod that runs"),
+    "initContainers": ("open", "is a container before the job's, which has one: do its work in the command, or in the "
+                       "image"),
+    "resources": ("decision", "is of the whole pod: write those of its container"),
+}  # fmt: skip
+CONTAINER: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy", "stdin", "stdinOnce",
+                     "tty", "resizePolicy", "restartPolicy"),
+                    ("changed", "is of Kubernetes' own pods, and accel writes them")),
+    "ports": ("changed", "pods of a job reach each other at any port"),
+    **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"),
+                    ("decision", "asks whether a service is well; a job's program ends with an exit code")),
+    "lifecycle": ("decision", "runs beside the program: do it in the command (docs/runtime.md)"),
+    "securityContext": ("decision", "a job's container has no privileges, and the job's user: gke.user"),
+    "volumeDevices": ("refused", "is a disk without a file system"),
+    "resources.claims": ("refused", "asks for devices by claims: write nvidia.com/gpu into limits"),
+    "restartPolicyRules": ("decision", "starts the container again; see retries"),
+}  # fmt: skip
+_ACCELERATORS = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-\d+g\.\d+gb)|google\.com/tpu")
+_SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
+_LAUNCHERS = re.compile(r"torchrun|torch\.set_ranks|accelerate|deepspeed|horovodrun|mpirun")
+
+
+@dataclass
+class PodJob:
+    """What a pod's template becomes: values of a job file, and lines of a shell before its command."""
+
+    values: Json = field(default_factory=dict[str, Any])
+    before: list[str] = field(default_factory=list[str])
+    command: list[str] = field(default_factory=list[str])
+    machines: Machines = field(default_factory=Machines)
+    container: str = ""
+    has_command: bool = False
+
+
+def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: "ConfigMaps") -> PodJob:
+    """The job of a pod's spec at a path. `maps`: the ConfigMaps beside it."""
+    found = PodJob()
+    report = given.report
+    containers = list_of(at(document, f"{spec}.containers"))
+    if not containers:
+        report.refuse(given.name(f"{spec}.containers"), "is missing: a pod has a container")
+        return found
+    main = _main(containers)
+    for index in range(len(containers)):
+        if index != main:
+            why = "is a container beside the job's, which has one: leave it out, or do its work in the command"
+            given.ask(f"{spec}.containers[{index}]", why)
+    base = found.container = f"{spec}.containers[{main}]"
+    given.keep(f"{base}.name", why="is the container's name alone")
+    _image(given, base, options, found.values)
+    mounted = volumes(given, document, spec, base, options.mounts)
+    env = _environment(given, document, base, found, maps)
+    _command(given, base, options, found, env)
+    _resources(given, document, base, found)
+    machines(given, document, spec, found.machines)
+    _grace(given, spec, found.values)
+    _user(given, document, spec, base, found.values)
+    values = found.values
+    if mounted.mounts:
+        values["mounts"] = mounted.mounts
+    if mounted.folders:
+        found.before.append("mkdir -p " + " ".join(map(_quoted, mounted.folders)))
+    if mounted.shm_mib:
+        values["shm_mib"] = mounted.shm_mib
+        memory = values.get("memory_mib")
+        if memory and mounted.shm_mib > memory:
+            values["shm_mib"] = memory
+            report.note("shm_mib", f"is the job's memory, {memory} MiB, which it is part of")
+    if mounted.gib:
+        values["disk_gib"] = values.get("disk_gib", 0) + mounted.gib
+    given.say(base, CONTAINER)
+    return found
+
+
+def close_pod(given: ManifestFields, spec: str) -> None:
+    """Says of the fields of a pod's spec that have no place of their own in a job file what is to be said."""
+    given.say(spec, POD)
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)
+
+
+def _main(containers: list[Any]) -> int:
+    """The container that a job is of: the first that asks for GPUs or TPUs, or the first."""
+    for index, each in enumerate(containers):
+        resources = object_of(object_of(each).get("resources"))
+        asked = {**object_of(resources.get("requests")), **object_of(resources.get("limits"))}
+        if any("gpu" in name or name == "google.com/tpu" for name in asked):
+            return index
+    return 0
+
+
+def _image(given: ManifestFields, base: str, options: ImportOptions, values: Json) -> None:
+    path = f"{base}.image"
+    if options.image:
+        values["image"] = options.image
+        if given.has(path):
+            given.report.changed(given.name(path), options.image, "--image says it")
+        return
+    image = given.text(path)
+    if image:
+        values["image"] = image_of(given, path, image, to="image")
+    elif not given.has(path):
+        given.report.decide(path, "is missing: say --image")
+
+
+@dataclass
+class ConfigMaps:
+    """ConfigMaps that stand in the same file: data by name, and the leaves of the report that they are."""
+
+    data: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    leaves: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+
+def _environment(given: ManifestFields, document: Any, base: str, found: PodJob, maps: ConfigMaps) -> dict[str, str]:
+    """The variables that are known, which also stand in the job file."""
+    report = given.report
+    env: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
+        path = f"{base}.envFrom[{index}]"
+        reference = object_of(object_of(each).get("configMapRef")).get("name")
+        prefix = given.text(f"{path}.prefix") or ""
+        if isinstance(reference, str) and reference in maps.data:
+            for key, text in maps.data[reference].items():
+                if re.fullmatch(r"[A-Za-z_]\w*", f"{prefix}{key}") and not _lines(text):
+                    env[f"{prefix}{key}"] = text
+                    report.changed(maps.leaves[reference, key], "env", "is put into the job file")
+            for leaf in given.paths(path):
+                report.changed(given.name(leaf), "env", "its values are put into the job file")
+        else:
+            given.ask(path, "names variables by an object alone: write each into env, or its reference into secrets")
+    for index in range(len(list_of(at(document, f"{base}.env")))):
+        path = f"{base}.env[{index}]"
+        name = given.text(f"{path}.name")
+        if not name or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            if given.has(path):
+                given.refuse(path, "is no variable that a job may set: it has no proper name")
+            continue
+        if name.startswith(RESERVED_PREFIXES):
+            given.left_out(path, "is set by the platform")
+            continue
+        if name in _named(document, base, index):
+            given.left_out(path, "is set again below, which counts")
+            continue
+        given.keep(f"{path}.name", "env")
+        value = given.values.get(f"{path}.value")
+        if given.has(f"{path}.valueFrom"):
+            _from(given, path, name, env, secrets, found, maps)
+        elif value is None:
+            env[name] = ""
+        elif not isinstance(value, str):
+            report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
+        elif _lines(value):
+            found.before.append(f"export {name}={_quoted(expansion(value, env))}")
+            report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
+        else:
+            env[name] = expansion(value, env)
+            given.keep(f"{path}.value", "env")
+            if env[name] != value:
+                report.changed(given.name(f"{path}.value"), "env", "has the values of $(...)")
+    for name in secrets:
+        env.pop(name, None)
+    if env:
+        found.values["env"] = dict(env)
+    if secrets:
+        found.values["secrets"] = secrets
+    return env
+
+
+def _named(document: Any, base: str, index: int) -> set[str]:
+    """Names of variables that are set after one."""
+    rest = list_of(at(document, f"{base}.env"))[index + 1 :]
+    return {str(object_of(each).get("name")) for each in rest}
+
+
+def _lines(text: str) -> bool:
+    return re.search(r"[\n\r\0]", text) is not None
+
+
+_FIELDS = {
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.labels['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.labels['apps.kubernetes.io/pod-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.name": '"$(hostname)"',
+    "status.podIP": "\"$(hostname -i | cut -d' ' -f1)\"",
+    "status.podIPs": "\"$(hostname -i | cut -d' ' -f1)\"",
+    "metadata.labels['job-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.labels['batch.kubernetes.io/job-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.annotations['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.labels['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
+}
+"""What pods are told of themselves, by what a container has."""
+
+
+def _from(
+    given: ManifestFields,
+    path: str,
+    name: str,
+    env: dict[str, str],
+    secrets: dict[str, str],
+    found: PodJob,
+    maps: ConfigMaps,
+) -> None:
+    """A variable whose value is elsewhere."""
+    report, source = given.report, f"{path}.valueFrom"
+    if given.has(f"{source}.secretKeyRef"):
+        of, key = given.text(f"{source}.secretKeyRef.name"), given.text(f"{source}.secretKeyRef.key")
+        if not of or not key:
+            given.refuse(f"{source}.secretKeyRef", "names no Secret and no key of it")
+            return
+        secrets[name] = f"{of}/{key}"
+        for each in ("name", "key"):
+            given.keep(f"{source}.secretKeyRef.{each}", f"secrets.{name}")
+        given.left_out(f"{source}.secretKeyRef.optional", "a secret that is not there stops the job")
+    elif given.has(f"{source}.configMapKeyRef"):
+        of, key = given.text(f"{source}.configMapKeyRef.name"), given.text(f"{source}.configMapKeyRef.key")
+        value = maps.data.get(of or "", {}).get(key or "")
+        if value is None or _lines(value):
+            given.ask(f"{source}.configMapKeyRef", f"is a value of a ConfigMap: write it into env, as {name}")
+            return
+        env[name] = value
+        report.changed(maps.leaves[of or "", key or ""], "env", "is put into the job file")
+        for each in given.paths(f"{source}.configMapKeyRef"):
+            report.changed(given.name(each), "env", "the value itself is put into the job file")
+    elif given.has(f"{source}.fieldRef"):
+        wanted = (given.text(f"{source}.fieldRef.fieldPath") or "").replace('"', "'")
+        value = _FIELDS.get(wanted)
+        given.left_out(f"{source}.fieldRef.apiVersion", "is of Kubernetes alone")
+        if value is None:
+            given.ask(f"{source}.fieldRef", f"is not known to a job: write a value for {name}")
+            return
+        found.before.append(f"export {name}={value}")
+        report.changed(given.name(f"{source}.fieldRef.fieldPath"), f"export {name}={value}", "the command sets it")
+    else:
+        given.ask(source, f"is not known to a job: write a value for {name}")
+
+
+def _command(given: ManifestFields, base: str, options: ImportOptions, found: PodJob, env: Mapping[str, str]) -> None:
+    report = given.report
+    words, arguments = given.texts(f"{base}.command"), given.texts(f"{base}.args")
+    entry = options.variables.get("ENTRYPOINT", "")
+    found.has_command = bool(words or entry)
+    if not words and entry:
+        words = entry.split()
+    elif arguments and not words:
+        why = "are for the image's own entry point, which a job's command replaces: --var ENTRYPOINT='<program>'"
+        report.decide(given.name(f"{base}.args"), why)
+    for each in ("command", "args"):
+        given.keep(f"{base}.{each}", "command")
+    whole = [*words, *arguments]
+    known = dict(env)
+    exported = {each.split("=")[0].removeprefix("export ") for each in found.before}
+    names = {*exported, *found.values.get("secrets", {}), "JOB_COMPLETION_INDEX"}
+    late = [name for word in whole for name in references(word) if name in names and name not in known]
+    made = [expansion(word, known) if not late else word for word in whole]
+    if late:
+        made = ["sh", "-c", f"exec {as_shell([_known(word, known) for word in whole], late)}"]
+    if made != whole:
+        for each in ("command", "args"):
+            if given.has(f"{base}.{each}"):
+                report.changed(given.name(f"{base}.{each}"), "command", "has the values of $(...)")
+    found.command = made
+    folder = given.text(f"{base}.workingDir")
+    if folder:
+        found.before.append(f"cd {_quoted(folder)}")
+        report.changed(given.name(f"{base}.workingDir"), "command", "is `cd` before the program")
+
+
+def _known(word: str, env: Mapping[str, str]) -> str:
+    """The word with the values that are known, where $$ stays."""
+    for name in dict.fromkeys(references(word)):
+        if name in env:
+            word = word.replace(f"$({name})", env[name])
+    return word
+
+
+def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -> None:
+    """CPUs, memory, disk and GPUs."""
+    values, report = found.values, given.report
+    asked: dict[str, dict[str, tuple[str, Any]]] = {}
+    for part in ("limits", "requests"):
+        for name in object_of(at(document, f"{base}.resources.{part}")):
+            path = f"{base}.resources.{part}.{name}"
+            if path not in given.values:
+                continue
+            number = quantity(given.values[path])
+            if number is None or number < 0 or number > 2**70:
+                report.refuse(given.name(path), "must be a quantity such as 500m, 4 or 16Gi")
+                continue
+            asked.setdefault(name, {})[part] = (path, number)
+    for name, each in asked.items():
+        if name == "cpu":
+            _amount(given, each, values, "cpus", 1, "requests")
+        elif name == "memory":
+            _amount(given, each, values, "memory_mib", 2**20, "limits")
+        elif name == "ephemeral-storage":
+            _amount(given, each, values, "disk_gib", 2**30, "limits")
+        elif name in ("nvidia.com/gpu", "google.com/tpu") or re.fullmatch(
+            r"nvidia\.com/(mig-\d+g\.\d+gb|gpu\.shared)", name
+        ):
+            path, number = each.get("limits") or each["requests"]
+            if number != int(number) or number > 10_000:
+                report.refuse(given.name(path), "must be a whole number")
+                continue
+            for at_, _ in each.values():
+                if number:
+                    given.keep(at_, "accelerator.count")
+                else:
+                    report.changed(given.name(at_), None, "is none")
+            if len({count for _, count in each.values()}) > 1:
+                report.refuse(given.name(each["requests"][0]), "must be as in limits")
+            if not number:
+                continue
+            if found.machines.count:
+                report.refuse(given.name(path), "is a second kind of accelerator")
+                continue
+            found.machines.count, found.machines.count_at = int(number), path
+            found.machines.is_tpu = name == "google.com/tpu"
+            if "mig-" in name:
+                found.machines.partition = name.partition("mig-")[2]
+            elif name.endswith("shared"):
+                found.machines.sharing = "time-sharing"
+        elif name.startswith(
+            ("rdma/", "vpc.amazonaws.com/", "networking.gke.io", "hugepages-", "tencent.com/", "k8s.io/")
+        ):
+            for at_, _ in each.values():
+                report.decide(
+                    given.name(at_),
+                    "is a device of the cluster's nodes; a target's machines have theirs",
+                    is_open=False,
+                )
+        else:
+            for at_, _ in each.values():
+                report.refuse(
+                    given.name(at_),
+                    "is a resource that a job file has none of: accelerators are nvidia.com/gpu and google.com/tpu",
+                )
+
+
+def _amount(
+    given: ManifestFields, each: Mapping[str, tuple[str, Any]], values: Json, to: str, unit: int, first: str
+) -> None:
+    """One of CPUs, memory, disk. `first`: which of requests and limits counts."""
+    second = "limits" if first == "requests" else "requests"
+    path, number = each.get(first) or each[second]
+    report = given.report
+    whole = max(ceiling(number / unit), 4 if to == "memory_mib" else 1)
+    if whole >= 2**31:
+        report.refuse(given.name(path), "is more than any machine has")
+        return
+    values[to] = whole
+    if number == whole * unit:
+        given.keep(path, to)
+    else:
+        report.changed(given.name(path), f"{to}: {whole}", "is rounded up")
+    other = each.get(second)
+    if other is None or other[0] == path:
+        return
+    if other[1] == number:
+        given.keep(other[0], to)
+    elif to == "cpus":
+        report.changed(given.name(other[0]), None, "a job may use what CPUs its machine has free")
+    else:
+        report.changed(given.name(other[0]), f"{to}: {whole}", "a job has one number, the limit")
+
+
+def _grace(given: ManifestFields, spec: str, values: Json) -> None:
+    path = f"{spec}.terminationGracePeriodSeconds"
+    seconds = given.whole(path)
+    if seconds:
+        values.setdefault("gke", {})["grace_s"] = seconds
+        given.keep(path, "gke.grace_s")
+
+
+def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Json) -> None:
+    """The number of the user: the container's, or the pod's."""
+    for path in (f"{base}.securityContext", f"{spec}.securityContext"):
+        user = given.whole(f"{path}.runAsUser")
+        if user is None:
+            continue
+        if user >= 2**31:
+            given.refuse(f"{path}.runAsUser", "must be below 2147483648")
+        elif "user" in values.get("gke", {}):
+            given.left_out(f"{path}.runAsUser", "the container has its own")
+        else:
+            values.setdefault("gke", {})["user"] = user
+            given.keep(f"{path}.runAsUser", "gke.user")
+            for each in ("runAsGroup", "fsGroup"):
+                if given.has(f"{path}.{each}"):
+                    given.report.changed(given.name(f"{path}.{each}"), str(user), "is the user's number")
+            given.left_out(f"{path}.runAsNonRoot", "the namespace's standard says it")
+
+
+def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
+    """Sets variables that a program reads which no launcher starts; whether it was needed."""
+    text = " ".join(found.command)
+    if not found.command or _LAUNCHERS.search(text):
+        return False
+    found.before += [f"export {name}={value}" for name, value in names.items()]
+    return True
+
+
+def put_command(found: PodJob) -> bool:
+    """The command with the lines before it; False where there is none to put them before."""
+    if not found.before:
+        if found.command:
+            found.values["command"] = found.command
+        return True
+    if not found.command:
+        return False
+    lines = "\n".join(found.before)
+    if (
+        found.command[:2] in (["sh", "-c"], ["bash", "-c"], ["/bin/sh", "-c"], ["/bin/bash", "-c"])
+        and len(found.command) == 3
+    ):
+        found.values["command"] = [*found.command[:2], f"{lines}\n{found.command[2]}"]
+    else:
+        found.values["command"] = ["sh", "-c", f'{lines}\nexec "$0" "$@"', *found.command]
+    return True

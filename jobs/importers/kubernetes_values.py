@@ -1,0 +1,149 @@
+"""Values of Kubernetes manifests: quantities, labels that name machines, and text that holds $(NAME).
+
+Sources: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and
+https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, cast
+
+from accel.catalog import UnknownName
+from accel.catalog.machines import NoMachine, machine
+
+from .fields import RequestFields
+
+_SUFFIXES = {
+    **{"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "m": -3, "u": -6, "n": -9},
+}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_QUANTITY = re.compile(r"([+-]?(?:\d{1,18}\.?\d{0,9}|\.\d{1,9}))(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[kMGTPEmun])?)")
+
+
+def quantity(value: Any) -> Decimal | None:
+    """Of `500m`, `16Gi`, `2`, `1e3`; None where it is none."""
+    found = _QUANTITY.fullmatch(str(value).strip()) if isinstance(value, str | int) else None
+    if not found or isinstance(value, bool):
+        return None
+    try:
+        number = Decimal(f"{found[1]}{found[2] or ''}")
+    except InvalidOperation:
+        return None
+    suffix = found[3] or ""
+    if suffix in _BINARY:
+        return number * 2 ** _BINARY[suffix]
+    return number.scaleb(_SUFFIXES[suffix])
+
+
+def ceiling(number: Decimal) -> int:
+    """The least whole number that is not below."""
+    return int(number.to_integral_value(rounding="ROUND_CEILING"))
+
+
+def gpus_of_machine(name: str) -> tuple[str, int] | None:
+    """The accelerator of a machine type of AWS or Google Cloud, and how many it has; the name is empty where it has
+    none; None where the type is not known."""
+    for cloud in ("aws", "gcp"):
+        try:
+            found = machine(cloud, name)
+        except (UnknownName, NoMachine, LookupError):
+            continue
+        return found.accelerator, found.whole_accelerators
+    return None
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The value, where it is a mapping; an empty one else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value, where it is a list; an empty one else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def at(document: Any, path: str) -> Any:
+    """What is at a path such as `spec.containers[0]`, of names without dots."""
+    value = document
+    for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
+        if part.startswith("["):
+            items, number = list_of(value), int(part[1:-1])
+            value = items[number] if number < len(items) else None
+        else:
+            value = object_of(value).get(part)
+    return value
+
+
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+
+
+def expansion(text: str, env: Mapping[str, str]) -> str:
+    """The text with the variables that are known put in for $(NAME), as Kubernetes does; others stay."""
+    return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else env.get(found[1], found[0]), text)
+
+
+def references(text: str) -> list[str]:
+    """The names in $(NAME)."""
+    return [name for name in _REFERENCE.findall(text) if name]
+
+
+def as_shell(words: Sequence[str], names: Sequence[str]) -> str:
+    """A shell's line for words, in which it puts the variables `names` in for $(NAME)."""
+    out: list[str] = []
+    for word in words:
+        at_, parts = 0, list[str]()
+        for found in _REFERENCE.finditer(word):
+            if found[1] in names:
+                parts += [shlex.quote(word[at_ : found.start()]) if found.start() > at_ else "", f'"${{{found[1]}}}"']
+                at_ = found.end()
+        rest = word[at_:]
+        parts += [shlex.quote(rest)] if rest or not parts else []
+        out.append("".join(parts))
+    return " ".join(out)
+
+
+class ManifestFields(RequestFields):
+    """The fields of a manifest; keep() is of the one value at a path, as what is below was not read with it."""
+
+    def keep(self, path: str, to: str = "", why: str = "") -> None:
+        if path in self.values:
+            self.report.keep(self.name(path), to, why)
+
+    def settle(self, path: str, why: str, new: str | None = None) -> None:
+        """Leaves out what is at a path and below; whether that will do is for the author to decide."""
+        for each in self.paths(path):
+            self.report.decide(self.name(each), why, new=new, is_open=False)
+
+    def refuse(self, path: str, why: str) -> None:
+        """As Report.refuse, for all that is at a path and below; for the path itself where there is nothing."""
+        for each in self.paths(path) or [path]:
+            self.report.refuse(self.name(each), why)
+
+    def ask(self, path: str, why: str) -> None:
+        """As Report.decide, for all that is at a path and below."""
+        for each in self.paths(path) or [path]:
+            self.report.decide(self.name(each), why)
+
+    def say(self, base: str, table: Mapping[str, tuple[str, str]]) -> None:
+        """Says of each value below a path that nothing was said of what the table has for it: `changed`, `decision`
+        or `refused`, and why, by the beginning of its own path."""
+        for path in self.paths(base):
+            name = self.name(path)
+            if self.report.is_settled(name):
+                continue
+            own = re.sub(r"\[\d+\]", "", path[len(base) :].lstrip("."))
+            parts = own.split(".")
+            for count in range(len(parts), 0, -1):
+                if said := table.get(".".join(parts[:count])):
+                    kind, why = said
+                    if kind == "changed":
+                        self.report.changed(name, None, why)
+                    elif kind == "decision":
+                        self.report.decide(name, why, is_open=False)
+                    elif kind == "open":
+                        self.report.decide(name, why)
+                    else:
+                        self.report.refuse(name, why)
+                    break

@@ -1,0 +1,204 @@
+"""Volumes of a pod, and where its container sees them, as mounts of a job file."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .kubernetes_values import ManifestFields, at, ceiling, list_of, object_of, quantity
+from .reading import Json
+
+SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
+_DRIVER = re.compile(r"^(/usr/local/nvidia|/home/kubernetes/bin/nvidia|/dev/nvidia|/usr/local/cuda|/usr/lib/nvidia)")
+GCSFUSE = "gcsfuse.csi.storage.gke.io"
+_FILES = {
+    "configMap": "is a ConfigMap: put its files into the image, or into the folder of `submit --code`",
+    "secret": "is a Secret as files: a job has secrets as variables (secrets), and the target's service account",
+    "projected": "is made of other objects: put its files into the image, or into the folder of `submit --code`",
+    "downwardAPI": "tells the pod of itself: a job has its variables (docs/runtime.md)",
+}
+
+
+@dataclass
+class Volumes:
+    """What volumes become. `folders`: those that the command makes; `gib`: of disk that they ask for."""
+
+    mounts: list[Json] = field(default_factory=list[Json])
+    folders: list[str] = field(default_factory=list[str])
+    shm_mib: int | None = None
+    has_shm: bool = False
+    gib: int = 0
+
+
+def volumes(given: ManifestFields, document: Any, spec: str, container: str, chosen: Mapping[str, str]) -> Volumes:
+    """The volumes of a pod at the path `spec`, as the container at `container` mounts them. `chosen`: the source of a
+    mount by its path, which the user says."""
+    found = Volumes()
+    by_name: dict[str, str] = {}
+    for index, each in enumerate(list_of(at(document, f"{spec}.volumes"))):
+        by_name[str(object_of(each).get("name"))] = f"{spec}.volumes[{index}]"
+    used: set[str] = set()
+    paths: set[str] = set()
+    for index, each in enumerate(list_of(at(document, f"{container}.volumeMounts"))):
+        mount = f"{container}.volumeMounts[{index}]"
+        name, path = str(object_of(each).get("name")), object_of(each).get("mountPath")
+        volume = by_name.get(name)
+        if volume is None:
+            given.report.refuse(given.name(f"{mount}.name"), "is no volume of the pod")
+            continue
+        if not isinstance(path, str) or not path.startswith("/"):
+            given.report.refuse(given.name(f"{mount}.mountPath"), "must be an absolute path")
+            continue
+        path = path.rstrip("/") or "/"
+        if path in paths:
+            given.report.refuse(given.name(f"{mount}.mountPath"), "is mounted twice")
+            continue
+        paths.add(path)
+        used.add(volume)
+        _mount(given, document, mount, volume, path, chosen, found)
+    for volume in by_name.values():
+        if volume not in used:
+            given.left_out(volume, "is mounted nowhere in the container")
+    for path, source in chosen.items():
+        if path.rstrip("/") not in paths:
+            found.mounts.append({"source": source, "path": path})
+    return found
+
+
+def _mount(
+    given: ManifestFields, document: Any, mount: str, volume: str, path: str, chosen: Mapping[str, str], found: Volumes
+) -> None:
+    raw = object_of(at(document, volume))
+    kind = next((key for key in raw if key != "name"), "")
+    report = given.report
+    source_path = f"{volume}.{kind}"
+    for each in (f"{mount}.name", f"{volume}.name"):
+        given.keep(each, why="is the name of the volume here")
+    own = object_of(at(document, mount))
+    read_only = own.get("readOnly") is True or object_of(raw.get(kind)).get("readOnly") is True
+    folder = own.get("subPath")
+    suffix = f"/{folder.strip('/')}" if isinstance(folder, str) and folder.strip("/") else ""
+    for each in ("mountPropagation", "recursiveReadOnly"):
+        given.left_out(f"{mount}.{each}", "is of mounts that a job has none of")
+    if given.has(f"{mount}.subPathExpr"):
+        report.decide(given.name(f"{mount}.subPathExpr"), "is a folder that variables name: write subPath, or --mount")
+    source = next((chosen[each] for each in (path, f"{path}/") if each in chosen), "")
+    if source:
+        _placed(given, mount, path, source, read_only, found)
+        for each in given.paths(volume):
+            if not report.is_settled(given.name(each)) or each == source_path:
+                report.changed(given.name(each), f"mounts: {source}", "--mount says what is there")
+        return
+    if kind == "emptyDir":
+        _empty(given, mount, volume, path, found)
+    elif kind == "persistentVolumeClaim":
+        claim = given.text(f"{source_path}.claimName")
+        if not claim:
+            report.refuse(given.name(source_path), "names no claim")
+            return
+        source = f"volume://{claim}{suffix}"
+        _placed(given, mount, path, source, read_only, found)
+        why = f"is a claim; a target's volumes have keys: --mount {path}=volume://<key>, where it is another"
+        report.decide(given.name(f"{source_path}.claimName"), why, new=source, is_open=False)
+        given.keep(f"{source_path}.readOnly", "mounts.read_only")
+    elif kind == "csi" and given.text(f"{source_path}.driver") == GCSFUSE:
+        _bucket(given, document, mount, volume, path, suffix, read_only, found)
+    elif kind == "hostPath" and (host := given.text(f"{source_path}.path")) and (host == SHM or _DRIVER.match(host)):
+        found.has_shm |= host == SHM
+        given.left_out(volume, "a job's container has the GPUs' driver, and shared memory of its own")
+        given.left_out(mount, "a job's container has the GPUs' driver, and shared memory of its own")
+    elif kind == "ephemeral":
+        storage = f"{source_path}.volumeClaimTemplate.spec.resources.requests.storage"
+        size = quantity(at(document, storage))
+        found.gib += ceiling(size / 2**30) if size and 0 < size < 2**60 else 0
+        for each in [*given.paths(source_path), *given.paths(f"{mount}.mountPath")]:
+            report.decide(given.name(each), "is a disk for a while: disk_gib", new="disk_gib", is_open=False)
+        found.folders.append(path)
+    else:
+        why = _FILES.get(kind) or f"is a volume of the kind {kind or 'none'}, which a job file has none of"
+        for each in [*given.paths(source_path), *given.paths(mount)]:
+            if not report.is_settled(given.name(each)) or each == source_path:
+                report.decide(given.name(each), f"{why}; --mount {path}=<source> says what is there")
+
+
+def _placed(given: ManifestFields, mount: str, path: str, source: str, read_only: bool, found: Volumes) -> None:
+    found.mounts.append({"source": source, "path": path, **({"read_only": True} if read_only else {})})
+    given.keep(f"{mount}.mountPath", "mounts")
+    if given.has(f"{mount}.readOnly"):
+        given.flag(f"{mount}.readOnly")
+        given.keep(f"{mount}.readOnly", "mounts.read_only")
+    if given.has(f"{mount}.subPath"):
+        given.report.changed(given.name(f"{mount}.subPath"), source, "is a folder of the source")
+
+
+def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Volumes) -> None:
+    """A folder that lives as long as the pod."""
+    report, base = given.report, f"{volume}.emptyDir"
+    medium, limit = given.text(f"{base}.medium"), given.values.get(f"{base}.sizeLimit")
+    size = quantity(limit) if limit is not None else None
+    if limit is not None and (size is None or size <= 0 or size > 2**60):
+        report.refuse(given.name(f"{base}.sizeLimit"), "must be a size such as 16Gi")
+        return
+    given.left_out(f"{mount}.readOnly", "is a folder of the container's own")
+    given.left_out(f"{mount}.subPath", "is a folder of the container's own")
+    if path == SHM:
+        found.has_shm = True
+        given.keep(f"{mount}.mountPath", "shm_mib")
+        given.keep(f"{base}.medium", "shm_mib")
+        if size is not None:
+            found.shm_mib = ceiling(size / 2**20)
+            given.keep(f"{base}.sizeLimit", "shm_mib")
+        if medium != "Memory" and given.has(base):
+            report.note(given.name(f"{mount}.mountPath"), "is memory in a job")
+        return
+    said = "is a folder of the container's own disk, which the command makes"
+    if medium == "Memory":
+        report.decide(given.name(f"{base}.medium"), f"{path} is memory; in a job memory is at {SHM}", is_open=False)
+    else:
+        given.left_out(f"{base}.medium", said)
+    report.changed(given.name(f"{mount}.mountPath"), "command", said)
+    report.changed(given.name(base), None, said) if base in given.names else None
+    if size is not None:
+        found.gib += ceiling(size / 2**30) if medium != "Memory" else 0
+        report.changed(given.name(f"{base}.sizeLimit"), "disk_gib" if medium != "Memory" else None, said)
+    found.folders.append(path)
+
+
+def _bucket(
+    given: ManifestFields,
+    document: Any,
+    mount: str,
+    volume: str,
+    path: str,
+    suffix: str,
+    read_only: bool,
+    found: Volumes,
+) -> None:
+    report, base = given.report, f"{volume}.csi"
+    attributes = f"{base}.volumeAttributes"
+    bucket = given.text(f"{attributes}.bucketName")
+    if not bucket:
+        report.refuse(given.name(f"{attributes}.bucketName"), "is missing")
+        return
+    options = given.text(f"{attributes}.mountOptions") or ""
+    folder = next((each[9:] for each in options.split(",") if each.startswith("only-dir=")), "").strip("/")
+    source = f"gs://{bucket}{'/' + folder if folder else ''}{suffix}"
+    _placed(given, mount, path, source, read_only, found)
+    given.keep(f"{base}.driver", "mounts")
+    given.keep(f"{base}.readOnly", "mounts.read_only")
+    given.keep(f"{attributes}.bucketName", "mounts")
+    left = [
+        each for each in options.split(",") if each and each != "implicit-dirs" and not each.startswith("only-dir=")
+    ]
+    if given.has(f"{attributes}.mountOptions"):
+        name = given.name(f"{attributes}.mountOptions")
+        if left:
+            new = "implicit-dirs" + (f",only-dir={folder}" if folder else "")
+            report.decide(
+                name, f"a job has its own options of gcsfuse, without {', '.join(left)[:80]}", new=new, is_open=False
+            )
+        else:
+            report.keep(name, "mounts")
+    for each in given.paths(attributes):
+        if not report.is_settled(given.name(each)):
+            report.decide(given.name(each), "a job has its own options of gcsfuse", is_open=False)

@@ -1,0 +1,269 @@
+"""A Slurm batch script as a job of ours: its `#SBATCH` options, its steps, and its body, which becomes the command.
+
+A script runs on the first node, and srun starts programs on all of them; a job file's command runs on each node. So the
+steps' srun is taken away, and the whole script runs everywhere.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from accel.contract.variables import RESERVED_PREFIXES
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.redaction import SECRET_NAME
+
+from ..model.job import NAME_MAX
+from .fields import RequestFields
+from .kinds import ImportOptions
+from .names import job_name
+from .outcome import ImportResult
+from .reading import Json, ReadDocument
+from .redact import hide
+from .slurm_command import settle
+from .slurm_options import KNOWN, SlurmOption, body_of, directives, options_of
+from .slurm_resources import HANDLED, resources
+from .slurm_script import name_of, statements
+from .slurm_steps import Script, assignments
+
+OF_TARGET = "has no place in a job file: a target has its own"
+WRITTEN_BY_ACCEL = "the output is in the platform's log: `accel-jobs logs`"
+LEFT_OUT: Mapping[str, str] = {
+    **dict.fromkeys(("output", "error", "open-mode"), WRITTEN_BY_ACCEL),
+    **dict.fromkeys(("mail-type", "mail-user", "bell"), "notifications are the stack's: monitoring"),
+    **dict.fromkeys(("account", "wckey", "uid", "gid", "mcs-label", "clusters"), OF_TARGET),
+    **dict.fromkeys(("priority", "nice"), "has no place in a job file: queues have priorities"),
+    **dict.fromkeys(("quiet", "verbose", "parsable", "wait", "test-only", "comment", "ignore-pbs", "extra"),
+                    "is for sbatch itself"),
+    **dict.fromkeys(("hint", "distribution", "cpu-bind", "mem-bind", "gpu-bind", "gres-flags", "threads-per-core",
+                     "ntasks-per-core", "ntasks-per-socket", "cores-per-socket", "sockets-per-node", "core-spec",
+                     "thread-spec", "extra-node-info", "overcommit", "accel-bind", "tres-bind"),
+                    "says where on a node processes run; a container has its CPUs and GPUs to itself"),
+    **dict.fromkeys(("cpu-freq", "gpu-freq", "power", "acctg-freq", "profile", "propagate", "contiguous", "switches",
+                     "spread-job", "use-min-nodes", "wait-all-nodes", "delay-boot", "reboot", "network", "segment",
+                     "get-user-env", "kill-on-invalid-dep", "no-kill", "oversubscribe", "immediate", "x11", "stepmgr",
+                     "consolidate-segments", "spread-segments", "resv-ports", "slurmd-debug", "compress", "msg-timeout",
+                     "tree-width", "threads", "max-launch-time", "max-exit-timeout", "disable-stdout-job-summary"),
+                    "is for Slurm's own scheduling, and has no place in a job file"),
+    **dict.fromkeys(("container-writable", "container-readonly", "container-mount-home", "no-container-mount-home",
+                     "container-remap-root", "no-container-remap-root", "container-name", "container-save",
+                     "no-container-entrypoint"),
+                    "is for a container of pyxis; a job's container is made of its image alone"),
+}  # fmt: skip
+SETTLED: Mapping[str, str] = {
+    "qos": "has no place in a job file: a target has its own limits and priorities",
+    "constraint": "names a feature of the cluster's nodes; a target has its own machines",
+    "cluster-constraint": "names a feature of a cluster; choose a target with --to",
+    "prefer": "names a feature of the cluster's nodes; a target has its own machines",
+    **dict.fromkeys(("nodelist", "exclude", "nodefile", "reservation"), "names nodes of the cluster; a target has "
+                    "its own"),
+    "licenses": "is counted by Slurm; here nobody counts it",
+    "dependency": "names jobs of Slurm; `accel-jobs wait REF` before the submit, or aws_batch.depends_on",
+    "begin": "is a time to begin at: submit it then (docs/schedules.md)",
+    "deadline": "is a time to end by; see deadline and spot: prefer (docs/deadline.md)",
+    "hold": "holds the job; here it is submitted when it is to run",
+    "exclusive": "asks for whole nodes; a job has what cpus, memory_mib and accelerator say",
+    "signal": "asks for a signal before the end; every platform sends SIGTERM (docs/runtime.md), gke.grace_s says how "
+    "long before",
+    "time-min": "is the least time; timeout_s is the most",
+    "gpus-per-socket": "counts GPUs by sockets; write --gpus-per-node",
+    "ntasks-per-gpu": "starts a process for each GPU; write ntasks-per-node",
+    "tres-per-task": "is read in no other form; write --gpus-per-task",
+    **dict.fromkeys(("bb", "bbf"), "is of a burst buffer; --mount says what is at a path"),
+    "container-workdir": "is where the program begins: write `cd` before it",
+    "container-entrypoint": "runs the image's entry point, which a command replaces: write it before the program",
+    "container-env": "keeps the container's own variables",
+    "container": "is an OCI bundle of the cluster; push it as an image, and say --image",
+    "container-id": "is a container of the cluster; say --image",
+    "module": "loads modules of shifter: the image has to have what they bring",
+    "volume": "mounts folders of the cluster: --mount PATH=SOURCE says what is there",
+    "input": "is a file of the cluster that the script reads",
+    "chdir": "is a folder of the cluster: code goes with `submit --code`, data is a mount",
+    "export-file": "is a file of variables: write them into env",
+}  # fmt: skip
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("het-group", "pack-group"), "is of a heterogeneous job; a job file has nodes that are alike: make "
+                    "a job of each"),
+    "multi-prog": "starts a program of its own on each task; make a job of each, or a sweep (docs/sweeps.md)",
+    "pty": "is of an interactive step: `accel-jobs exec` enters a job that runs",
+    "wrap": "stands in a script, where Slurm refuses it",
+}  # fmt: skip
+OPTIONS_MAX = 2000
+READ = ("image", "container-image", "container-mounts", "job-name", "partition", "export", "requeue", "no-requeue")
+"""Options that are read beside resources."""
+STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
+"""Options of srun that say nothing of a job."""
+
+
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+    """The job of a batch script. Raises BadInput where it is none."""
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
+    found = list(directives(text))
+    if len(found) > OPTIONS_MAX:
+        raise BadInput(f"{name}: has more than {OPTIONS_MAX} options")
+    found, script = _parts(name, text, found)
+    fields = _Fields(name, found, script)
+    given, report = fields.given, fields.given.report
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.match(r"#SBATCH\s+(het|pack)job\b", line):
+            report.places.setdefault("hetjob", f"{name}:{number}")
+            report.refuse("hetjob", "is a heterogeneous job; a job file has nodes that are alike: make a job of each")
+    values: Json = {}
+    _name(fields, name, values)
+    shape = resources(fields.options, report, values)
+    _partition(fields, options.variables)
+    _environment(fields, values)
+    _requeue(fields, values)
+    _others(fields, values)
+    settle(script, given, options, values, shape, fields.options)
+    report.close(tuple(f"--{each}" for each in KNOWN))
+    secrets = [value for name, value in script.known.values.items() if SECRET_NAME.search(name)]
+    hide(report, [*fields.secrets, *secrets])
+    return ImportResult(report, {}, values)
+
+
+class _Fields:
+    """The leaves of a script: an entry for each option, and for each thing in its body that is more than its text."""
+
+    def __init__(self, name: str, found: list[SlurmOption], script: Script) -> None:
+        leaves: dict[str, Any] = {}
+        places: dict[str, str] = {}
+        self.options: dict[str, tuple[str, SlurmOption]] = {}
+        """By long name, the one that counts: its leaf and itself."""
+        self.secrets: list[str] = []
+        said: list[tuple[str, str, str]] = []
+        for each in found:
+            leaf = _unused(each, leaves)
+            leaves[leaf] = each.value or True
+            places[leaf] = f"{name}:{each.line}"
+            if each.ignored:
+                said.append(("changed", leaf, "stands below a command, where Slurm does not read it either"))
+            elif each.fault:
+                said.append(("refused", leaf, each.fault))
+            else:
+                if each.name in self.options:
+                    said.append(("changed", self.options[each.name][0], f"line {each.line} sets it again, and counts"))
+                self.options[each.name] = (leaf, each)
+            if each.note:
+                said.append(("note", leaf, each.note))
+        for leaf, value, line in script.leaves():
+            leaves[leaf] = value
+            places[leaf] = f"{name}:{line}"
+        self.given = RequestFields(ReadDocument(leaves, places))
+        report = self.given.report
+        for kind, leaf, why in said:
+            if kind == "refused":
+                report.refuse(leaf, why)
+            elif kind == "changed":
+                report.changed(leaf, None, why)
+            else:
+                report.note(leaf, why)
+
+    def value(self, name: str) -> tuple[str, str]:
+        """An option's leaf and value; empty where it is not given."""
+        leaf, option = self.options.get(name, ("", None))
+        return (leaf, option.value) if option else ("", "")
+
+
+def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
+    """A name for the leaf of an option that no other has."""
+    written = option.written if option.written.isprintable() and option.written else repr(option.written)
+    leaf = written if written not in leaves else f"{written} (line {option.line})"
+    number = 2
+    while leaf in leaves:
+        leaf, number = f"{written} (line {option.line}, {number})", number + 1
+    return leaf
+
+
+def _parts(name: str, text: str, found: list[SlurmOption]) -> tuple[list[SlurmOption], Script]:
+    """The options and the body. A text without directives is a command `srun ...` or `sbatch --wrap ...`."""
+    body = body_of(text)
+    known = assignments(body)
+    if found or "#SBATCH" in text:
+        return found, Script(body, known)
+    first = next((each for each in statements(body) if name_of(each.texts) in ("srun", "sbatch")), None)
+    if first is None:
+        raise BadInput(f"{name}: is no Slurm script: it has no line #SBATCH and no command srun or sbatch")
+    is_step = name_of(first.texts) == "srun"
+    words = [known.value(word.text) for word in first.words[1:]]
+    options, _ = options_of(words, first.line, srun=is_step)
+    if is_step:
+        return [each for each in options if each.name not in STEP_ALONE], Script(body, known, own_options=True)
+    wrapped = next((each.value for each in options if each.name == "wrap"), None)
+    if wrapped is None:
+        said = "import the script that it submits, with these options as #SBATCH lines"
+        raise BadInput(f"{name}: is a command sbatch: {said}")
+    return [each for each in options if each.name != "wrap"], Script(wrapped, known)
+
+
+def _name(fields: _Fields, file: str, values: Json) -> None:
+    leaf, _ = fields.value("job-name")
+    if leaf:
+        values["name"] = job_name(fields.given, leaf)
+    else:
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.rpartition("/")[2].partition(".")[0]).strip("-_")
+        values["name"] = stem[:NAME_MAX] or "imported"
+        fields.given.report.changed("--job-name", values["name"], "is missing; Slurm takes the script's name")
+
+
+def _others(fields: _Fields, values: Json) -> None:
+    """Options of which one thing is said, whatever their value."""
+    report = fields.given.report
+    for name, (leaf, _) in fields.options.items():
+        if name in LEFT_OUT:
+            report.changed(leaf, None, LEFT_OUT[name])
+        elif name in SETTLED:
+            if name != "constraint" or "type" not in values.get("accelerator", {}) or not report.is_settled(leaf):
+                report.decide(leaf, SETTLED[name], is_open=False)
+        elif name in REFUSED:
+            report.refuse(leaf, REFUSED[name])
+        elif name not in (*HANDLED, *READ):
+            report.decide(leaf, "is of srun, or of Slurm's own scheduling", is_open=False)
+
+
+def _partition(fields: _Fields, variables: Mapping[str, str]) -> None:
+    leaf, value = fields.value("partition")
+    if not leaf:
+        return
+    target = variables.get(value) or variables.get("partition")
+    if target:
+        fields.given.report.changed(leaf, f"--to {target}", "is a target, which the command names")
+    else:
+        why = "has no place in a job file: choose a target with --to"
+        fields.given.report.decide(leaf, why, is_open=False)
+
+
+def _environment(fields: _Fields, values: Json) -> None:
+    leaf, value = fields.value("export")
+    if not leaf:
+        return
+    report, env = fields.given.report, dict[str, str]()
+    others = False
+    for part in re.split(r",(?=[A-Za-z_])", value):
+        name, equals, text = part.partition("=")
+        if equals and re.fullmatch(r"[A-Za-z_]\w*", name) and not name.startswith(RESERVED_PREFIXES):
+            env[name] = text
+            fields.secrets.append(text)
+        elif equals:
+            report.refuse(leaf, "has a variable with no name that a job may set")
+        elif part in ("ALL", "NONE", "NIL"):
+            others = True
+        else:
+            why = "has variables that are taken from the environment of who submits: write NAME=value for each"
+            report.decide(leaf, why, new="env" if env else None, is_open=False)
+    if env:
+        values["env"] = env
+        report.keep(leaf, "env")
+    if others or not env:
+        why = "a job gets nothing of the environment of who submits"
+        report.changed(leaf, "env" if env else None, why)
+
+
+def _requeue(fields: _Fields, values: Json) -> None:
+    report = fields.given.report
+    leaf, _ = fields.value("requeue")
+    again, _ = fields.value("no-requeue")
+    if leaf:
+        report.changed(leaf, None, "what the cloud takes away is tried again by itself; lost_retries says how often")
+    if again:
+        values["lost_retries"] = 0
+        report.keep(again, "lost_retries")

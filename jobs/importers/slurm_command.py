@@ -1,0 +1,403 @@
+"""The command, the image and the mounts that a batch script becomes."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from . import slurm_variables as variables
+from .fields import RequestFields
+from .images import image_of
+from .kinds import ImportOptions
+from .reading import Json
+from .report import Report
+from .slurm_resources import Options
+from .slurm_script import Edit, apply_edits, name_of, outside_quotes
+from .slurm_steps import COMMANDS, Script, Step, outside_comments
+from .slurm_variables import Shape
+
+STEP_LEFT_OUT: Mapping[str, str] = {
+    **dict.fromkeys(("label", "unbuffered", "output", "error", "open-mode", "quiet", "verbose", "job-name", "comment",
+                     "slurmd-debug"), "the output is in the platform's log: `accel-jobs logs`"),
+    **dict.fromkeys(("cpu-bind", "mem-bind", "gpu-bind", "hint", "distribution", "accel-bind", "exact", "overlap",
+                     "exclusive", "threads-per-core", "ntasks-per-core", "ntasks-per-socket", "cores-per-socket",
+                     "sockets-per-node", "extra-node-info", "overcommit", "oversubscribe", "tres-bind", "threads",
+                     "mem", "mem-per-cpu", "mem-per-gpu", "whole", "gres-flags", "core-spec"),
+                    "says where on a node the step runs; here it has all that the job has"),
+    **dict.fromkeys(("wait", "kill-on-bad-exit", "no-kill", "immediate", "disable-status", "propagate", "resv-ports",
+                     "time", "account", "partition", "qos", "constraint", "jobid", "preserve-env", "network",
+                     "cpu-freq", "compress", "bcast", "tree-width", "max-launch-time", "max-exit-timeout",
+                     "msg-timeout", "profile", "acctg-freq", "reservation", "mail-type", "mail-user", "export-file",
+                     "no-allocate", "send-libs", "quit-on-interrupt", "external", "contiguous", "switches",
+                     "spread-job", "use-min-nodes"), "is for Slurm's own step, and a job has none"),
+    **dict.fromkeys(("container-name", "container-save", "container-mount-home", "no-container-mount-home",
+                     "container-remap-root", "no-container-remap-root", "container-writable", "container-readonly",
+                     "no-container-entrypoint"), "a job's container is made of its image alone"),
+}  # fmt: skip
+STEP_SETTLED: Mapping[str, str] = {
+    "mpi": "is MPI's start by Slurm, which accel has none of: programs find each other by MASTER_ADDR (docs/nodes.md)",
+    "export": "sets variables of the step: write env",
+    "input": "is a file of the cluster that the step reads",
+    "chdir": "is where the program begins: write `cd` before it",
+    "container-workdir": "is where the program begins: write `cd` before it",
+    "container-entrypoint": "runs the image's entry point: write it before the program",
+    "container-env": "keeps the container's own variables",
+    **dict.fromkeys(("task-prolog", "task-epilog", "prolog", "epilog"), "is a program of the cluster beside the step"),
+    **dict.fromkeys(("nodelist", "exclude", "nodefile", "relative"), "names nodes; here every node runs the step"),
+    "dependency": "waits for another job",
+    "begin": "is a time to begin at",
+    "licenses": "is counted by Slurm",
+}  # fmt: skip
+_SAME = ("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gpus-per-task", "gres",
+         "cpus-per-gpu", "ntasks-per-gpu", "gpus-per-socket")  # fmt: skip
+_REDIRECTION = re.compile(r"[\d&]*[<>]")
+
+
+@dataclass
+class _Made:
+    """What steps leave behind: edits of the script, images and mounts with their leaves."""
+
+    edits: list[Edit] = field(default_factory=list[Edit])
+    images: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    mounts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    runs_tasks: bool = False
+    names_nodes: bool = False
+
+
+def settle(
+    script: Script, given: RequestFields, options: ImportOptions, values: Json, shape: Shape, own: Options
+) -> None:
+    """Puts image, mounts and command into a job file's values, and says of each leaf what became of it. `own`: the
+    job's options."""
+    report, made = given.report, _Made(names_nodes=script.names_nodes)
+    for leaf, statement, why in script.gone:
+        report.decide(leaf, why, is_open=False)
+        made.edits.append(Edit(statement.start, statement.end, ":"))
+    for leaf, why in script.open:
+        report.decide(leaf, why)
+    for leaf in script.mpi:
+        if shape.nodes > 1:
+            why = "starts a program on several nodes, which accel does for MPI nowhere: write torchrun, or one node"
+            report.decide(leaf, why)
+        else:
+            report.keep(leaf, "command")
+    for name in ("container-image", "image"):
+        if name in own:
+            made.images.append((own[name][0], own[name][1].value))
+    if "container-mounts" in own:
+        made.mounts.append((own["container-mounts"][0], own["container-mounts"][1].value))
+    for step in script.steps:
+        _step(script, step, report, shape, made)
+    _image(script, given, options, values, made.images)
+    _mounts(report, options, values, made.mounts)
+    _command(script, report, options, values, shape, own, made)
+
+
+def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made) -> None:
+    """Takes away what starts a step's program."""
+    words = step.statement.words
+    texts = [script.known.value(word.text) for word in words]
+    numbers = _step_options(step, report, made)
+    before = _contained(step, report, made)
+    if step.image:
+        made.images.append(step.image)
+    per_node = _per_node(step, numbers, shape, report)
+    program = words[step.program :]
+    if not program or _REDIRECTION.match(program[0].text):
+        leaf = step.options[0][0] if step.options else step.image[0] if step.image else COMMANDS
+        report.refuse(leaf, f"line {step.statement.line} names no program")
+        return
+    start = step.statement.start
+    if name_of(texts[step.program :]) == "hostname" and shape.nodes > 1 and _is_of_one(step, numbers):
+        # The first node's address, as scripts ask for it.
+        rest = next((word.start for word in program if _REDIRECTION.match(word.text)), step.statement.end)
+        made.edits.append(Edit(start, rest, "printf '%s\\n' \"$SLURM_JOB_NODELIST\" "))
+        made.names_nodes = True
+        return
+    calls = [f"run_tasks {per_node}"] if per_node > 1 else []
+    folders = [each for each in before if each.startswith("cd ")]
+    calls = [*folders, *calls, *(each for each in before if each not in folders)]
+    made.edits.append(Edit(start, program[0].start, "".join(f"{each} " for each in calls)))
+    made.runs_tasks |= per_node > 1
+
+
+def _step_options(step: Step, report: Report, made: _Made) -> dict[str, int | None]:
+    """The numbers that a step asks for; None for one that a variable has."""
+    numbers: dict[str, int | None] = {}
+    for leaf, option in step.options:
+        name = option.name
+        if option.fault:
+            report.refuse(leaf, option.fault)
+        elif name == "container-image":
+            made.images.append((leaf, option.value))
+        elif name == "container-mounts":
+            made.mounts.append((leaf, option.value))
+        elif name in _SAME:
+            numbers[name] = int(option.value) if re.fullmatch(r"\d{1,6}", option.value) else None
+        elif name in STEP_LEFT_OUT:
+            report.changed(leaf, None, STEP_LEFT_OUT[name])
+        elif name in STEP_SETTLED:
+            report.decide(leaf, STEP_SETTLED[name], is_open=False)
+        elif name == "pty":
+            report.refuse(leaf, "is of an interactive step: `accel-jobs exec` enters a job that runs")
+        elif name == "multi-prog":
+            report.refuse(leaf, "starts a program of its own on each task: make a job of each")
+        elif name in ("het-group", "pack-group"):
+            report.refuse(leaf, "is of a heterogeneous job; a job file has nodes that are alike")
+        else:
+            report.decide(leaf, "is of Slurm's own step", is_open=False)
+    return numbers
+
+
+def _contained(step: Step, report: Report, made: _Made) -> list[str]:
+    """What stands before the program of a container."""
+    before: list[str] = []
+    for leaf, name, value in step.contained:
+        if name in ("-B", "--bind", "--mount", "--volume", "-V"):
+            made.mounts.append((leaf, value))
+        elif name in ("--nv", "--nvccli"):
+            report.changed(leaf, None, "a job's container has its GPUs and their driver")
+        elif name in ("--pwd", "--cwd", "-W") and value:
+            before.append(f"cd {shlex.quote(value)} &&")
+            report.changed(leaf, "command", "is `cd` before the program")
+        elif name == "--env" and re.match(r"[A-Za-z_]\w*=", value):
+            before.append(f"env {' '.join(map(shlex.quote, value.split(',')))}")
+            report.changed(leaf, "command", "is set before the program")
+        elif name == "run":
+            report.decide(leaf, "runs the image's own run script, which a command replaces", is_open=False)
+        else:
+            report.decide(leaf, "is of a container of the cluster; a job's is made of its image", is_open=False)
+    return before
+
+
+def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, report: Report) -> int:
+    """The processes that a step has on each node."""
+    per_node = shape.tasks
+    if not step.is_step:
+        return 1
+    nodes = numbers.get("nodes") or shape.nodes
+    if each := numbers.get("ntasks-per-node"):
+        per_node = each
+    elif total := numbers.get("ntasks"):
+        per_node = max(1, total // nodes)
+    total = per_node * nodes
+    for leaf, option in step.options:
+        if option.name not in _SAME or option.fault:
+            continue
+        number = numbers.get(option.name)
+        if number is None:
+            if option.name in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
+                report.changed(leaf, None, "the step has the job's GPUs")
+            else:
+                report.decide(leaf, "is taken for the job's own number", new="the job's", is_open=False)
+        elif option.name == "nodes" and number != shape.nodes:
+            report.decide(leaf, f"the step runs on all {shape.nodes} nodes", new=str(shape.nodes), is_open=False)
+        elif option.name == "ntasks" and number < shape.nodes:
+            why = f"the step runs on each of {shape.nodes} nodes"
+            report.decide(leaf, why, new=str(shape.nodes), is_open=False)
+        elif option.name in ("nodes", "ntasks", "ntasks-per-node"):
+            report.keep(leaf, f"command: {per_node} on each node")
+        else:
+            report.changed(leaf, None, "the step has the CPUs and GPUs of its node")
+    return per_node
+
+
+def _is_of_one(step: Step, numbers: Mapping[str, int | None]) -> bool:
+    """Whether a step runs on one node of several."""
+    names = {option.name for _, option in step.options}
+    return "nodelist" in names or numbers.get("nodes") == 1 or numbers.get("ntasks") == 1
+
+
+def _image(
+    script: Script, given: RequestFields, options: ImportOptions, values: Json, images: list[tuple[str, str]]
+) -> None:
+    report = given.report
+    if options.image:
+        values["image"] = options.image
+        for leaf, _ in images:
+            report.changed(leaf, options.image, "--image says it")
+        return
+    named: dict[str, list[str]] = {}
+    for leaf, written in images:
+        image = _docker(script.known.value(written))
+        if image is None:
+            why = "is a file of the cluster: push it to a registry, and say --image"
+            if "$" in written:
+                why = "is made of a variable: say --image"
+            report.decide(leaf, why)
+        else:
+            named.setdefault(image, []).append(leaf)
+    if len(named) > 1:
+        for leaves in named.values():
+            for leaf in leaves:
+                report.decide(leaf, "is one of several images, and a job has one: say --image")
+    elif named:
+        (image, leaves), *_ = named.items()
+        values["image"] = image_of(given, leaves[0], image, to="image")
+        for leaf in leaves:
+            if leaf != leaves[0]:
+                report.keep(leaf, "image")
+            elif image != given.values.get(leaf) and not report.stopped_by(leaf):
+                report.changed(leaf, values["image"], "is written as a registry has it")
+    elif not images:
+        report.decide("image", "a job runs in an image, and the script names none: say --image")
+
+
+def _command(
+    script: Script,
+    report: Report,
+    options: ImportOptions,
+    values: Json,
+    shape: Shape,
+    own: Options,
+    made: _Made,
+) -> None:
+    report.keep(COMMANDS, "command")
+    body = "\n".join(
+        apply_edits(script.body, made.edits).split("\n")[1 if script.body.startswith("#!") else 0 :]
+    ).strip("\n")
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in body.split("\n")):
+        report.refuse(COMMANDS, "has no command")
+        return
+    if shape.nodes > 1:
+        starts = bool(script.mpi) or any(step.is_step for step in script.steps)
+        why = "every node runs the whole script; Slurm runs it on the first"
+        report.decide(COMMANDS, f"{why}, and srun's programs on all" if starts else why, new="command", is_open=False)
+    if folders := _folders(outside_comments(body)):
+        why = f"names folders of the cluster ({', '.join(folders)}): --mount PATH=SOURCE says what is there"
+        report.decide(COMMANDS, why, new="command", is_open=False)
+    before = _before(script, report, options, shape, own, made)
+    arguments = _arguments(script, report, options, body)
+    values["command"] = _argv(script, report, before, body, arguments)
+
+
+_TOLD = {"SLURM_JOB_PARTITION": "partition", "SLURM_JOB_ACCOUNT": "account", "SLURM_JOB_QOS": "qos"}
+"""Variables that hold what an option says."""
+
+
+def _before(
+    script: Script, report: Report, options: ImportOptions, shape: Shape, own: Options, made: _Made
+) -> list[str]:
+    """Lines that set Slurm's variables."""
+    known = variables.table(shape)
+    for name, option in _TOLD.items():
+        if option in own:
+            known[name] = variables.Variable((f"export {name}={shlex.quote(own[option][1].value)}",))
+    wanted = [name for name in script.text_names if name not in script.own_names]
+    if shape.indices and "SLURM_ARRAY_TASK_ID" not in wanted:
+        wanted.append("SLURM_ARRAY_TASK_ID")
+    if any(step.is_step for step in script.steps) and (shape.nodes > 1 or shape.tasks > 1):
+        wanted += [name for name in variables.OF_STEPS if name not in wanted]
+    wanted += ["SLURM_NODEID", "SLURM_NNODES"] if made.runs_tasks else []
+    wanted += ["SLURM_JOB_NODELIST"] if made.names_nodes else []
+    chosen = {name: value for name, value in options.variables.items() if name.startswith("SLURM")}
+    for name, guarded in script.text_names.items():
+        if name in script.own_names:
+            continue
+        leaf = f"${name}"
+        if name in chosen:
+            report.changed(leaf, "--var", "--var says it")
+        elif name in known and known[name].why:
+            report.decide(leaf, known[name].why, new="set before the script", is_open=False)
+        elif name in known:
+            report.keep(leaf, "set before the script")
+        elif guarded:
+            report.decide(leaf, "is not set here, and what the script says for that is taken", is_open=False)
+        else:
+            why = f"is not set here, and empty: --var {name}=<value> sets it"
+            if name.startswith("SLURM_ARRAY_") and not shape.indices:
+                why = "is of an array, which the script has not: write #SBATCH --array"
+            report.decide(leaf, why, is_open=False)
+    out = variables.lines([name for name in wanted if name not in chosen], known)
+    out += [f"export {name}={shlex.quote(value)}" for name, value in chosen.items()]
+    out += [variables.SCONTROL] if made.names_nodes else []
+    return [*out, *([variables.run_tasks(shape)] if made.runs_tasks else [])]
+
+
+def _arguments(script: Script, report: Report, options: ImportOptions, body: str) -> list[str]:
+    """What the script is given, from --var 1=..."""
+    numbered = {int(name): value for name, value in options.variables.items() if re.fullmatch(r"[1-9]", name)}
+    plain = outside_quotes(body) if script.is_shell else ""
+    used = {int(number) for number in re.findall(r"\$\{?([1-9])\b", plain)}
+    missing = sorted(used - set(numbered))
+    if missing and not re.search(r"\w\s*\(\)|\bfunction\s|\bset\s+--", plain):
+        asked = " ".join(f"--var {number}=<value>" for number in missing)
+        why = f"the script reads what sbatch was given after it ({', '.join(f'${n}' for n in missing)}): {asked}"
+        report.decide(COMMANDS, why, new="command", is_open=False)
+    return [numbered.get(number, "") for number in range(1, max(numbered, default=0) + 1)]
+
+
+def _argv(script: Script, report: Report, before: list[str], body: str, arguments: list[str]) -> list[str]:
+    text = "\n".join([*before, body])
+    shell = script.shell()
+    if shell is None and script.interpreter:
+        program = [word for word in script.interpreter if word.rpartition("/")[2] != "env" and word != "-S"]
+        if not program or not re.match(r"python[\d.]*$", program[0].rpartition("/")[2]):
+            report.refuse(COMMANDS, "is written for another interpreter than a shell or python: write a shell script")
+            return []
+        python = program[0].rpartition("/")[2]
+        if not before:
+            return [python, *program[1:], "-c", body, *arguments]
+        return ["sh", "-c", "\n".join([*before, f'exec {python} -c "$0" "$@"']), body, *arguments]
+    flags = [word for word in script.interpreter[1:] if word.startswith("-") and word != "-S"]
+    if not before and not arguments and not flags and (words := _program(body)):
+        return words
+    name = ["script", *arguments] if arguments else []
+    return [shell or "bash", *flags, "-c", text, *name]
+
+
+def _docker(written: str) -> str | None:
+    """An image of a registry; None for a file, a folder or a variable."""
+    image = re.sub(r"^(docker|oras|library|shub)://", "", written)
+    if written.startswith(("library://", "shub://", "oras://")) or "$" in image:
+        return None
+    if image == written:
+        if re.search(r"\.(sif|simg|sqsh|sqfs|img|squashfs)$", image) or image.startswith(("/", ".", "~")):
+            return None
+        image = image.removeprefix("docker:")
+    return image.replace("#", "/", 1)
+
+
+def _mounts(report: Report, options: ImportOptions, values: Json, mounts: list[tuple[str, str]]) -> None:
+    """The user's own mounts, and what the script mounts without them."""
+    made = [{"source": source, "path": path} for path, source in options.mounts.items()]
+    for leaf, text in mounts:
+        missing: list[str] = []
+        for part in [part for part in text.split(",") if part]:
+            names = [each for each in part.split(":") if each]
+            path = names[1] if len(names) > 1 else names[0]
+            if path not in options.mounts:
+                missing.append(path)
+            elif "ro" in names[2:]:
+                made = [{**each, "read_only": True} if each["path"] == path else each for each in made]
+        if missing:
+            asked = " ".join(f"--mount {path}=<source>" for path in missing[:3])
+            why = f"are folders of the cluster: {asked}; code goes with `submit --code`"
+            report.decide(leaf, why, is_open=False)
+        else:
+            report.changed(leaf, "mounts", "--mount says what is there")
+    if made:
+        values["mounts"] = made
+
+
+_FOLDER = re.compile(
+    r"(?<![\w$}:/.@{])/(?!bin/|usr/|dev/|proc/|sys/|tmp\b|etc/|opt/|lib|var/|run/|root/)[\w.-]+/[\w./-]+"
+)
+
+
+def _folders(text: str) -> list[str]:
+    """A few of the cluster's folders that a script names."""
+    found = dict.fromkeys("/".join(each.split("/")[:4]) for each in _FOLDER.findall(text))
+    return list(found)[:3]
+
+
+def _program(body: str) -> list[str] | None:
+    """The words of a body that is one program without anything that a shell would do."""
+    plain = re.sub(r"\\\n", " ", outside_comments(body)).strip()
+    if "\n" in plain or re.search(r"[$`&|;<>()*?\[\]{}~!#]", plain) or re.match(r"\w+=", plain):
+        return None
+    try:
+        words = shlex.split(plain)
+    except ValueError:
+        return None
+    return words or None

@@ -1,0 +1,227 @@
+"""The commands in a script's body, each with its place, so that some of them can be written otherwise.
+
+It is a reader of shells' grammar as far as finding simple commands needs it: quotes, comments, here-documents, and
+commands inside of `$(...)`. What it does not know it takes for a command of no interest.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+DEPTH_MAX = 40
+_KEYWORDS = ("then", "do", "else", "elif", "if", "while", "until", "{", "!", "time", "exec", "nohup", "command")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_HEREDOC = re.compile(r"<<(-?)\s*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_][\w.-]*))")
+
+
+@dataclass(frozen=True)
+class Word:
+    """As it is written, quotes and all."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass
+class Statement:
+    """A simple command: its words, without keywords and assignments before its program."""
+
+    words: list[Word]
+    line: int
+    before: list[str] = field(default_factory=list[str])
+    """Assignments before the program, and words such as exec."""
+
+    @property
+    def start(self) -> int:
+        return self.words[0].start
+
+    @property
+    def end(self) -> int:
+        return self.words[-1].end
+
+    @property
+    def texts(self) -> list[str]:
+        return [word.text for word in self.words]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What stands in the place of a part of the text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text with the edits; of two that overlap the first one in the text counts."""
+    out: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda each: (each.start, -each.end)):
+        if edit.start < at:
+            continue
+        out += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*out, text[at:]])
+
+
+def statements(text: str) -> list[Statement]:
+    """The simple commands of a script, in the order of their ends."""
+    reader = _Reader(text)
+    reader.read(0, "", 0)
+    return reader.found
+
+
+def outside_quotes(text: str) -> str:
+    """The text with blanks for what single quotes and comments hold, which a shell leaves alone."""
+    reader = _Reader(text)
+    reader.read(0, "", 0)
+    out = list(text)
+    for start, end in reader.blind:
+        out[start:end] = re.sub(r"[^\n]", " ", text[start:end])
+    return "".join(out)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.found: list[Statement] = []
+        self.blind: list[tuple[int, int]] = []
+        self._words: list[Word] = []
+        self._breaks = [found.start() for found in re.finditer("\n", text)]
+
+    def read(self, at: int, end: str, depth: int) -> int:
+        """Reads commands up to `end`, a bracket or a backtick; where it stands, or the text's end."""
+        text, outer = self.text, self._words
+        self._words = []
+        waiting: list[tuple[str, bool]] = []
+        brackets = 0
+        while at < len(text):
+            letter = text[at]
+            if letter == end and not brackets:
+                break
+            if letter == "\n":
+                self._finish()
+                at += 1
+                for word, tabs in waiting:
+                    at = self._heredoc(at, word, tabs)
+                waiting = []
+            elif letter.isspace():
+                at += 1
+            elif text.startswith("\\\n", at):
+                at += 2
+            elif letter == "#":
+                stop = text.find("\n", at)
+                stop = len(text) if stop < 0 else stop
+                self.blind.append((at, stop))
+                at = stop
+            elif letter in ";|()" or (letter == "&" and text[at : at + 2] != "&>"):
+                self._finish()
+                brackets = max(0, brackets + (letter == "(") - (letter == ")"))
+                at += 1
+            elif (here := _HEREDOC.match(text, at)) and not text.startswith("<<<", at):
+                waiting.append((here[2] or here[3] or here[4], bool(here[1])))
+                at = here.end()
+            else:
+                stop = self._word(at, end, depth)
+                self._words.append(Word(text[at:stop], at, stop))
+                at = stop
+        self._finish()
+        self._words = outer
+        return at
+
+    def _finish(self) -> None:
+        words, self._words = self._words, []
+        before: list[str] = []
+        while words and (words[0].text in _KEYWORDS or _ASSIGNMENT.match(words[0].text)):
+            before.append(words.pop(0).text)
+        if words:
+            self.found.append(Statement(words, self._line(words[0].start), before))
+
+    def _line(self, at: int) -> int:
+        return bisect_left(self._breaks, at) + 1
+
+    def _heredoc(self, at: int, word: str, tabs: bool) -> int:
+        text = self.text
+        while at < len(text):
+            stop = text.find("\n", at)
+            stop = len(text) if stop < 0 else stop
+            line = text[at:stop]
+            at = min(stop + 1, len(text))
+            if (line.lstrip("\t") if tabs else line).rstrip("\r") == word:
+                break
+        return at
+
+    def _word(self, at: int, end: str, depth: int) -> int:
+        """Where the word that begins here ends."""
+        text = self.text
+        while at < len(text):
+            letter = text[at]
+            if letter == "\\":
+                at += 2
+            elif letter == "'":
+                stop = text.find("'", at + 1)
+                stop = len(text) if stop < 0 else stop + 1
+                self.blind.append((at, stop))
+                at = stop
+            elif letter == '"':
+                at = self._double(at + 1, depth)
+            elif letter == "$" or letter == "`":
+                if letter == end:
+                    return at
+                at = self._dollar(at, depth)
+            elif letter.isspace() or letter in ";|()" or letter == end:
+                return at
+            elif letter == "&":
+                if at and text[at - 1] in "<>":
+                    at += 1
+                elif text[at : at + 2] == "&>":
+                    at += 2
+                else:
+                    return at
+            elif letter == "<" and _HEREDOC.match(text, at) and not text.startswith("<<<", at):
+                return at
+            elif text.startswith("<<<", at):
+                at += 3
+            else:
+                at += 1
+        return min(at, len(text))
+
+    def _double(self, at: int, depth: int) -> int:
+        """Where a text in double quotes ends."""
+        text = self.text
+        while at < len(text):
+            letter = text[at]
+            if letter == "\\":
+                at += 2
+            elif letter == '"':
+                return at + 1
+            elif letter in "$`":
+                at = self._dollar(at, depth)
+            else:
+                at += 1
+        return min(at, len(text))
+
+    def _dollar(self, at: int, depth: int) -> int:
+        """Where what begins with a dollar or a backtick ends."""
+        text = self.text
+        if depth >= DEPTH_MAX:
+            return at + 1
+        if text.startswith("$((", at):
+            stop = text.find("))", at)
+            return len(text) if stop < 0 else stop + 2
+        if text.startswith("$(", at):
+            return min(self.read(at + 2, ")", depth + 1) + 1, len(text))
+        if text[at] == "`":
+            return min(self.read(at + 1, "`", depth + 1) + 1, len(text))
+        if text.startswith("${", at):
+            stop = text.find("}", at)
+            return len(text) if stop < 0 else stop + 1
+        return at + 1
+
+
+def name_of(words: Sequence[str]) -> str:
+    """The program that words call, without its folder."""
+    return words[0].rpartition("/")[2].strip("\"'") if words else ""

@@ -1,0 +1,236 @@
+"""The body of a batch script: what of it is no part of a job, and the steps that srun and singularity start."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from . import slurm_variables as variables
+from .slurm_options import SlurmOption, options_of, plain_word
+from .slurm_script import Statement, name_of, statements
+
+COMMANDS = "commands"
+"""The leaf that is the body."""
+IMAGE_HAS = "the image has to have what it brings, and a job has no modules or environments of a cluster"
+_MODULES = ("module", "ml", "spack", "easybuild")
+_CONDA = ("conda", "mamba", "micromamba")
+_PROFILE = re.compile(
+    r"(/bin/activate$|^~?/?\.?(bashrc|bash_profile|profile|zshrc)$|/\.(bashrc|bash_profile|profile|zshrc)$"
+    r"|^/etc/profile|modules?(\.sh|\.bash|/init/\w+)?$|conda\.sh$|mamba\.sh$|setup-env\.sh$|/init/(ba)?sh$)"
+)
+_OF_SLURM = ("squeue", "sacct", "sinfo", "sstat", "seff", "sprio", "sshare", "sattach", "sbcast", "strigger", "sreport")
+_SUBMITS = ("sbatch", "salloc", "qsub", "bsub")
+_MPI = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "jsrun", "ibrun", "aprun", "ccc_mprun")
+_CONTAINERS = ("singularity", "apptainer")
+_OTHER_CONTAINERS = ("docker", "podman", "podman-hpc", "enroot", "charliecloud", "ch-run", "sarus")
+_SINGULARITY_VALUES = (
+    "-B", "--bind", "--mount", "--env", "--env-file", "--pwd", "-W", "--workdir", "-H", "--home", "--overlay", "-o",
+    "-S", "--scratch", "--app", "--fakeroot-path", "--hostname", "--dns", "--network", "--add-caps", "--drop-caps",
+    "--security", "--shm-size", "--cpus", "--memory", "--cwd", "--fusemount", "--blkio-weight",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """A script's own `NAME=value` lines, for the few places where a value has to be known."""
+
+    values: Mapping[str, str]
+
+    def value(self, word: str) -> str:
+        """A word of a script, with the variables that the script sets."""
+        text = plain_word(word)
+        for _ in range(4):
+            before = text
+            text = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: self.values.get(found[1] or found[2], found[0]), text)
+            if text == before or len(text) > 10_000:
+                break
+        return text
+
+
+def assignments(text: str) -> Assignments:
+    """The assignments at the beginnings of a script's lines; one that is set twice is not known."""
+    found: dict[str, str] = {}
+    again: set[str] = set()
+    for name, value in re.findall(
+        r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=([^\s;&|`(]*)[ \t]*(?:#.*)?$", text, re.MULTILINE
+    ):
+        plain = plain_word(value)
+        if found.get(name, plain) != plain:
+            again.add(name)
+        found[name] = plain
+    return Assignments({name: value for name, value in found.items() if name not in again})
+
+
+@dataclass
+class Step:
+    """A program that srun or singularity starts, or both: the part of its statement that goes."""
+
+    statement: Statement
+    options: list[tuple[str, SlurmOption]] = field(default_factory=list[tuple[str, SlurmOption]])
+    """Those of srun, each with its leaf."""
+    contained: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    """Options of singularity: leaf, option, value."""
+    image: tuple[str, str] | None = None
+    """Of singularity: leaf and name."""
+    program: int = 0
+    """The word with which the program itself begins."""
+    is_step: bool = False
+
+
+class Script:
+    """A body, and what there is in it beside programs that run anywhere."""
+
+    def __init__(self, body: str, known: Assignments, *, own_options: bool = False) -> None:
+        """`own_options`: of the first srun, which are the job's as there are no others."""
+        self.body, self.known = body, known
+        self.gone: list[tuple[str, Statement, str]] = []
+        """Statements that are left out: leaf, place, reason."""
+        self.steps: list[Step] = []
+        self.mpi: list[str] = []
+        self.open: list[tuple[str, str]] = []
+        self.names_nodes = False
+        self._leaves: dict[str, tuple[str, int]] = {}
+        shebang = re.match(r"#!\s*(.*)", body)
+        self.interpreter = shebang[1].split() if shebang else []
+        self.is_shell = not self.interpreter or self.shell() is not None
+        if self.is_shell:
+            for statement in statements(body):
+                self._read(statement, own_options)
+        self.text_names = variables.names_in(outside_comments(body) if self.is_shell else body)
+        self.own_names = set(re.findall(r"\b(SLURMD?_[A-Z0-9_]+)=", body))
+        first = next(
+            (number for number, line in enumerate(body.split("\n"), 1) if line.strip(" \t") and line[0] != "#"), 1
+        )
+        self._leaves[COMMANDS] = (body, first)
+        for name in self.text_names:
+            if name not in self.own_names:
+                line = body[: body.find(name)].count("\n") + 1
+                self._leaves[f"${name}"] = (f"line {line}", line)
+
+    def leaves(self) -> Iterator[tuple[str, str, int]]:
+        """Of the report: name, value, line."""
+        for leaf, (value, line) in self._leaves.items():
+            yield leaf, value, line
+
+    def shell(self) -> str | None:
+        """The shell that the script is written for; None for another interpreter."""
+        words = [word for word in self.interpreter if not re.match(r"-S$", word)]
+        program = words[0].rpartition("/")[2] if words else ""
+        if program == "env":
+            program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        program = re.sub(r"[\d.]+$", "", program)
+        return program if program in ("bash", "sh", "zsh", "dash", "ksh", "ash") else None
+
+    def _leaf(self, base: str, line: int, value: str) -> str:
+        leaf = f"{base} (line {line})" if base else f"line {line}"
+        number = 2
+        while leaf in self._leaves:
+            leaf = f"{base} (line {line}, {number})" if base else f"line {line} ({number})"
+            number += 1
+        self._leaves[leaf] = (value, line)
+        return leaf
+
+    def _read(self, statement: Statement, own_options: bool) -> None:
+        texts = [self.known.value(text) for text in statement.texts]
+        program = name_of(texts)
+        said = " ".join(texts)[:200]
+        if why := self._gone(program, texts):
+            self.gone.append((self._leaf("", statement.line, said), statement, why))
+        elif program == "scontrol":
+            if texts[1:2] == ["show"] and texts[2:3] and texts[2].startswith("hostname"):
+                self.names_nodes = True
+            else:
+                leaf = self._leaf("", statement.line, said)
+                self.gone.append((leaf, statement, "asks Slurm, which there is none of: see `accel-jobs --help`"))
+        elif program in _SUBMITS:
+            leaf = self._leaf("", statement.line, said)
+            self.open.append((leaf, "submits another job: take it out, and submit that one by itself"))
+        elif program in _MPI:
+            self.mpi.append(self._leaf("", statement.line, said))
+        elif program in _OTHER_CONTAINERS and texts[1:2] in (["run"], ["exec"], ["start"]):
+            leaf = self._leaf("", statement.line, said)
+            why = "starts a container inside of the job's own: write its image with --image, and its program alone"
+            self.open.append((leaf, why))
+        elif program in ("srun", "shifter", *_CONTAINERS):
+            self._step(statement, texts, own_options)
+
+    def _gone(self, program: str, texts: list[str]) -> str:
+        """Why a statement has no part in a job; empty where it has one."""
+        if program in _MODULES and (program != "spack" or texts[1:2] in (["load"], ["env"], ["unload"])):
+            return IMAGE_HAS
+        if program in _CONDA and texts[1:2] and texts[1] in ("activate", "deactivate", "init", "shell"):
+            return IMAGE_HAS
+        if program in ("activate", "deactivate"):
+            return IMAGE_HAS
+        if program in ("source", ".") and len(texts) > 1 and (texts[1] == "activate" or _PROFILE.search(texts[1])):
+            return IMAGE_HAS
+        if program == "eval" and re.search(r"\b(conda|mamba|micromamba|modulecmd|spack)\b", " ".join(texts)):
+            return IMAGE_HAS
+        if program in _OF_SLURM or program == "scancel":
+            return "asks Slurm, which there is none of: see `accel-jobs --help`"
+        return ""
+
+    def _step(self, statement: Statement, texts: list[str], own_options: bool) -> None:
+        step = Step(statement)
+        at = 0
+        if name_of(texts) == "srun":
+            step.is_step = True
+            options, count = options_of(texts[1:], statement.line, srun=True)
+            own = own_options and not self.steps
+            step.options = [
+                (self._leaf(f"srun {each.written}", statement.line, each.value), each) for each in options if not own
+            ]
+            at = 1 + count
+        if name_of(texts[at:]) == "shifter":
+            at += 1
+            while at < len(texts) and texts[at].startswith("-"):
+                name, equals, value = texts[at].partition("=")
+                if not equals and at + 1 < len(texts) and name in ("--image", "-i", "--volume", "-V", "--module", "-m"):
+                    at, value = at + 1, texts[at + 1]
+                leaf = self._leaf(f"shifter {name}", statement.line, value)
+                if name in ("--image", "-i"):
+                    step.image = (leaf, value)
+                else:
+                    step.contained.append((leaf, name, value))
+                at += 1
+        elif name_of(texts[at:]) in _CONTAINERS:
+            at = self._container(step, texts, at)
+        step.program = at
+        if at == 0:
+            return
+        self.steps.append(step)
+
+    def _container(self, step: Step, texts: list[str], at: int) -> int:
+        """Reads `singularity [options] exec [options] IMAGE`; where the program begins."""
+        called, begun, verb = name_of(texts[at:]), at, ""
+        given: list[tuple[str, str]] = []
+        line = step.statement.line
+        at += 1
+        while at < len(texts):
+            word = texts[at]
+            if word.startswith("-"):
+                name, equals, value = word.partition("=")
+                if not equals and name in _SINGULARITY_VALUES and at + 1 < len(texts):
+                    at, value = at + 1, texts[at + 1]
+                given.append((name, value))
+            elif not verb:
+                verb = word
+                if verb not in ("exec", "run"):
+                    break
+            else:
+                step.image = (self._leaf(f"{called} {verb}", line, word), word)
+                step.contained += [(self._leaf(f"{called} {name}", line, value), name, value) for name, value in given]
+                if verb == "run":
+                    step.contained.append((step.image[0], "run", ""))
+                return at + 1
+            at += 1
+        leaf = self._leaf("", line, " ".join(texts)[:200])
+        if verb in ("exec", "run", "shell", "instance"):
+            self.open.append((leaf, "starts a container inside of the job's own: write its program alone"))
+        else:
+            self.gone.append((leaf, step.statement, "makes or asks for an image of the cluster: see --image"))
+        return begun if step.is_step else 0
+
+
+def outside_comments(body: str) -> str:
+    """The script without lines that are comments."""
+    return "\n".join("" if line.lstrip().startswith("#") else line for line in body.split("\n"))

@@ -1,0 +1,115 @@
+"""Values of Slurm's options: times, memory, indices of an array, GPUs, ranges of nodes."""
+
+import re
+from dataclasses import dataclass
+from math import ceil
+
+ENDLESS = ("0", "infinite", "unlimited", "-1")
+TASKS_MAX = 100_000
+
+
+def seconds(text: str) -> int | None:
+    """Of `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; 0: without end;
+    None where it is none."""
+    if text.lower() in ENDLESS:
+        return 0
+    found = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", text)
+    if not found:
+        return None
+    days, first, second, third = (int(part) if part else None for part in found.groups())
+    if days is not None:
+        return days * 86_400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
+    if third is not None:
+        return (first or 0) * 3600 + (second or 0) * 60 + third
+    return (first or 0) * 60 + (second or 0)
+
+
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
+
+
+def mib(text: str) -> int | None:
+    """Of `16G`, `16GB`, `16000`, which are MiB; None where it is none."""
+    found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,6}))?\s*([KMGT])?(?:i?B)?", text, re.IGNORECASE)
+    if not found:
+        return None
+    number = float(f"{found[1]}.{found[2] or 0}")
+    return ceil(number * _UNITS[(found[3] or "M").upper()])
+
+
+def nodes(text: str) -> tuple[int, int] | None:
+    """The least and the most of `4`, `2-8`, `2k`."""
+    found = re.fullmatch(r"(\d{1,6})([km])?(?:-(\d{1,6})([km])?)?", text, re.IGNORECASE)
+    if not found:
+        return None
+    times = {"": 1, "k": 1024, "m": 1024**2}
+    least = int(found[1]) * times[(found[2] or "").lower()]
+    most = int(found[3]) * times[(found[4] or "").lower()] if found[3] else least
+    return (least, most) if 0 < least <= most else None
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Of an array: the indices in their order, and how many run at once."""
+
+    values: tuple[int, ...]
+    at_once: int | None
+
+    @property
+    def step(self) -> int | None:
+        """Between any two that follow each other; None where it differs."""
+        steps = {second - first for first, second in zip(self.values, self.values[1:], strict=False)} or {1}
+        return steps.pop() if len(steps) == 1 else None
+
+
+def indices(text: str) -> Indices | None:
+    """Of `0-9`, `1-20:5%2`, `1,3,7`; None where it is none."""
+    found = re.fullmatch(r"\[?([\d,:-]+)\]?(?:%(\d{1,6}))?", text.replace(" ", ""))
+    if not found:
+        return None
+    values: dict[int, None] = {}
+    for part in found[1].split(","):
+        each = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part)
+        if not each:
+            return None
+        first, last, step = int(each[1]), int(each[2] or each[1]), int(each[3] or 1)
+        if last < first or not step or (last - first) // step >= TASKS_MAX:
+            return None
+        values.update(dict.fromkeys(range(first, last + 1, step)))
+    at_once = int(found[2]) if found[2] else None
+    return Indices(tuple(sorted(values)), at_once or None)
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """How many, and of which kind, where it is said. `rest`: what else was asked for."""
+
+    count: int
+    kind: str = ""
+    rest: tuple[str, ...] = ()
+
+
+def gpus(text: str) -> Gpus | None:
+    """Of `4`, `a100:4` or `gpu:a100:4`; None where two kinds are asked for, or it is none."""
+    found = [_gpus(part) for part in re.sub(r"\(.*?\)", "", text).split(",") if part.strip()]
+    return found[0] if len(found) == 1 else None
+
+
+def _gpus(part: str) -> Gpus | None:
+    words = [word for word in re.split(r"[:=]", re.sub(r"^\s*gres[:/]", "", part.strip())) if word]
+    if len(words) > 1 and re.fullmatch(r"(?i)gpus?", words[0]):
+        words.pop(0)
+    elif len(words) == 1 and re.fullmatch(r"(?i)gpus?", words[0]):
+        return Gpus(1)
+    number = words.pop() if words and re.fullmatch(r"\d{1,6}", words[-1]) else "1"
+    return Gpus(int(number), words[0] if words else "") if len(words) < 2 else None
+
+
+def gres(text: str) -> Gpus | None:
+    """As gpus(), of --gres, where what is no GPU is another resource."""
+    parts = [part.strip() for part in re.sub(r"\(.*?\)", "", text).split(",") if part.strip()]
+    ours = [part for part in parts if re.match(r"(?i)(gres[:/])?gpus?\b", part)]
+    rest = tuple(part for part in parts if part not in ours and part.lower() != "none")
+    if not ours:
+        return Gpus(0, "", rest)
+    found = gpus(",".join(ours))
+    return found and Gpus(found.count, found.kind, rest)

@@ -1,0 +1,604 @@
+"""Kubernetes manifests as job files: kinds of jobs, fields of pods, other objects, and no leaf that is lost."""
+
+import copy
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from accel.diagnostics.errors import BadInput
+from accel.diagnostics.yaml_positions import Tree
+from jobs.importers import kubernetes
+from jobs.importers.kinds import ImportOptions
+from jobs.importers.kubernetes_values import quantity
+from jobs.importers.outcome import ImportResult
+from jobs.importers.reading import leaves
+from jobs.model.document import Document
+from tests.jobs.backends import gke_target
+
+Json = dict[str, Any]
+IMAGE = "registry.example/train:1.0"
+GPU = {"limits": {"nvidia.com/gpu": 1}}
+
+
+def container(**fields: Any) -> Json:
+    return {"name": "main", "image": IMAGE, "command": ["python", "train.py"], **fields}
+
+
+def pod(first: Json | None = None, **fields: Any) -> Json:
+    return {"restartPolicy": "Never", "containers": [first or container()], **fields}
+
+
+def job(spec: Json | None = None, /, **fields: Any) -> Json:
+    """A Job of a pod's spec."""
+    made = {"backoffLimit": 0, "template": {"spec": spec or pod()}, **fields}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": made}
+
+
+def with_container(**fields: Any) -> Json:
+    return job(pod(container(**fields)))
+
+
+def of_kubeflow(kind: str, key: str, **replicas: Any) -> Json:
+    specs = {name: {"template": {"spec": pod()}, **each} for name, each in replicas.items()}
+    return {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": "train"}, "spec": {key: specs}}
+
+
+def job_set(*jobs: Json, **fields: Any) -> Json:
+    spec = {"replicatedJobs": list(jobs), **fields}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}, "spec": spec}
+
+
+def replicated(spec: Json | None = None, replicas: int = 1, **fields: Any) -> Json:
+    made = {"backoffLimit": 0, "template": {"spec": spec or pod()}, **fields}
+    return {"name": "w", "replicas": replicas, "template": {"spec": made}}
+
+
+def mounted(volume: Json, path: str = "/data", **mount: Any) -> Json:
+    return job(
+        pod(container(volumeMounts=[{"name": "v", "mountPath": path, **mount}]), volumes=[{"name": "v", **volume}])
+    )
+
+
+def tpu(topology: str, chips: int, label: str = "tpu-v5-lite-podslice", **fields: Any) -> Json:
+    labels = {"cloud.google.com/gke-tpu-accelerator": label, "cloud.google.com/gke-tpu-topology": topology}
+    return pod(container(resources={"limits": {"google.com/tpu": chips}}), nodeSelector=labels, **fields)
+
+
+def selected(**labels: str) -> Json:
+    return job(
+        pod(container(resources=GPU), nodeSelector={key.replace("__", "/"): text for key, text in labels.items()})
+    )
+
+
+def chosen(key: str, operator: str, *values: str) -> Json:
+    expression: Json = {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return job(
+        pod(
+            container(resources=GPU),
+            affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        )
+    )
+
+
+def dumped(*documents: Json) -> bytes:
+    return yaml.safe_dump_all(documents).encode()
+
+
+def found_in(*documents: Json, **options: Any) -> ImportResult:
+    return kubernetes.imported("job.yaml", dumped(*documents), ImportOptions(**options))
+
+
+def values_of(*documents: Json, **options: Any) -> Json:
+    found = found_in(*documents, **options)
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    Document("job.yaml", Tree(found.values)).job()
+    return found.values
+
+
+RETRIES_OF_A_POD = {"retries": 0}
+SHM = {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
+GCS = {"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "acme"}}}
+T4 = {"accelerator": {"type": "nvidia-tesla-t4", "count": 1}}
+SHAPES: dict[str, tuple[Json, Json]] = {
+    "a job": (job(), {"name": "train", "image": IMAGE, "command": ["python", "train.py"], "retries": 0}),
+    "generateName": ({**job(), "metadata": {"generateName": "train-"}}, {"name": "train"}),
+    "a job without backoffLimit": (job(backoffLimit=None), {"retries": 6}),
+    "backoffLimit": (job(backoffLimit=3), {"retries": 3}),
+    "a deadline": (job(activeDeadlineSeconds=3600), {"timeout_s": 3600}),
+    "a deadline of pods": (job(pod(activeDeadlineSeconds=60)), {"timeout_s": 60}),
+    "ttl": (job(ttlSecondsAfterFinished=600), {"gke": {"keep_s": 600}}),
+    "suspended": (job(suspend=True), {}),
+    "indexed": (job(completions=8, parallelism=2, completionMode="Indexed"), {"tasks": 8, "parallelism": 2}),
+    "indexed at once": (job(completions=8, parallelism=8, completionMode="Indexed"), {"tasks": 8}),
+    "completions alone": (job(completions=4), {"tasks": 4, "parallelism": 1}),
+    "a work queue": (job(parallelism=4), {"tasks": 4}),
+    "nodes": (job(pod(subdomain="s"), completions=4, parallelism=4, completionMode="Indexed"), {"nodes": 4}),
+    "one of one": (job(completions=1, parallelism=1), {}),
+    "a limit per index": (
+        job(completions=2, completionMode="Indexed", backoffLimitPerIndex=2, maxFailedIndexes=1, backoffLimit=None),
+        {"retries": 2},
+    ),
+    "lost pods": (
+        job(
+            backoffLimit=2,
+            podFailurePolicy={"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
+        ),
+        {"retries": 2},
+    ),
+    "exit codes": (
+        job(podFailurePolicy={"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}),
+        {"retries": 0},
+    ),
+    "a cron job": (
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "nightly"},
+            "spec": {"schedule": "0 1 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job()["spec"]}},
+        },
+        {"name": "nightly"},
+    ),
+    "a pod": ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod()}, RETRIES_OF_A_POD),
+    "a pod that starts again": (
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod(restartPolicy="OnFailure")},
+        RETRIES_OF_A_POD,
+    ),
+    "a job set": (
+        job_set(replicated(parallelism=4, completions=4), failurePolicy={"maxRestarts": 2}),
+        {"nodes": 4, "retries": 2},
+    ),
+    "a job set of replicas": (job_set(replicated(replicas=2, parallelism=2, completions=2)), {"nodes": 4}),
+    "a job set of two alike": (job_set(replicated(), {**replicated(), "name": "x"}), {"nodes": 2}),
+    "a job set of one": (job_set(replicated(), network={"enableDNSHostnames": True}), {"retries": 0}),
+    "a PyTorchJob": (
+        of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Master={"replicas": 1}, Worker={"replicas": 3}),
+        {"nodes": 4},
+    ),
+    "a PyTorchJob of workers": (of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker={"replicas": 2}), {"nodes": 2}),
+    "a TFJob": (of_kubeflow("TFJob", "tfReplicaSpecs", Worker={"replicas": 2, "restartPolicy": "Never"}), {"nodes": 2}),
+    "a TFJob with a chief": (of_kubeflow("TFJob", "tfReplicaSpecs", Chief={}, Worker={"replicas": 2}), {"nodes": 3}),
+    "an XGBoostJob": (of_kubeflow("XGBoostJob", "xgbReplicaSpecs", Master={}, Worker={"replicas": 2}), {"nodes": 3}),
+    "a PaddleJob": (of_kubeflow("PaddleJob", "paddleReplicaSpecs", Worker={"replicas": 2}), {"nodes": 2}),
+    "a JAXJob": (of_kubeflow("JAXJob", "jaxReplicaSpecs", Worker={"replicas": 2}), {"nodes": 2}),
+    "an MPIJob of one worker": (
+        of_kubeflow(
+            "MPIJob",
+            "mpiReplicaSpecs",
+            Launcher={"template": {"spec": pod(container(command=["mpirun", "-np", "4", "train"]))}},
+            Worker={"replicas": 1, "template": {"spec": pod(container(resources=GPU))}},
+        ),
+        {"command": ["mpirun", "-np", "4", "train"], "accelerator": {"count": 1}},
+    ),
+    "args": (with_container(args=["--epochs", "3"]), {"command": ["python", "train.py", "--epochs", "3"]}),
+    "a shell": (with_container(command=["sh", "-c"], args=["a; b"]), {"command": ["sh", "-c", "a; b"]}),
+    "no command": (with_container(command=None), {"image": IMAGE}),
+    "a folder to work in": (
+        with_container(workingDir="/src"),
+        {"command": ["sh", "-c", 'cd /src\nexec "$0" "$@"', "python", "train.py"]},
+    ),
+    "$(NAME)": (
+        with_container(env=[{"name": "LR", "value": "0.1"}], args=["--lr=$(LR)", "$$(LR)", "$(NONE)"]),
+        {"command": ["python", "train.py", "--lr=0.1", "$(LR)", "$(NONE)"], "env": {"LR": "0.1"}},
+    ),
+    "$(INDEX)": (
+        with_container(args=["--shard=$(JOB_COMPLETION_INDEX)"]),
+        {"command": ["sh", "-c", 'exec python train.py --shard="${JOB_COMPLETION_INDEX}"']},
+    ),
+    "env": (with_container(env=[{"name": "A", "value": "x $(B)"}, {"name": "C"}]), {"env": {"A": "x $(B)", "C": ""}}),
+    "a secret": (
+        with_container(env=[{"name": "T", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]),
+        {"secrets": {"T": "hf/token"}},
+    ),
+    "a field": (
+        with_container(
+            command=["sh", "-c", "echo $I"],
+            env=[
+                {
+                    "name": "I",
+                    "valueFrom": {
+                        "fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
+                    },
+                }
+            ],
+        ),
+        {"command": ["sh", "-c", 'export I="${JOB_COMPLETION_INDEX:-0}"\necho $I']},
+    ),
+    "a GPU": (with_container(resources=GPU), {"accelerator": {"count": 1}}),
+    "no GPU": (with_container(resources={"limits": {"nvidia.com/gpu": 0}}), {}),
+    "CPUs and memory": (
+        with_container(resources={"requests": {"cpu": "3500m", "memory": "10G"}, "limits": {"memory": "16Gi"}}),
+        {"cpus": 4, "memory_mib": 16384},
+    ),
+    "requests alone": (
+        with_container(resources={"requests": {"cpu": 2, "memory": "1Gi"}}),
+        {"cpus": 2, "memory_mib": 1024},
+    ),
+    "bytes": (with_container(resources={"limits": {"memory": "1073741825"}}), {"memory_mib": 1025}),
+    "a disk": (with_container(resources={"limits": {"ephemeral-storage": "50Gi"}}), {"disk_gib": 50}),
+    "a partition": (
+        with_container(resources={"limits": {"nvidia.com/mig-1g.5gb": 1}}),
+        {"gke": {"gpu_partition": "1g.5gb"}, "accelerator": {"count": 1}},
+    ),
+    "gke-accelerator": (selected(**{"cloud.google.com__gke-accelerator": "nvidia-tesla-t4"}), T4),
+    "gpu.product": (
+        selected(**{"nvidia.com__gpu.product": "Tesla-T4"}),
+        {"accelerator": {"type": "Tesla-T4", "count": 1}},
+    ),
+    "Karpenter's GPU": (
+        selected(**{"karpenter.k8s.aws__instance-gpu-name": "t4"}),
+        {"accelerator": {"type": "t4", "count": 1}},
+    ),
+    "a machine of AWS": (selected(**{"node.kubernetes.io__instance-type": "g4dn.xlarge"}), T4),
+    "a machine of Azure": (
+        selected(**{"node.kubernetes.io__instance-type": "Standard_NC6"}),
+        {"accelerator": {"count": 1}},
+    ),
+    "Spot": (selected(**{"cloud.google.com__gke-spot": "true"}), {"spot": True}),
+    "Spot of Karpenter": (selected(**{"karpenter.sh__capacity-type": "spot"}), {"spot": True}),
+    "on demand of EKS": (selected(**{"eks.amazonaws.com__capacityType": "ON_DEMAND"}), {"spot": False}),
+    "provisioning": (selected(**{"cloud.google.com__gke-provisioning": "standard"}), {"spot": False}),
+    "labels of a cluster": (selected(gpu="a", kubernetes__os="linux"), {"accelerator": {"count": 1}}),
+    "affinity": (chosen("cloud.google.com/gke-accelerator", "In", "nvidia-tesla-t4"), T4),
+    "affinity to several": (chosen("zone", "In", "a", "b"), {"accelerator": {"count": 1}}),
+    "affinity to Spot": (chosen("cloud.google.com/gke-spot", "Exists"), {"spot": True}),
+    "a TPU": (job(tpu("2x2", 4)), {"accelerator": {"type": "v5litepod-4"}}),
+    "a TPU of hosts": (
+        job(tpu("4x4", 4), completions=4, parallelism=4, completionMode="Indexed"),
+        {"accelerator": {"type": "v5litepod-16"}},
+    ),
+    "a TPU of eight on two": (job(tpu("2x4", 4)), {"accelerator": {"type": "v5litepod-8", "count": 4}, "nodes": 2}),
+    "a TPU in a job set": (
+        job_set(replicated(tpu("2x2x4", 4, "tpu-v4-podslice"), completions=4, parallelism=4)),
+        {"accelerator": {"type": "v4-32"}},
+    ),
+    "shared memory": (mounted(SHM, "/dev/shm"), {"shm_mib": 8192}),
+    "shared memory without a limit": (mounted({"emptyDir": {"medium": "Memory"}}, "/dev/shm"), {}),
+    "a folder for a while": (
+        mounted({"emptyDir": {}}, "/scratch/a b"),
+        {"command": ["sh", "-c", 'mkdir -p \'/scratch/a b\'\nexec "$0" "$@"', "python", "train.py"]},
+    ),
+    "a folder with a size": (mounted({"emptyDir": {"sizeLimit": "20Gi"}}), {"disk_gib": 20}),
+    "a claim": (
+        mounted({"persistentVolumeClaim": {"claimName": "data"}}, readOnly=True),
+        {"mounts": [{"source": "volume://data", "path": "/data", "read_only": True}]},
+    ),
+    "a folder of a claim": (
+        mounted({"persistentVolumeClaim": {"claimName": "data"}}, subPath="a/b"),
+        {"mounts": [{"source": "volume://data/a/b", "path": "/data"}]},
+    ),
+    "a bucket": (mounted(GCS), {"mounts": [{"source": "gs://acme", "path": "/data"}]}),
+    "a folder of a bucket": (
+        mounted(
+            {"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "b", "mountOptions": "implicit-dirs,only-dir=x"}}}
+        ),
+        {"mounts": [{"source": "gs://b/x", "path": "/data"}]},
+    ),
+    "the driver's folder": (mounted({"hostPath": {"path": "/usr/local/nvidia"}}), {}),
+    "a volume that is mounted nowhere": (job(pod(volumes=[{"name": "v", "configMap": {"name": "c"}}])), {}),
+    "a disk for a while": (
+        mounted({"ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "100Gi"}}}}}}),
+        {"disk_gib": 100},
+    ),
+    "grace": (job(pod(terminationGracePeriodSeconds=60)), {"gke": {"grace_s": 60}}),
+    "a user": (job(pod(securityContext={"runAsUser": 1000, "fsGroup": 1000})), {"gke": {"user": 1000}}),
+    "a priority": (job(pod(priorityClassName="urgent")), {"gke": {"priority": "urgent"}}),
+    "labels": (
+        {
+            **job(),
+            "metadata": {"name": "a", "labels": {"team": "v", "kueue.x-k8s.io/queue-name": "q"}, "namespace": "n"},
+        },
+        {"labels": {"team": "v"}},
+    ),
+    "fields of pods": (
+        job(
+            pod(
+                serviceAccountName="s",
+                dnsPolicy="Default",
+                hostNetwork=True,
+                tolerations=[{"operator": "Exists"}],
+                imagePullSecrets=[{"name": "r"}],
+                schedulerName="x",
+                automountServiceAccountToken=False,
+            )
+        ),
+        {"image": IMAGE},
+    ),
+    "fields of containers": (
+        with_container(
+            imagePullPolicy="Always",
+            ports=[{"containerPort": 80}],
+            tty=True,
+            livenessProbe={"exec": {"command": ["true"]}},
+            securityContext={"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
+        ),
+        {"image": IMAGE},
+    ),
+}
+
+
+WHOLE_JOB = job(
+    pod(
+        container(
+            args=["--lr", "$(LR)"],
+            env=[
+                {"name": "LR", "value": "0.1"},
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+            ],
+            resources={"limits": {"nvidia.com/gpu": "1", "memory": "16Gi"}, "requests": {"cpu": "4", "memory": "8Gi"}},
+            volumeMounts=[
+                {"name": "shm", "mountPath": "/dev/shm"},
+                {"name": "data", "mountPath": "/data", "readOnly": True},
+                {"name": "bucket", "mountPath": "/models"},
+            ],
+            workingDir="/src",
+        ),
+        nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-spot": "true"},
+        tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        volumes=[
+            {"name": "shm", **SHM},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "bucket", **GCS},
+        ],
+    ),
+    completions=4,
+    parallelism=2,
+    completionMode="Indexed",
+    ttlSecondsAfterFinished=600,
+)
+SHAPES["a whole job"] = (WHOLE_JOB, {"tasks": 4, "parallelism": 2, "spot": True, "cpus": 4})
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_shapes(what: str) -> None:
+    document, expected = SHAPES[what]
+    values = values_of(document)
+    assert {name: values.get(name) for name in expected} == expected
+
+
+REFUSALS: list[tuple[Json, str]] = [
+    ({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {}}, "is a RayJob, which starts nodes of its own"),
+    ({"apiVersion": "apps/v1", "kind": "Deployment"}, "is a Deployment, which runs without end"),
+    ({"apiVersion": "v1", "kind": "Service"}, "holds no job (Service)"),
+    ({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}, "is a Job of batch.volcano.sh/v1alpha1"),
+    ({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}, "is a workflow"),
+    ({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}, "TrainingRuntime"),
+    ({"apiVersion": "v1", "kind": "List", "items": []}, "holds no job"),
+]
+
+
+@pytest.mark.parametrize("document, said", REFUSALS)
+def test_what_is_no_job(document: Json, said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        found_in(document)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "document, field, said",
+    [
+        (with_container(command=None, args=["a"]), "args", "--var ENTRYPOINT"),
+        (with_container(image=None), "image", "say --image"),
+        (job(pod(initContainers=[container()])), "initContainers", "is a container before the job's"),
+        (job({**pod(), "containers": [container(), container(name="b")]}), "containers[1]", "beside the job's"),
+        (with_container(resources={"limits": {"amd.com/gpu": 1}}), "amd.com/gpu", "accelerators are nvidia.com/gpu"),
+        (with_container(resources={"limits": {"cpu": "many"}}), "limits.cpu", "must be a quantity"),
+        (with_container(resources={"claims": [{"name": "a"}]}), "claims", "asks for devices by claims"),
+        (
+            with_container(env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]),
+            "configMapKeyRef",
+            "write it into env",
+        ),
+        (
+            with_container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]),
+            "fieldRef",
+            "write a value for A",
+        ),
+        (with_container(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom", "into secrets"),
+        (mounted({"configMap": {"name": "c"}}), "configMap", "into the image"),
+        (mounted({"secret": {"secretName": "s"}}), "secret", "secrets as variables"),
+        (mounted({"hostPath": {"path": "/mnt/data"}}), "hostPath", "--mount /data=<source>"),
+        (mounted({"nfs": {"server": "a", "path": "/b"}}), "nfs", "--mount /data=<source>"),
+        (job(tpu("3x3", 4)), "tpu-accelerator", "is no topology"),
+        (with_container(resources={"limits": {"google.com/tpu": 4}}), "google.com/tpu", "needs the labels"),
+        (selected(**{"cloud.google.com__gke-accelerator": "rtx8000"}), "gke-accelerator", "is no known accelerator"),
+        (job_set(replicated(tpu("2x2", 4), replicas=2)), "replicas", "tpu_vm.slices"),
+        (job_set(replicated(), replicated(pod(container(command=["b"])))), "command", "differs from the first's"),
+        (of_kubeflow("TFJob", "tfReplicaSpecs", Worker={}, PS={"replicas": 1}), "PS", "nodes of another kind"),
+        (of_kubeflow("MPIJob", "mpiReplicaSpecs", Worker={"replicas": 2}, Launcher={}), "Launcher", "by MPI"),
+        (job(pod(hostPID=True)), "hostPID", "do not see"),
+        (job(podTemplate={}), "", ""),
+        (job(backoffLimits=1), "backoffLimits", "did you mean backoffLimit"),
+        (with_container(image="${IMAGE}"), "image", "--var IMAGE=<value>"),
+    ],
+)
+def test_what_stops(document: Json, field: str, said: str) -> None:
+    stops = found_in(document).report.stops
+    assert not said or any(field in entry.field and said in entry.text for entry in stops), [e.text for e in stops]
+
+
+def test_choices_of_the_user() -> None:
+    document = mounted({"hostPath": {"path": "/mnt/data"}}, readOnly=True)
+    document["spec"]["template"]["spec"]["containers"][0] |= {"image": "${IMG}", "command": None, "args": ["--a"]}
+    values = values_of(
+        document,
+        variables={"IMG": IMAGE, "ENTRYPOINT": "python train.py"},
+        mounts={"/data": "gs://acme", "/more": "volume://x"},
+    )
+    assert values["image"] == IMAGE and values["command"] == ["python", "train.py", "--a"]
+    mounts = [{"source": "gs://acme", "path": "/data", "read_only": True}, {"source": "volume://x", "path": "/more"}]
+    assert values["mounts"] == mounts
+    assert values_of(job(), image="other.example/x:2")["image"] == "other.example/x:2"
+
+
+def test_programs_of_a_pytorch_job_find_their_rank() -> None:
+    document = of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Master={}, Worker={"replicas": 1})
+    for name in ("Master", "Worker"):
+        spec = document["spec"]["pytorchReplicaSpecs"][name]["template"]["spec"]
+        spec["containers"][0]["command"] = ["sh", "-c", "echo $RANK of $WORLD_SIZE at $MASTER_ADDR"]
+    path = {"PATH": "/usr/bin:/bin"}
+    own = {
+        **path,
+        "ACCEL_NODE_COUNT": "2",
+        "ACCEL_NODE_INDEX_FROM": "JOB_COMPLETION_INDEX",
+        "JOB_COMPLETION_INDEX": "1",
+    }
+    done = subprocess.run(values_of(document)["command"], env=own, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 of 2 at 127.0.0.1\n"
+    for name in ("Master", "Worker"):
+        spec = document["spec"]["pytorchReplicaSpecs"][name]["template"]["spec"]
+        spec["containers"][0]["command"] = ["torchrun", "train.py"]
+    assert values_of(document)["command"] == ["torchrun", "train.py"]
+
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"LR": "0.1", "a.py": "x\ny\n"}}
+SPEC = {"accessModes": ["ReadWriteOnce"]}
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": SPEC}
+
+
+def test_objects_beside_a_job() -> None:
+    document = with_container(
+        env=[{"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "LR"}}}],
+        envFrom=[{"configMapRef": {"name": "c"}}],
+    )
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
+    odd = {"apiVersion": "x/v1", "kind": "Odd", "metadata": {"name": "o"}}
+    found = found_in(CONFIG, document, CLAIM, service)
+    assert not found.report.stops and found.values["env"] == {"LR": "0.1", "RATE": "0.1"}
+    by_field = {entry.field: entry for entry in found.report.entries}
+    assert (
+        by_field["ConfigMap/c.data.a.py"].kind == "decision"
+        and "into the job file" in by_field["ConfigMap/c.data.LR"].text
+    )
+    assert by_field["PersistentVolumeClaim/data.spec.accessModes"].kind == "decision"
+    assert by_field["Service/s.spec.clusterIP"].kind == "changed"
+    assert "0.1" not in by_field["ConfigMap/c.data.LR"].text
+    assert {entry.field for entry in found_in(document, CONFIG, odd).report.of("refused")} == {
+        "Odd/o.apiVersion", "Odd/o.kind", "Odd/o.metadata.name",
+    }  # fmt: skip
+    with pytest.raises(BadInput, match=r"holds 2 jobs \(train, train\)"):
+        found_in(document, document)
+    listed = {"apiVersion": "v1", "kind": "List", "items": [CONFIG, document]}
+    assert found_in(listed).values == found.values
+
+
+def test_lines_are_those_of_the_file() -> None:
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n" + dumped(job(backoffLimits=1))
+    found = kubernetes.imported("job.yaml", text, ImportOptions())
+    line = next(n for n, each in enumerate(text.decode().splitlines(), 1) if "backoffLimits" in each)
+    assert found.report.places["spec.backoffLimits"] == f"job.yaml:{line}"
+    with pytest.raises(BadInput, match="render it first"):
+        kubernetes.imported("a.yaml", b"apiVersion: v1\nkind: Pod\nmetadata: {{ .x }}: {{ y }}\n", ImportOptions())
+
+
+def objects(value: Any) -> Iterator[Json]:
+    """Every mapping of a document."""
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from objects(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from objects(inner)
+
+
+def open_mapping(document: Json, inside: Json) -> bool:
+    """Whether an object is one of texts by name, such as labels."""
+    return any(
+        inside is each.get(key)
+        for each in objects(document)
+        for key in ("labels", "annotations", "nodeSelector", "data")
+    )
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_each_leaf_is_in_one_class_and_no_unknown_one_is_kept(what: str) -> None:
+    """The law: every leaf has an entry; a key that nobody knows is never kept, wherever it stands."""
+    document, _ = SHAPES[what]
+    plain = json.loads(json.dumps(document))
+    found = found_in(plain)
+    assert {path for path, _ in leaves(plain)} <= {entry.field for entry in found.report.entries}
+    for number in range(len(list(objects(plain)))):
+        changed = copy.deepcopy(plain)
+        inside = list(objects(changed))[number]
+        inside["zzUnknown"] = {"deep": "zz1"} if number % 2 else "zz1"
+        again = found_in(changed)
+        entries = [entry for entry in again.report.entries if "zzUnknown" in entry.field]
+        assert entries, inside
+        if not open_mapping(changed, inside):
+            assert all(entry.kind != "kept" for entry in entries), [entry.text for entry in entries]
+        elif any(entry.kind == "kept" for entry in entries):
+            assert again.values != found.values
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_a_value_is_kept_only_where_the_job_has_it(what: str) -> None:
+    """Another text in the place of one that is kept makes another job, or another report."""
+    document, _ = SHAPES[what]
+    plain = json.loads(json.dumps(document))
+    found = found_in(plain)
+    said = [(entry.kind, entry.why) for entry in found.report.entries]
+    for entry in [
+        each for each in found.report.entries if each.kind == "kept" and each.given and isinstance(each.old, str)
+    ]:
+        if entry.why or entry.old in ("", None) or entry.field in ("apiVersion", "kind"):
+            continue
+        changed = copy.deepcopy(plain)
+        for inside in objects(changed):
+            for key, value in inside.items():
+                if str(value) == entry.old and not isinstance(value, bool) and entry.field.endswith(key):
+                    inside[key] = f"{value}7" if entry.old.isdigit() else f"{value}-other"
+        if changed == plain:
+            continue
+        try:
+            again = found_in(changed)
+        except BadInput:
+            continue
+        assert again.values != found.values or [(e.kind, e.why) for e in again.report.entries] != said, entry.text
+
+
+@pytest.mark.parametrize(
+    "text, number",
+    [("500m", "0.5"), ("16Gi", str(2**34)), ("1e3", "1000"), ("2", "2"), ("1.5k", "1500"), ("12E", str(12 * 10**18))],
+)
+def test_quantities(text: str, number: str) -> None:
+    assert quantity(text) == pytest.approx(float(number))
+    assert all(quantity(wrong) is None for wrong in ("", "x", "1GiB", "--1", "1 2", None, True, ["1"]))
+
+
+TAKEN = [
+    what
+    for what in SHAPES
+    if what in ("a job", "indexed", "nodes", "a job set", "a PyTorchJob", "env", "a secret", "CPUs and memory", "a GPU")
+    or what in ("a TPU", "a TPU of hosts", "shared memory", "a bucket", "grace", "labels", "a folder for a while")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_a_cluster_takes_what_was_imported(what: str) -> None:
+    values = values_of(SHAPES[what][0])
+    values.get("accelerator", {}).pop("type", None) if what == "a GPU" else None
+    if "accelerator" not in values:
+        values = {"cpus": 2, "memory_mib": 16_384, **values}
+    spec = gke_target.spec_of(**{"command": [], **values})
+    first = spec["containers"][0]
+    assert first["image"] == IMAGE and bool(first.get("command")) == bool(values.get("command"))
+
+
+def test_as_a_command(home: Path, invoke: Callable[..., Result]) -> None:
+    document = with_container(resources=GPU, env=[{"name": "A", "value": "1"}])
+    Path("job.yaml").write_bytes(dumped(CONFIG, document))
+    done = invoke("import", "job.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.startswith("job.yaml: is read as kubernetes: a Kubernetes manifest, by apiVersion, kind\n")
+    assert "submit it with --to a target of kind gke" in done.stderr
+    assert yaml.safe_load(done.stdout)["accelerator"] == {"count": 1}
+    Path("job.json").write_text(json.dumps(document))
+    assert yaml.safe_load(invoke("import", "job.json").stdout) == yaml.safe_load(done.stdout)
+    assert invoke("import", "kubernetes", "job.yaml", "--capacity", "spot").exit_code == 2
