@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import NoCredentials
-from stacks.operations.recover import aws, google, kubernetes
+from stacks.operations.recover import aws, google
 from stacks.operations.recover.lookup import NotSought, matching, proof
 from stacks.operations.recover.pending import Pending
 
@@ -126,5 +126,5 @@ def test_accounts_are_those_of_arns() -> None:
 def test_a_cluster_is_asked_with_the_token_of_googles_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """By whichever case the header is written in: google-auth's is small."""
     for name in ("authorization", "Authorization"):
-        monkeypatch.setattr("stacks.operations.recover.kubernetes.signed", lambda name=name: {name: "Bearer abc"})
-        assert kubernetes.token() == "abc"
+        monkeypatch.setattr("stacks.operations.recover.google.signed", lambda name=name: {name: "Bearer abc"})
+        assert google.token() == "abc"

@@ -12,8 +12,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
 from .aws import Aws, accounts
 from .engine import Engine, Files, Lock, end_process, orphan_hosts, read_locks
-from .google import GoogleCloud
-from .kubernetes import Kubernetes
+from .google import GoogleCloud, Kubernetes
 from .lookup import Candidate, NotSought
 from .pending import Json, Pending, pending, provider_inputs, resolved, resources
 from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned
