@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from accel.rules.batch import jobs
@@ -13,6 +12,7 @@ from ..model.job import Job
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
+from .kinds import ImportOptions
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
@@ -28,15 +28,7 @@ CODE_MAX = 59_999
 """Of an exit code that a job file names (ExitCodes)."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user chose. `mounts`: what is to be mounted for a folder of the VM, by its path there."""
-
-    image: str | None = None
-    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-def imported(name: str, data: bytes, options: Options) -> ImportResult:
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a document. Raises BadInput where it cannot be read."""
     given = BatchFields(name, read(name, data))
     report = given.report
