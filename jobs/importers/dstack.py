@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from accel.contract.variables import JOB_NAME
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 from accel.duration import seconds
 
@@ -93,15 +95,15 @@ _LISTS = (f"{PREFIX}_NODES_IPS", f"{PREFIX}_MPI_HOSTFILE")
 def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """The job of a task. Raises BadInput where it cannot be read."""
     document = read(name, data)
+    kind = document.get("type")
+    if kind != "task":
+        said = TYPES.get(kind, "is none of task") if isinstance(kind, str) else "is missing: type: task"
+        raise BadInput(f"{name}: type {messages.display(kind)}: {said}")
     for key in document:
         if key not in ("env", "commands", "entrypoint"):
             document[key] = vertex_templates.fill(document[key], chosen.variables)
     given = RequestFields(document, nulls=("env.",))
-    kind = given.text("type")
-    if kind == "task":
-        keep(given, "type")
-    else:
-        given.report.refuse("type", TYPES.get(kind or "", "must be task"))
+    keep(given, "type")
     if not given.has("name"):
         given.values["name"] = name.rpartition("/")[2].partition(".")[0]
     elif text := given.text("name"):
@@ -213,7 +215,7 @@ def _command(given: RequestFields, values: Json) -> None:
     shell = given.text("shell") or ("sh" if given.values.get("image") else "bash")
     folder = given.text("working_dir")
     if not commands and not entrypoint:
-        if "image" not in values:
+        if "image" not in values and not given.has("groups"):
             given.report.refuse("commands", "are missing, and there is no image that has a command of its own")
         leave(given, "shell", "there are no commands")
         if folder:
@@ -271,7 +273,8 @@ def _split(given: RequestFields, entrypoint: str) -> list[str]:
 
 def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
     nodes, gpus = values.get("nodes", 1), values.get("accelerator", {}).get("count", 0)
-    asked = own_names(PREFIX, text)
+    own = {*values.get("env", {}), *values.get("secrets", {})}
+    asked = [name for name in own_names(PREFIX, text) if name not in own]
     if nodes > 1:
         asked = sorted({*asked, _RANK, _COUNT, _MAIN, f"{PREFIX}_GPUS_PER_NODE"})
     plain = {
@@ -354,7 +357,7 @@ def _profile(given: RequestFields, values: Json, place: Place) -> None:
         given.report.refuse("spot_policy", "must be spot, on-demand or auto")
     if policy != "auto":
         values["spot"] = policy == "spot"
-    keep(given, "spot_policy", "spot")
+    keep(given, "spot_policy", "" if policy == "auto" else "spot")
     if policy is None:
         given.report.note("spot_policy", "is on-demand there without it: spot: false")
     _retry(given, values)
@@ -372,11 +375,11 @@ def _profile(given: RequestFields, values: Json, place: Place) -> None:
 def _place(given: RequestFields, place: Place) -> None:
     backends, regions = given.texts("backends"), given.texts("regions")
     region = regions[0] if len(regions) == 1 else ""
-    for path in ("backends", "regions"):
-        leave(given, path, "is the target's")
+    leave(given, "regions", "is the target's")
     if len(backends) == 1:
         leave(given, "backends", cloud_of(given, "backends", _BACKENDS.get(backends[0], backends[0]), region, place))
-    elif region:
+    else:
+        leave(given, "backends", "--to chooses the target")
         place.region = region
 
 

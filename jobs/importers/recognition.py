@@ -20,7 +20,6 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "google-batch": frozenset({"taskGroups", "allocationPolicy"}),
     "vertex": frozenset({"jobSpec", "workerPoolSpecs"}),
     "ai-platform": frozenset({"trainingInput", *TOP} - {*_SHARED}),
-    "skypilot": frozenset({"run", "setup", "numNodes", "fileMounts", "envs", "workdir"}),
 }
 _COMMANDS = {
     r"gcloud\s(.*\s)?batch\s+jobs\s+submit(\s|$)": "google-batch",
@@ -50,6 +49,13 @@ _RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "
 _DSTACK = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
 
 
+_SKYPILOT = (
+    *("accelerators", "cloud", "infra", "any_of", "ordered", "use_spot", "instance_type", "image_id", "cpus"),
+    *("job_recovery", "disk_size"),
+)
+"""Of `resources` of a task of SkyPilot."""
+
+
 @dataclass(frozen=True)
 class Recognition:
     """A kind, and what it was known by."""
@@ -77,6 +83,7 @@ def recognized(name: str, data: bytes) -> Recognition:
         return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
+    found["skypilot"] = _skypilot(document)
     kinds = [kind for kind, by in found.items() if by]
     if len(kinds) == 1:
         return Recognition(kinds[0], _some(found[kinds[0]]))
@@ -92,9 +99,19 @@ def _task(name: str, data: bytes) -> bytes:
     if len(parts) < 2 or data.lstrip().startswith((b"{", b"[")):
         return data
     for _, part in parts:
-        if {"run", "setup", "resources"} & set(read(name, re.sub(rb"^---", b"", part))):
+        if _skypilot(read(name, re.sub(rb"^---", b"", part))):
             return re.sub(rb"^---", b"", part)
     return data
+
+
+def _skypilot(document: Json) -> list[str]:
+    """The keys by which a document is a task of SkyPilot; other tools have `run`, `setup` and `resources` as well."""
+    found = [key for key in ("run", "setup") if isinstance(document.get(key), str)]
+    found += [key for key in ("num_nodes", "file_mounts") if key in document]
+    resources = document.get("resources")
+    if isinstance(resources, dict):
+        found += [f"resources.{key}" for key in _SKYPILOT if key in resources]
+    return found
 
 
 def resource_text(document: Json) -> str:

@@ -208,7 +208,8 @@ def _names(lines: list[str]) -> list[str]:
 
 def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
     nodes = values.get("nodes", 1)
-    asked = own_names(PREFIX, text)
+    own = {*values.get("env", {}), *values.get("secrets", {})}
+    asked = [name for name in own_names(PREFIX, text) if name not in own]
     if nodes > 1:
         asked = sorted({*asked, _RANK, _COUNT, f"{PREFIX}_NUM_GPUS_PER_NODE"})
     plain = {

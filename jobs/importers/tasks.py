@@ -139,7 +139,7 @@ def is_filled(given: RequestFields, path: str, text: str) -> bool:
     at = given.name(path)
     if found := _UNFILLED.search(text):
         name = found[1] or found[2] or found[3]
-        given.report.findings(at, imports.variable(found[0], name, at))
+        given.report.findings(at, imports.variable(found[0], name if _NAME.fullmatch(name) else "", at))
         return False
     return given.report.findings(at, placeholders.value(at, text))
 
