@@ -246,7 +246,9 @@ def _command(given: RequestFields, values: Json) -> None:
     for path in given.paths("commands"):
         given.report.keep(given.name(path), "command")
         if before:
-            given.report.changed(given.name(path), script, "is preceded by what dstack sets, from accel's own variables")
+            given.report.changed(
+                given.name(path), script, "is preceded by what dstack sets, from accel's own variables"
+            )
 
 
 def _commands(given: RequestFields) -> list[str]:
@@ -293,8 +295,8 @@ def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
         elif name == _LISTS[0] and (nodes == 1 or takes_first(text, name)):
             lines.append(known[_MAIN].replace(_MAIN, name))
         elif name in _LISTS:
-            why = f"take {name}, and accel gives the main node's address alone ({_MAIN}); accel_runtime's meet() knows all"
-            given.report.decide("commands", why)
+            why = f"take {name}, and accel gives the main node's address alone ({_MAIN})"
+            given.report.decide("commands", f"{why}; accel_runtime's meet() knows all")
         else:
             given.report.decide("commands", f"take {name}, which accel does not give; write what it stands for")
     return lines
@@ -329,9 +331,7 @@ def _keep_path(given: RequestFields, path: str, at: str, seen: str) -> None:
         keep(given, f"{path}.path", "mounts")
 
 
-def _mount(
-    given: RequestFields, path: str, source: str, seen: str, chosen: Mapping[str, str], values: Json
-) -> None:
+def _mount(given: RequestFields, path: str, source: str, seen: str, chosen: Mapping[str, str], values: Json) -> None:
     name = given.name(path)
     plain = {key.rstrip("/"): each for key, each in chosen.items()}
     if seen.rstrip("/") in plain:

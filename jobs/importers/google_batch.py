@@ -9,6 +9,7 @@ from accel.rules.batch import jobs
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
+from . import google_batch_command, vertex_templates
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
@@ -16,6 +17,8 @@ from .kinds import ImportOptions
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
+from .redact import hide
+from .shell import is_command
 
 BY_SERVICE = ("uid", "createTime", "updateTime", "status", f"{GROUP}.name")
 OF_TARGET = ("notifications",)
@@ -29,8 +32,21 @@ CODE_MAX = 59_999
 
 
 def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a document. Raises BadInput where it cannot be read."""
-    given = BatchFields(name, read(name, data))
+    """The job of a document, or of a pasted `gcloud batch jobs submit`. Raises BadInput where it cannot be read."""
+    if is_command(data.decode("utf-8-sig", errors="replace")):
+        asked = google_batch_command.command(name, data, options.variables)
+        given = BatchFields(name, asked.document, asked.beside)
+        google_batch_command.tell(given, asked)
+        found = _job_of(name, given, options)
+        found.region = asked.region or found.region
+        hide(given.report, asked.secrets)
+        return found
+    document = read(name, data)
+    vertex_templates.fill(document, options.variables)
+    return _job_of(name, BatchFields(name, document), options)
+
+
+def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResult:
     report = given.report
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:

@@ -26,7 +26,9 @@ class ImportOptions:
 FLAGS = "flags after --"
 KINDS: Mapping[str, DocumentKind] = {
     "aws-batch": DocumentKind("a SubmitJob request of AWS Batch", frozenset({"--var"}), ("aws-batch",)),
-    "google-batch": DocumentKind("a Job of Google Batch", frozenset({"--image", "--mount", "--var"}), ("google-batch",)),
+    "google-batch": DocumentKind(
+        "a Job of Google Batch", frozenset({"--image", "--mount", "--var"}), ("google-batch",)
+    ),
     "vertex": DocumentKind(
         "a custom job of Vertex AI", frozenset({FLAGS, "--image", "--capacity", "--var"}), ("vertex",)
     ),

@@ -27,6 +27,8 @@ _COMMANDS = {
     r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
+_BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*)?")
+"""What may stand before a command: a prompt, a variable that takes its output."""
 _UNREAD_COMMANDS = {
     r"gcloud\s": "a command of gcloud that submits no job",
     r"aws\s": "a command of aws that submits no job",
@@ -79,7 +81,7 @@ def recognized(name: str, data: bytes) -> Recognition:
     document = read(name, _task(name, data))
     if document.get("type") in _DSTACK:
         return Recognition("dstack", f"type: {document['type']}")
-    if {"jobDefinitionName", "containerProperties"} & set(document) and "jobQueue" not in document:
+    if {"jobDefinitionName", "containerProperties", "nodeProperties"} & set(document) and "jobQueue" not in document:
         return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
@@ -125,9 +127,10 @@ def resource_text(document: Json) -> str:
 
 def _of_command(name: str, text: str) -> Recognition | None:
     """What a pasted command or a script is. Raises BadInput where none of it is read."""
-    lines = [re.sub(r"^\s*(?:[$!%]\s*)?(?:(?:export\s+|local\s+)?\w+=[\"']?(?:\$\(|`)\s*)?", "", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
+    lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
-    for pattern, kind in _COMMANDS.items():
+    is_command = shell.is_command(text) or shell.is_command(text, "aws")
+    for pattern, kind in _COMMANDS.items() if is_command else ():
         for line in lines:
             if found := re.match(pattern, line):
                 kinds[kind] = " ".join(found[0].split()[-4:])
@@ -137,11 +140,10 @@ def _of_command(name: str, text: str) -> Recognition | None:
     for kind, by in kinds.items():
         return Recognition(kind, f"the command `{by}`")
     for line in lines if shell.is_command(text, "aws") else ():
-        if found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line):
-            if found[1] in _DEFINITIONS:
-                said = f"is {_DEFINITIONS[found[1]]} of AWS Batch and no job (`aws batch {found[1]}`)"
-                raise BadInput(f"{name}: {said}: `stacks adopt` takes it (docs/adopt.md)")
-    if shell.is_command(text) or shell.is_command(text, "aws") or text.startswith("#!") or "\n#SBATCH" in text:
+        if (found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line)) and found[1] in _DEFINITIONS:
+            said = f"is {_DEFINITIONS[found[1]]} of AWS Batch and no job (`aws batch {found[1]}`)"
+            raise BadInput(f"{name}: {said}: `stacks adopt` takes it (docs/adopt.md)")
+    if is_command or text.startswith("#!") or "\n#SBATCH" in text:
         for pattern, what in _UNREAD_COMMANDS.items():
             if any(re.match(pattern, line) for line in lines):
                 raise _unread(name, what)

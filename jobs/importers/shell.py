@@ -15,7 +15,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 _ASSIGNMENT = re.compile(
     r"^\s*(?:(?:export|readonly|local|declare(?:\s+-\w+)*)\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$", re.DOTALL
 )
-_CAPTURED = re.compile(r"\s*[A-Za-z_]\w*=[\"']?\$\(\s*(.*)\)[\"']?\s*$", re.DOTALL)
+_CAPTURED = re.compile(r"\s*(?:(?:export|local)\s+)?[A-Za-z_]\w*=[\"']?\$\(\s*(.*)\)[\"']?\s*$", re.DOTALL)
 """A command whose output a variable takes."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _MARK = "\ue000{}\ue001"
@@ -60,7 +60,10 @@ def is_command(text: str, program: str = "gcloud") -> bool:
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
     if _YAML.match(first) or first.lstrip().startswith("{"):
         return False  # a document, in which a program may call gcloud
-    return any(_is_call(line, program) or re.match(rf"\s*\w+=[\"']?\$\(\s*{program}\s", line) for line in lines)
+    return any(
+        _is_call(line, program) or re.match(rf"\s*(?:(?:export|local)\s+)?\w+=[\"']?\$\(\s*{program}\s", line)
+        for line in lines
+    )
 
 
 def _is_call(line: str, program: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from accel.contract.variables import INDEX_FROM, JOB_NAME, TASK_COUNT
+from accel.contract.variables import INDEX_FROM, JOB_NAME, NODE_COUNT, TASK_COUNT
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
@@ -44,7 +44,7 @@ REFUSED = {
 }
 DECIDED = {
     "managed_secrets": "is kept by SkyPilot's server; keep it in the cloud, and name it in secrets of the job file",
-    "event_callback": "is run where SkyPilot's controller is; `accel-jobs wait` or the stack's notifications tell of it",
+    "event_callback": "is run where SkyPilot's controller is; `accel-jobs wait` and notifications tell of it",
     "config": "is SkyPilot's own configuration; a target has its network, identity and labels",
     "experimental": "is SkyPilot's own configuration; a target has its network, identity and labels",
     "inputs": "is an estimate of data for SkyPilot's choice of a cloud; --to chooses the target",
@@ -58,9 +58,7 @@ LEFT_OUT = {
     "execution": "is of several tasks, and this is one",
 }
 PREFIX = "SKYPILOT"
-_RANK, _COUNT, _FIRST, _LIST = (
-    f"{PREFIX}_{each}" for each in ("NODE_RANK", "NUM_NODES", "MAIN_ADDRESS", "NODE_IPS")
-)
+_RANK, _COUNT, _FIRST, _LIST = (f"{PREFIX}_{each}" for each in ("NODE_RANK", "NUM_NODES", "MAIN_ADDRESS", "NODE_IPS"))
 STORES = {"s3": "s3", "gcs": "gs", "gs": "gs"}
 MOUNTED = ("s3://", "gs://")
 _OTHER_STORE = re.compile(r"(az|r2|cos|oci|nebius|hf|cw|https?|git|vastdata|tigris)://|\S+@\S+:", re.IGNORECASE)
@@ -248,8 +246,10 @@ def _addresses(given: RequestFields, text: str, name: str, nodes: int, line: str
     if nodes == 1:
         return [line]
     if takes_first(text, name):
-        given.report.note(at, f"{name} is the main node's address alone, the first, which is what the command takes")
-        return [line]
+        why = f"{name} has the main node's address first, and words in place of the others, which nothing takes"
+        given.report.note(at, why)
+        more = f'i=1; while [ "$i" -lt "${{{NODE_COUNT}:-1}}" ]; do printf "\\nnode-$i"; i=$((i+1)); done'
+        return [line, f'export {name}="${name}$({more})"']
     why = f"takes all of {name}, and accel gives the main node's address alone: take its first line (| head -n1)"
     given.report.decide(at, f"{why}, and ${_COUNT} for how many there are; accel_runtime's meet() knows all")
     return [line]
@@ -291,7 +291,9 @@ def _file_mount(given: RequestFields, path: str, source: str, at: str, values: J
         if not mount(given, path, source, at, values):
             return False
         if copied:
-            report.changed(name, source, "is mounted, where SkyPilot copies it: what is written there goes to the bucket")
+            report.changed(
+                name, source, "is mounted, where SkyPilot copies it: what is written there goes to the bucket"
+            )
         else:
             report.keep(name, "mounts")
         return True
@@ -321,14 +323,18 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Pl
         if store and store not in STORES:
             why = f"is of a store that no target mounts: give --mount {seen}=<source>"
             given.report.decide(given.name(f"{path}.store"), why)
+            leave(given, f"{path}.name", "is of that store")
         elif not scheme:
             why = f"is a bucket of either cloud: give --mount {seen}=s3://{bucket[:60]} or gs://{bucket[:60]}"
             given.report.decide(given.name(f"{path}.name"), why)
         elif is_filled(given, f"{path}.name", bucket):
             mounted = mount(given, f"{path}.name", f"{scheme}://{bucket}", seen, values)
-            given.report.changed(given.name(f"{path}.name"), f"{scheme}://{bucket}", "has to be there: accel makes none")
+            given.report.changed(
+                given.name(f"{path}.name"), f"{scheme}://{bucket}", "has to be there: accel makes none"
+            )
     else:
-        given.report.refuse(given.name(next(iter(given.paths(path)), path)), "has neither a source nor a name")
+        why = f"has neither a source nor a name: give --mount {seen}=<source>"
+        given.report.decide(given.name(next(iter(given.paths(path)), path)), why)
     if mounted and read_only:
         values["mounts"][-1]["read_only"] = True
     for each in ("mount", "mount_cached"):
@@ -359,9 +365,13 @@ def _volumes(given: RequestFields, document: Json, chosen: Mapping[str, str], va
             continue
         for each in given.paths(path):
             if each.endswith((".size", ".type")) and each.count(".") == path.count(".") + 1 and each != f"{path}.name":
-                given.report.changed(given.name(each), None, "is scratch that goes with the job; disk_gib says how much")
+                given.report.changed(
+                    given.name(each), None, "is scratch that goes with the job; disk_gib says how much"
+                )
             else:
-                why = f"is a volume of SkyPilot's; give --mount {key}=<source>, such as volume://<a volume of the target>"
+                why = (
+                    f"is a volume of SkyPilot's; give --mount {key}=<source>, such as volume://<a volume of the target>"
+                )
                 given.report.decide(given.name(each), why)
 
 

@@ -138,7 +138,9 @@ def _size(of: Resources, name: str, to: str, values: Json) -> None:
         return
     values[to] = size
     if open_ended:
-        given.report.changed(given.name(path), size, "is the least that machines may have; a job file says what it gets")
+        given.report.changed(
+            given.name(path), size, "is the least that machines may have; a job file says what it gets"
+        )
     else:
         given.report.keep(given.name(path), f"{to}: {size}")
     why = "is a whole machine's there; a container gets less, so ask for a little less where it does not fit"

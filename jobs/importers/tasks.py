@@ -130,7 +130,9 @@ def chosen_secret(given: RequestFields, path: str, name: str, chosen: Mapping[st
         if name in values.get("env", {}):
             given.report.note(given.name(path), "is a plain variable of the job file; a secret's name would hide it")
         return
-    why = "a job file names a secret and never holds it: keep it in the cloud (Secrets Manager, Secret Manager) and give"
+    why = (
+        "a job file names a secret and never holds it: keep it in the cloud (Secrets Manager, Secret Manager) and give"
+    )
     given.report.decide(given.name(path), f"{why} --var {name}=<its name: arn:... or projects/...>")
 
 
@@ -228,7 +230,7 @@ def own_names(prefix: str, text: str) -> list[str]:
 
 
 def takes_first(text: str, name: str) -> bool:
-    """Whether a shell's text takes the first line alone of a variable that lists addresses."""
-    first = re.compile(r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b")
+    """Whether a shell's text takes no more than the first line of a variable that lists addresses, and their number."""
+    first = re.compile(r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l")
     lines = [line for line in text.splitlines() if re.search(rf"\b{name}\b", line)]
-    return bool(lines) and all(first.search(line) and "wc -l" not in line for line in lines)
+    return bool(lines) and all(map(first.search, lines))
