@@ -45,7 +45,7 @@ GLOBAL = {
     **dict.fromkeys(("--profile", "--region", "--output", "--query", "--endpoint-url", "--color"), True),
     **dict.fromkeys(("--ca-bundle", "--cli-read-timeout", "--cli-connect-timeout", "--cli-binary-format"), True),
     **dict.fromkeys(("--debug", "--no-verify-ssl", "--no-paginate", "--no-sign-request", "--no-cli-pager"), False),
-    **dict.fromkeys(("--cli-auto-prompt", "--no-cli-auto-prompt", "--v2-debug"), False),
+    **dict.fromkeys(("--cli-auto-prompt", "--no-cli-auto-prompt", "--generate-cli-skeleton"), False),
 }
 """The CLI's own, and whether each takes a value."""
 LISTS = (
@@ -134,7 +134,7 @@ def _file(name: str, option: str, address: str, written: Pasted) -> tuple[bytes,
     """What a file:// names: what a heredoc of the same text writes, or one that is there; and what it is called."""
     path = address.partition("://")[2]
     for file, text in written.files.items():
-        if file and PurePosixPath(file) == PurePosixPath(path):
+        if (path in ("/dev/stdin", "-") and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
             written.unknown = {
                 key: mark
                 for key, mark in written.unknown.items()

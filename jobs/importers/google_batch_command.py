@@ -104,6 +104,8 @@ def _name(found: Command) -> None:
     for mark in found.written.unknown.values():
         if MOMENT.match(mark):
             text = text.replace(mark, "")
+    if found.document.get("name", text) != text:
+        found.beside["name of the file"] = found.document["name"]
     found.document["name"] = text.strip("-_ ") or "imported"
 
 
@@ -168,6 +170,8 @@ def tell(given: BatchFields, found: Command) -> None:
             report.changed(flag, None, "is for gcloud itself; a target has its own project and account")
         if f"{flag} before" in found.beside:
             report.changed(f"{flag} before", line.flags[flag][-1], f"{flag} wins over the file")
+    if "name of the file" in found.beside:
+        report.changed("name of the file", found.named, "the command's name wins over the file")
     for flag, why in line.unknown.items():
         report.refuse(flag, why)
     if line.words[1:]:
