@@ -103,7 +103,7 @@ def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
         if key not in ("env", "commands", "entrypoint"):
             document[key] = vertex_templates.fill(document[key], chosen.variables)
     given = RequestFields(document, nulls=("env.",))
-    keep(given, "type")
+    given.report.keep("type", why="is what a job file is of")
     if not given.has("name"):
         given.values["name"] = name.rpartition("/")[2].partition(".")[0]
     elif text := given.text("name"):

@@ -28,8 +28,9 @@ def lost(found: ImportResult) -> list[str]:
     faults = [name for name in found.report.fields if name not in entries]
     for entry in found.report.of("kept"):
         texts = entry.old if isinstance(entry.old, list) else [entry.old]
-        plain = [text for text in texts if text not in (None, "", True, False) and "***" not in str(text)]
-        carried = all(json.dumps(str(text), ensure_ascii=False)[1:-1].lower() in out for text in plain)
+        plain = [str(text) for text in texts if text not in (None, "", True, False) and "***" not in str(text)]
+        words = [word for text in plain for word in re.split(r"[:=,\s]+", text.removeprefix("docker:"))]
+        carried = all(json.dumps(word, ensure_ascii=False)[1:-1].lower() in out for word in words)
         stated = re.search(r": (\S+)$", str(entry.new or ""))
         if entry.given and not carried and not (stated and stated[1].lower() in out) and not entry.why:
             faults.append(f"{entry.field} is kept, and nowhere")

@@ -13,7 +13,10 @@ import yaml
 from click.testing import Result
 
 from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
+from tests.jobs.imports.test_dstack import WHOLE as DSTACK
 from tests.jobs.imports.test_golden import CASES, GOLDEN
+from tests.jobs.imports.test_pasted_batch import DEFINITION, JOB, SUBMIT
+from tests.jobs.imports.test_skypilot import WHOLE as SKYPILOT
 
 EACH = 24
 """Mutations of a document."""
@@ -27,7 +30,16 @@ DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
     "given.json": ("aws-batch", GIVEN),
     "whole.json": ("aws-batch", WHOLE),
 }
+DOCUMENTS |= {"sky.yaml": ("skypilot", SKYPILOT), "task.dstack.yml": ("dstack", DSTACK)}
+DOCUMENTS |= {"definition.json": ("aws-batch", DEFINITION)}
 SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")}
+SCRIPTS |= {
+    "submit.sh": (
+        "aws-batch",
+        f"A=1\n{SUBMIT} --array-properties size=2 \\\n --container-overrides 'command=[a,\"b\"]'\n",
+    ),
+    "batch.sh": ("google-batch", f"gcloud batch jobs submit n --location us-central1 --config - <<EOF\n{JOB}\nEOF\n"),
+}
 VALUES: list[Any] = [
     *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
     *([], {}, [[]], [None], [{}], {"": ""}, {"a.b": 1}, {"a[0]": 1}, ["x", {"y": 1}], [["x"]], {"a": [{"c": []}]}),
@@ -105,7 +117,7 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
         assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
 
 
-@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", ""])
+@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "skypilot", "dstack", ""])
 def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, invoke: Callable[..., Result]) -> None:
     many = {f"k{number}": "v" for number in range(1500)}
     document = {
@@ -119,6 +131,8 @@ def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, inv
             "labels": many,
         },
         "ai-platform": {"trainingInput": {"scaleTier": "BASIC", "x": many}, "labels": many},
+        "skypilot": {"run": "x", "envs": many, "resources": {"labels": many, "x": many}, "file_mounts": many},
+        "dstack": {"type": "task", "commands": ["x"], "env": many, "tags": many, "x": many},
     }[kind or "aws-batch"]
     begun = time.process_time()
     done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))

@@ -77,7 +77,8 @@ def said(found: ImportResult, field: str) -> str:
         ({"job_recovery": "FAILOVER"}, {}, "job_recovery", "changed"),
         ({"job_recovery": "none"}, {"lost_retries": 0}, "job_recovery", "kept"),
         ({"job_recovery": {"strategy": "EAGER_NEXT_REGION"}}, {}, "job_recovery.strategy", "changed"),
-        ({"job_recovery": {"max_restarts_on_errors": 3}}, {"retries": 3}, "job_recovery.max_restarts_on_errors", "kept"),
+        ({"job_recovery": {"max_restarts_on_errors": 3}}, {"retries": 3},
+         "job_recovery.max_restarts_on_errors", "kept"),
         ({"job_recovery": {"recover_on_exit_codes": [33, 34]}}, {}, "job_recovery.recover_on_exit_codes", "decision"),
         ({"spot_recovery": "FAILOVER"}, {}, "spot_recovery", "changed"),
         ({"cloud": "aws"}, {}, "cloud", "changed"),
@@ -95,8 +96,10 @@ def said(found: ImportResult, field: str) -> str:
         ({"accelerators": "tpu-v4-8", "accelerator_args": {"runtime_version": "tpu-ubuntu2204-base"}},
          {"tpu_vm": {"runtime_version": "tpu-ubuntu2204-base"}}, "accelerator_args.runtime_version", "kept"),
         ({"accelerator_args": {"runtime_version": "x"}}, {}, "accelerator_args.runtime_version", "changed"),
-        ({"accelerators": "tpu-v4-8", "accelerator_args": {"tpu_vm": False}}, {}, "accelerator_args.tpu_vm", "refused"),
-        ({"accelerators": "tpu-v4-8", "accelerator_args": {"tpu_name": "a"}}, {}, "accelerator_args.tpu_name", "changed"),
+        ({"accelerators": "tpu-v4-8", "accelerator_args": {"tpu_vm": False}}, {}, "accelerator_args.tpu_vm",
+         "refused"),
+        ({"accelerators": "tpu-v4-8", "accelerator_args": {"tpu_name": "a"}}, {}, "accelerator_args.tpu_name",
+         "changed"),
         ({"max_hourly_cost": 5}, {}, "max_hourly_cost", "changed"),
         ({"priority": 100}, {}, "priority", "changed"),
         ({"local_disk": "100+"}, {}, "local_disk", "changed"),
@@ -240,9 +243,11 @@ COUNTED = f'{NODES}echo "$SKYPILOT_NODE_IPS" | wc -l\n'
 
 @pytest.mark.parametrize(
     "environment, text",
-    [
+
+        [
         ({}, "0/1/8 127.0.0.1\n1\n"),
-        ({"ACCEL_NODE_COUNT": "3", "ACCEL_NODE_INDEX_FROM": "R", "R": "2", "ACCEL_MAIN_ADDRESS_FROM": "M", "M": "10.0.0.1"},
+        ({"ACCEL_NODE_COUNT": "3", "ACCEL_NODE_INDEX_FROM": "R", "R": "2", "ACCEL_MAIN_ADDRESS_FROM": "M",
+         "M": "10.0.0.1"},
          "2/3/8 10.0.0.1\n3\n"),
         ({"ACCEL_NODE_COUNT": "2", "ACCEL_NODE_INDEX_FROM": "R", "R": "0", "ACCEL_MAIN_ADDRESS_FROM": "M"},
          "0/2/8 127.0.0.1\n2\n"),
