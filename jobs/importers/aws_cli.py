@@ -229,7 +229,7 @@ class _Shorthand:
 
     def _values(self, key: str, end: str) -> Any:
         """A value, or several with commas between them."""
-        found = [self._one(end)]
+        found: list[Any] = [self._one(end)]
         while self.text[self.at : self.at + 1] == "," and not re.compile(r",\s*[^\s=,\[\]{}\"']+=").match(
             self.text, self.at
         ):

@@ -134,7 +134,7 @@ def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     unused_mounts(given, chosen.mounts, values)
     unused_variables(given, chosen.variables, values)
     given.report.close(KNOWN)
-    hide(given.report, secrets)
+    hide(given.report, [*secrets, given.text("entrypoint") or ""])
     return ImportResult(given.report, {}, values, place.region, targets=place.kinds)
 
 

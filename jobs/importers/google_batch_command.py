@@ -128,19 +128,22 @@ def _put(document: Json, place: tuple[str | int, ...], value: str) -> Any:
         if isinstance(part, int):
             if isinstance(inside, dict):  # a list of one that is written as its item
                 continue
-            if not inside:
-                cast(list[Any], inside).append(empty)
-            if not isinstance(inside[0], dict):
+            items = cast(list[Any], inside)
+            if not items:
+                items.append(empty)
+            if not isinstance(items[0], dict):
                 return None
-            inside = cast(list[Any], inside)[0]
+            inside = items[0]
             continue
-        key = _spelt(cast(Json, inside), part)
-        if not isinstance(inside.get(key), dict | list):
-            inside[key] = empty
-        inside = inside[key]
-    key = _spelt(cast(Json, inside), cast(str, place[-1]))
-    before = inside.get(key)
-    inside[key] = value
+        fields = cast(Json, inside)
+        key = _spelt(fields, part)
+        if not isinstance(fields.get(key), dict | list):
+            fields[key] = empty
+        inside = fields[key]
+    fields = cast(Json, inside)
+    key = _spelt(fields, cast(str, place[-1]))
+    before = fields.get(key)
+    fields[key] = value
     return before
 
 

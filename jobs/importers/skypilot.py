@@ -319,7 +319,7 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Pl
         given.report.decide(f"{path}.source", f"{why} and give --mount {seen}=<source>", is_open=False)
         leave(given, f"{path}.name", "is the bucket that SkyPilot makes of them")
     elif bucket:
-        scheme = STORES.get(store) or {("aws-batch",): "s3"}.get(place.kinds, "gs" if place.kinds else "")
+        scheme = STORES.get(store) or ("s3" if "aws-batch" in place.kinds else "gs" if place.kinds else "")
         if store and store not in STORES:
             why = f"is of a store that no target mounts: give --mount {seen}=<source>"
             given.report.decide(given.name(f"{path}.store"), why)

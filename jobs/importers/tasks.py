@@ -105,7 +105,7 @@ def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Map
     if name.startswith(RESERVED_PREFIXES):
         report.changed(at, None, "is set by the platform")
         return
-    text = chosen.get(name, value)
+    text: Any = chosen.get(name, value)
     if text is None:
         report.decide(at, f"has no value: give --var {name}=<value>, or the name of a secret of the cloud")
     elif not isinstance(text, str):

@@ -36,7 +36,7 @@ SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.ite
 SCRIPTS |= {
     "submit.sh": (
         "aws-batch",
-        f"A=1\n{SUBMIT} --array-properties size=2 \\\n --container-overrides 'command=[a,\"b\"]'\n",
+        f"A=1\n{SUBMIT} --array-properties size=2 \\\n --timeout attemptDurationSeconds=$A\n",
     ),
     "batch.sh": ("google-batch", f"gcloud batch jobs submit n --location us-central1 --config - <<EOF\n{JOB}\nEOF\n"),
 }
