@@ -357,7 +357,10 @@ def _profile(given: RequestFields, values: Json, place: Place) -> None:
         given.report.refuse("spot_policy", "must be spot, on-demand or auto")
     if policy != "auto":
         values["spot"] = policy == "spot"
-    keep(given, "spot_policy", "" if policy == "auto" else "spot")
+    if policy == "auto":
+        given.report.keep("spot_policy", why="is so without spot")
+    else:
+        keep(given, "spot_policy", f"spot: {str(policy == 'spot').lower()}")
     if policy is None:
         given.report.note("spot_policy", "is on-demand there without it: spot: false")
     _retry(given, values)

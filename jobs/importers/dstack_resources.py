@@ -182,9 +182,10 @@ def _of_mapping(given: RequestFields, path: str, found: _Gpu) -> None:
     found.name_at = at if at in given.values else ""
     if vendor := given.text(f"{path}.vendor"):
         found.vendor = VENDORS.get(vendor.lower(), vendor[:20])
-        keep(given, f"{path}.vendor", "accelerator.type")
-        if not found.names and found.vendor == "nvidia":
-            leave(given, f"{path}.vendor", "is what targets have")
+        if found.vendor == "nvidia" or (found.vendor == "google" and found.names):
+            leave(given, f"{path}.vendor", "the type says it" if found.names else "is what targets have")
+        else:
+            given.report.refuse(given.name(f"{path}.vendor"), "is of accelerators that no target has")
         found.name_at = found.name_at or f"{path}.vendor"
     for name in ("count", "memory"):
         at = f"{path}.{name}"

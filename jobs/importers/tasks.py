@@ -192,7 +192,7 @@ def unused_variables(given: RequestFields, chosen: Mapping[str, str], values: Js
 
 
 def _mentioned(given: RequestFields, name: str) -> bool:
-    asked = re.compile(rf"\$\{{?{re.escape(name)}\b|\{{\{{-?\s*{re.escape(name)}\b")
+    asked = re.compile(rf"(?:\$\{{?|\{{\{{-?\s*(?:secrets\.)?){re.escape(name)}\b")
     for value in given.report.fields.values():
         texts = cast("list[Any]", value) if isinstance(value, list) else [value]
         if any(isinstance(text, str) and asked.search(text) for text in texts):

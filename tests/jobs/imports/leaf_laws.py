@@ -21,8 +21,9 @@ def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from objects(inner, (*path, key))
 
 
-def lost(found: ImportResult) -> list[str]:
-    """Leaves of which nothing is said, and those that are kept while the job does not hold them."""
+def lost(found: ImportResult, stated: tuple[str, ...] = ()) -> list[str]:
+    """Leaves of which nothing is said, and those that are kept while the job does not hold them. `stated`: ends of
+    fields that a job says in other words."""
     entries = {entry.field: entry for entry in found.report.entries}
     out = json.dumps(found.values, ensure_ascii=False).lower()
     faults = [name for name in found.report.fields if name not in entries]
@@ -31,8 +32,9 @@ def lost(found: ImportResult) -> list[str]:
         plain = [str(text) for text in texts if text not in (None, "", True, False) and "***" not in str(text)]
         words = [word for text in plain for word in re.split(r"[:=,\s]+", text.removeprefix("docker:"))]
         carried = all(json.dumps(word, ensure_ascii=False)[1:-1].lower() in out for word in words)
-        stated = re.search(r": (\S+)$", str(entry.new or ""))
-        if entry.given and not carried and not (stated and stated[1].lower() in out) and not entry.why:
+        words_of_it = re.search(r": (\S+)$", str(entry.new or ""))
+        carried = carried or bool(words_of_it and words_of_it[1].lower() in out) or entry.field.endswith(stated)
+        if entry.given and not carried and not entry.why:
             faults.append(f"{entry.field} is kept, and nowhere")
     return faults
 
