@@ -239,7 +239,8 @@ class _Shorthand:
             found.append(self._one(end))
         if len(found) > 1:
             return found
-        return found if key in LISTS and not isinstance(found[0], list) else found[0]
+        one: Any = found[0]
+        return found if key in LISTS and not isinstance(one, list) else one
 
     def _one(self, end: str) -> Any:
         self._skip()

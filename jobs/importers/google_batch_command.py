@@ -133,7 +133,7 @@ def _put(document: Json, place: tuple[str | int, ...], value: str) -> Any:
                 items.append(empty)
             if not isinstance(items[0], dict):
                 return None
-            inside = items[0]
+            inside = cast(Any, items[0])
             continue
         fields = cast(Json, inside)
         key = _spelt(fields, part)
