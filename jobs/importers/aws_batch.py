@@ -15,14 +15,13 @@ from . import aws_batch_definitions, aws_cli, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
 from .aws_batch_fields import attempts_of, environment, keep, labels, needs, with_parameters
 from .fields import RequestFields
-from .google_batch_command import MOMENT
 from .kinds import ImportOptions
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
 from .recognition import resource_text
 from .redact import hide
-from .shell import is_command
+from .shell import MOMENT, is_command
 
 KNOWN = (
     *("jobName", "jobQueue", "jobDefinition", "shareIdentifier", "schedulingPriorityOverride", "arrayProperties"),

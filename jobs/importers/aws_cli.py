@@ -239,8 +239,8 @@ class _Shorthand:
             found.append(self._one(end))
         if len(found) > 1:
             return found
-        one: Any = found[0]
-        return found if key in LISTS and not isinstance(one, list) else one
+        is_list = isinstance(found[0], list)
+        return found if key in LISTS and not is_list else found[0]
 
     def _one(self, end: str) -> Any:
         self._skip()

@@ -18,7 +18,7 @@ from . import gcloud, vertex_templates
 from .google_batch_fields import BatchFields
 from .reading import Json, file_bytes
 from .report import Report
-from .shell import Pasted
+from .shell import MOMENT, Pasted
 
 VERB = "batch jobs submit"
 FLAGS = {
@@ -41,8 +41,6 @@ PLACES: Mapping[str, tuple[str | int, ...]] = {
 }
 """Where a Job has what a flag says."""
 OF_TARGET = ("--network", "--subnetwork", "--no-external-ip-address")
-MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
-"""What makes a name of each submission another."""
 WORDS, REST = "words of the command", "after the command"
 
 

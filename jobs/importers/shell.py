@@ -29,6 +29,8 @@ _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\
 _TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
 _YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
+MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
+"""What makes a name of each submission another."""
 INSERTED_MAX = 2**17
 """Characters that the variables of a text may become: those that hold others twice double each time. What a system
 takes for one argument is as long (MAX_ARG_STRLEN)."""
