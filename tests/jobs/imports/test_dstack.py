@@ -19,7 +19,7 @@ ARN = "arn:aws:secretsmanager:us-east-1:210987654321:secret:hf"
 
 
 def of(document: dict[str, Any], **chosen: Any) -> ImportResult:
-    return imported(".dstack.yml", yaml.safe_dump(document).encode(), ImportOptions(**chosen))
+    return imported(".dstack.yml", yaml.safe_dump(document, sort_keys=False).encode(), ImportOptions(**chosen))
 
 
 def task(**fields: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ ARN = "arn:aws:secretsmanager:us-east-1:210987654321:secret:hf"
 
 
 def of(text: str | dict[str, Any], **chosen: Any) -> ImportResult:
-    data = text if isinstance(text, str) else yaml.safe_dump(text)
+    data = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
     return imported("task.yaml", data.encode(), ImportOptions(**chosen))
 
 
