@@ -219,6 +219,7 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
         report.decide(given.name(at), why, new=name, is_open=False)
     if found.vendor == "google" or re.match(r"(tpu-)?v\d", name):
         accelerator(given, at, name or "tpu", "1", values)
+        _type_is(given, at, values)
         return
     if name:
         named = _with_memory(name, fits) if found.memory else name
@@ -227,6 +228,7 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
             report.refuse(given.name(found.memory_at), said)
             return
         accelerator(given, at, named, count, values)
+        _type_is(given, at, values)
         if found.memory and found.memory_at != at:
             keep(given, found.memory_at, f"accelerator.type: {named}")
         return
@@ -244,6 +246,12 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
         keep(given, path, "accelerator.count")
         if found.vendor:
             keep(given, at, "accelerator")
+
+
+def _type_is(given: RequestFields, at: str, values: Json) -> None:
+    """Says which type stands for a name, its vendor and its memory."""
+    if kind := values.get("accelerator", {}).get("type"):
+        given.report.keep(given.name(at), f"accelerator.type: {kind}")
 
 
 def _fitting(memory: str) -> list[str]:

@@ -27,7 +27,7 @@ _COMMANDS = {
     r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
-_BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*)?")
+_BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*|(?:[A-Z_]+=[\w./:-]*\s+)+)?")
 """What may stand before a command: a prompt, a variable that takes its output."""
 _UNREAD_COMMANDS = {
     r"gcloud\s": "a command of gcloud that submits no job",

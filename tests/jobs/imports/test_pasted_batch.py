@@ -232,7 +232,7 @@ def test_jobs_submit(command: str, values: dict[str, Any], field: str, kind: str
 def test_variables_of_a_heredoc() -> None:
     text = f"gcloud batch jobs submit n --location us-central1 --config - <<EOF\n{JOB}\nEOF\n"
     assert [entry.rules[0] for entry in of_google(text).report.stops] == ["import.variable"]
-    assert of_google(text, STEP="7").values["command"] == ["train", "7"]
+    assert of_google(text, STEP="7").values["google_batch"]["args"] == ["train", "7"]
     assert not of_google(text.replace("$STEP", "x")).report.stops
 
 
