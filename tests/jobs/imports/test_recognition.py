@@ -36,8 +36,8 @@ def test_documents_that_look_right(each: Document) -> None:
         ("scaleTier: BASIC\nregion: us-central1\n", "ai-platform", "scaleTier"),
         ("# once\n$ gcloud ai custom-jobs \\\n  create --region=x\n", "vertex", "`gcloud ai custom-jobs create`"),
         ("gcloud --project p ml-engine jobs submit training x\n", "ai-platform", "`ml-engine jobs submit training`"),
-        ("gcloud beta batch jobs submit a --config -\n", "google-batch", "`gcloud beta batch jobs submit`"),
-        ("ID=$(aws --region x batch submit-job --job-name a)\n", "aws-batch", "`x batch submit-job`"),
+        ("gcloud beta batch jobs submit a --config -\n", "google-batch", "`beta batch jobs submit`"),
+        ("ID=$(aws --region x batch submit-job --job-name a)\n", "aws-batch", "`--region x batch submit-job`"),
         (
             '{"jobDefinitionName": "a", "containerProperties": {}}',
             "aws-batch",
