@@ -99,8 +99,6 @@ def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> N
         given.report.findings(given.name(f"{GROUP}.{at}"), [finding])
     if several:
         values["nodes"] = count
-        if given.flag(f"{GROUP}.requireHostsFile") is False:
-            block["hosts_file"] = False
         if at_once not in (None, count):
             given.refuse(f"{GROUP}.parallelism", f"is of {count} nodes, which run all at once")
         if per_vm not in (None, 1):
