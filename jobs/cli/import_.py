@@ -2,7 +2,6 @@
 
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
     from ..importers.outcome import ImportResult
 
-GENERIC = ("slurm", "kubernetes")
-"""Kinds without choices of their own; each is read by the module of importers with its name."""
 FORMS = ("custom-job", "tuning")
 """Outputs beside a job file."""
 
@@ -69,7 +66,7 @@ class ImportVerb(Verb):
 )
 @click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of a pasted command.")
 @click.option(
-    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a folder that the document mounts."
+    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a folder that the document only names."
 )
 @click.pass_obj
 def import_(
@@ -88,12 +85,14 @@ def import_(
     """Print a job file for another tool's job (- for standard input).
 
     \b
-    aws-batch     what `aws batch submit-job --cli-input-json` takes
-    google-batch  a Job of Google Batch, in JSON or YAML
+    aws-batch     a SubmitJob request, a job definition, or a pasted `aws batch submit-job`
+    google-batch  a Job of Google Batch, or a pasted `gcloud batch jobs submit`
     vertex        Vertex AI's config.yaml, a CustomJob, or a pasted `gcloud ai custom-jobs create`
     ai-platform   AI Platform Training's config.yaml, or a pasted `gcloud ai-platform jobs submit training`
     slurm         a script with #SBATCH lines
     kubernetes    a manifest of a Job, a Pod, a JobSet, a PyTorchJob and the like
+    skypilot      a task of SkyPilot
+    dstack        a task of dstack
 
     Without a kind, the file is recognized by its keys or its command.
 
@@ -115,22 +114,11 @@ def import_(
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
     _apply_to(kind, given)
     data = _data(file) if data is None else data
-    if kind == "aws-batch":
-        from ..importers import aws_batch
-
-        found = aws_batch.imported(name, data)
-    elif kind == "google-batch":
-        from ..importers import google_batch
-
-        chosen = google_batch.Options(image, _pairs("--mount", mounts))
-        found = google_batch.imported(name, data, chosen)
-    elif kind in GENERIC:
-        importer = import_module(f"..importers.{kind}", __package__)
-        found = importer.imported(
-            name, data, ImportOptions(image, _pairs("--var", variables), _pairs("--mount", mounts))
-        )
-    else:
+    if kind in ("vertex", "ai-platform"):
         found = _for_vertex(kind, name, data, flags, output, {**options, "--var": _pairs("--var", variables)})
+    else:
+        chosen = ImportOptions(image, _pairs("--var", variables), _pairs("--mount", mounts))
+        found = _imported(kind, name, data, chosen)
     to = _aws_batch_targets(settings, found) if kind == "aws-batch" else []
     stops = found.report.stops
     strict = [] if not settings.strict else found.report.of("changed", "decision")
@@ -143,7 +131,7 @@ def import_(
             click.get_current_context().exit(BadInput.exit_code)
         _refuse(name, found, stops or strict, by_strict=not stops)
     _print(found, name, output)
-    if kind == "aws-batch":
+    if found.queue:
         where = " or ".join(to) or "the target that has this queue; no known target has it"
         say(f"queue {messages.name_shown(found.queue)}: submit it with --to {where}")
     else:
@@ -218,6 +206,23 @@ def _for_vertex(
     return ai_platform.imported(name, data, flags, options)
 
 
+def _imported(kind: str, name: str, data: bytes, chosen: ImportOptions) -> "ImportResult":
+    """Of a kind without choices of its own."""
+    if kind == "aws-batch":
+        from ..importers import aws_batch as importer
+    elif kind == "google-batch":
+        from ..importers import google_batch as importer
+    elif kind == "slurm":
+        from ..importers import slurm as importer
+    elif kind == "kubernetes":
+        from ..importers import kubernetes as importer
+    elif kind == "skypilot":
+        from ..importers import skypilot as importer
+    else:
+        from ..importers import dstack as importer
+    return importer.imported(name, data, chosen)
+
+
 def _say(found: "ImportResult", stops: list[Any]) -> None:
     said_later = {id(entry) for entry in stops}
     for entry in found.report.entries:
@@ -276,7 +281,7 @@ def _dumper() -> Any:
 
 def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
     """Says which targets the job is for."""
-    of = KINDS[kind].targets
+    of = found.targets or KINDS[kind].targets
     names = [
         name
         for name, target in _targets(settings).items()

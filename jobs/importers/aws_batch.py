@@ -1,4 +1,4 @@
-"""What `aws batch submit-job --cli-input-json` takes, as a job of ours.
+"""What `aws batch submit-job` takes, or a job definition, as a job of ours.
 
 The opposite of backends/aws_batch/render.py.
 """
@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from accel.contract.targets import AwsBatchTarget
-from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInput
+from accel.rules.jobs import imports
 
-from ..backends.aws_batch import labels as tags
-from ..backends.aws_batch import retries
-from ..model.fields import INT_MAX
+from . import aws_batch_definitions, aws_cli, vertex_templates
+from .aws_batch_definitions import is_definition, one_of
+from .aws_batch_fields import attempts_of, environment, keep, labels, needs, with_parameters
 from .fields import RequestFields
+from .kinds import ImportOptions
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
 from .recognition import resource_text
+from .redact import hide
+from .shell import MOMENT, is_command
 
 KNOWN = (
     *("jobName", "jobQueue", "jobDefinition", "shareIdentifier", "schedulingPriorityOverride", "arrayProperties"),
@@ -38,21 +41,37 @@ REFUSED = {
     "ecsPropertiesOverride": "is for a definition of several containers, and a job file has one",
     "consumableResourcePropertiesOverride": "is a consumable resource, which a job file has no field for",
 }
-NEEDS = {"VCPU": "cpus", "MEMORY": "memory_mib", "GPU": "accelerator.count"}
-OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
-"""Of requests from before `resourceRequirements`."""
 DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
 OVERRIDES = "containerOverrides"
-_REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
-def imported(name: str, data: bytes) -> ImportResult:
-    """The job of a SubmitJob request, in JSON or YAML. Raises BadInput where it cannot be read, or is none."""
+def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
+    """The job of a SubmitJob request (JSON, YAML, or a pasted `aws batch submit-job`) or of a job definition.
+
+    Raises BadInput where it cannot be read, or is none.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    if is_command(text, "aws"):
+        asked = aws_cli.request(name, text, chosen.variables)
+        vertex_templates.fill(asked.document, chosen.variables)
+        given = RequestFields(asked.document, beside=asked.beside)
+        _command_line(given, asked)
+        found = _request(given)
+        found.region = asked.region
+        hide(given.report, asked.written.secrets)
+        return found
     document = read(name, data)
+    vertex_templates.fill(document, chosen.variables)
+    if is_definition(document):
+        given = RequestFields(one_of(name, document))
+        return aws_batch_definitions.imported(given, chosen.variables)
     if not {"jobName", "jobQueue", "jobDefinition"} & set(document):
         said = "is no SubmitJob request: it has no jobName, no jobQueue and no jobDefinition"
         raise BadInput(f"{name}: {resource_text(document) or said}")
-    given = RequestFields(document)
+    return _request(RequestFields(document))
+
+
+def _request(given: RequestFields) -> ImportResult:
     values: Json = {"name": job_name(given, "jobName")} if given.values.get("jobName") else {}
     block: Json = {}
     for each in ("jobName", "jobQueue", "jobDefinition"):
@@ -60,18 +79,18 @@ def imported(name: str, data: bytes) -> ImportResult:
             given.report.refuse(each, "must be a name, is empty")
     found = ImportResult(given.report, {}, values)
     found.queue = given.text("jobQueue") or ""
-    _keep(given, "jobQueue", "the queue of the target")
+    keep(given, "jobQueue", "the queue of the target")
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
     _container(given, values)
     _array(given, values)
     _depends_on(given, block)
-    _retries(given, values)
+    attempts_of(given, values)
     _fair_share(given, block)
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
-    _keep(given, "timeout.attemptDurationSeconds", "timeout_s")
-    _labels(given, values)
+    keep(given, "timeout.attemptDurationSeconds", "timeout_s")
+    labels(given, values)
     given.flag("propagateTags")
     given.left_out("propagateTags", "the definition says whether tags are propagated")
     for each, why in REFUSED.items():
@@ -98,10 +117,36 @@ def fitted(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> list[s
     return names
 
 
-def _keep(given: RequestFields, path: str, to: str) -> None:
-    """As Report.keep, of the value at a path: what is below one that should be no object was not read."""
-    if path in given.values:
-        given.report.keep(given.name(path), to)
+def _command_line(given: RequestFields, asked: aws_cli.Request) -> None:
+    """What is said of a pasted command besides its request."""
+    report, written = given.report, asked.written
+    name = given.values.get("jobName")
+    for variable, mark in written.unknown.items():
+        if isinstance(name, str) and mark in name and MOMENT.match(mark):
+            given.values["jobName"] = name = name.replace(mark, "").strip("-_") or "imported"
+            report.changed("jobName", name, f"{mark[:60]} makes each name another, and a job's reference is one anyway")
+        plain = variable if re.fullmatch(r"\w+", variable) else ""
+        for path, value in given.values.items():
+            texts = cast("list[Any]", value) if isinstance(value, list) else [value]
+            if any(isinstance(text, str) and mark in text for text in texts):
+                at = given.name(path)
+                report.findings(at, imports.variable(mark, plain, at))
+    vertex_templates.ask_for_all(report, written.unknown)
+    for option, why in asked.unknown.items():
+        report.refuse(option, why)
+    for option in asked.beside:
+        if option in aws_cli.GLOBAL:
+            report.changed(option, None, "is for the CLI itself; a target has its own account and region")
+        elif option == "after the command":
+            report.changed(option, None, "is not the command's")
+        elif option.endswith(" of the file"):
+            report.changed(option, None, "is given as an option too, which wins")
+        elif option == "words of the command":
+            report.refuse(option, "the command takes options alone; a value with spaces wants quotes")
+    for note in written.notes:
+        report.note("the command", note)
+    for fault in written.lost:
+        report.refuse("the command", fault)
 
 
 def _last(name: str) -> str:
@@ -123,7 +168,7 @@ def _same(asked: str, arn: str) -> bool:
 def _definition(given: RequestFields, asked: str, block: Json) -> None:
     whole, revision = _revision(asked)
     bare = _last(whole)
-    _keep(given, "jobDefinition", "aws_batch.definition")
+    keep(given, "jobDefinition", "aws_batch.definition")
     if bare:
         block["definition"] = bare
     if revision:
@@ -135,113 +180,21 @@ def _definition(given: RequestFields, asked: str, block: Json) -> None:
 
 def _container(given: RequestFields, values: Json) -> None:
     command = given.texts(f"{OVERRIDES}.command")
-    _keep(given, f"{OVERRIDES}.command", "command")
+    keep(given, f"{OVERRIDES}.command", "command")
     if command[:1] == [""]:
         given.report.refuse(given.name(f"{OVERRIDES}.command"), "has no program; leave it out for the definition's own")
-    if command := _with_parameters(given, command):
+    if command := with_parameters(given, f"{OVERRIDES}.command", command):
         values["command"] = command
-    _environment(given, values)
-    asked: dict[str, str] = {}
-    for path in given.items(f"{OVERRIDES}.resourceRequirements"):
-        kind = given.text(f"{path}.type")
-        if kind in NEEDS:
-            _keep(given, f"{path}.type", NEEDS[kind])
-            _need(given, kind, f"{path}.value", asked, values)
-        elif given.has(path):
-            at = f"{path}.type" if given.has(f"{path}.type") else f"{path}.value"
-            given.report.refuse(given.name(at), f"must have a type, one of {', '.join(NEEDS)}")
-    for old, kind in OLD_NEEDS.items():
-        if given.has(f"{OVERRIDES}.{old}"):
-            _need(given, kind, f"{OVERRIDES}.{old}", asked, values)
+    environment(given, OVERRIDES, values)
+    needs(given, OVERRIDES, values)
     why = "Batch takes it for jobs of several nodes alone; a target's environments have its machines"
     given.left_out(f"{OVERRIDES}.instanceType", why)
-
-
-def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json) -> None:
-    """A number of vCPUs, MiB or GPUs, of each one."""
-    name = given.name(path)
-    number = given.whole(path, 0 if kind == "GPU" else 1)
-    if kind in asked:
-        given.report.refuse(name, f"is a second {kind}, after {asked[kind]}; write one")
-        return
-    asked[kind] = name
-    if number is None:
-        if given.values.get(path, "") == "":
-            given.report.refuse(name, f"must be a number, which {kind} needs")
-        return
-    _keep(given, path, NEEDS[kind])
-    if kind != "GPU":
-        values[NEEDS[kind]] = number
-    elif number:
-        values["accelerator"] = {"count": number}
-    else:
-        given.left_out(path, "is no GPU")
-
-
-def _environment(given: RequestFields, values: Json) -> None:
-    env: dict[str, str] = {}
-    at: dict[str, str] = {}
-    for path in given.items(f"{OVERRIDES}.environment"):
-        name, value = given.text(f"{path}.name"), given.values.get(f"{path}.value", "")
-        if not name:
-            if given.text(f"{path}.value"):
-                given.report.refuse(given.name(f"{path}.value"), "is of a variable without a name")
-            continue
-        if name.startswith(RESERVED_PREFIXES):
-            for each in ("name", "value"):
-                given.left_out(f"{path}.{each}", "is set by the platform")
-            continue
-        if not isinstance(value, str):
-            given.report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
-        elif name in env:
-            given.report.refuse(given.name(f"{path}.name"), f"is set twice, here and in {at[name]}")
-        else:
-            env[name], at[name] = value, path
-        for each in ("name", "value"):
-            _keep(given, f"{path}.{each}", "env")
-    if env:
-        values["env"] = env
-
-
-def _with_parameters(given: RequestFields, command: list[str]) -> list[str]:
-    """The command with the values of `parameters` for the words `Ref::<name>`, which a job file does not have."""
-    parameters = given.mapping("parameters")
-    used: set[str] = set()
-
-    def value(word: str) -> str:
-        found = _REFERENCE.fullmatch(word)
-        if not found or found[1] not in parameters:
-            return word
-        used.add(found[1])
-        return parameters[found[1]]
-
-    words = [value(word) for word in command]
-    inside = {found for word in words for found in _REFERENCE.findall(word)}
-    for name in parameters:
-        path = f"parameters.{name}"
-        if name in used:
-            _keep(given, path, "command")
-        elif name in inside:
-            why = f"stands inside of a word of the command; write the value there in place of Ref::{name}"
-            given.report.decide(given.name(path), why)
-        elif command:
-            given.left_out(path, f"the command has no word Ref::{name}, and a job file has no parameters")
-        else:
-            why = (
-                "is for the definition's own command, and a job file has no parameters; "
-                f"write that command into containerOverrides.command, with the value in place of Ref::{name}"
-            )
-            given.report.decide(given.name(path), why)
-    if used:
-        names = ", ".join(f"Ref::{name}" for name in sorted(used))
-        given.report.changed(given.name(f"{OVERRIDES}.command"), words, f"has the value of {names}")
-    return words
 
 
 def _array(given: RequestFields, values: Json) -> None:
     if size := given.whole("arrayProperties.size", 2):
         values["tasks"] = size
-    _keep(given, "arrayProperties.size", "tasks")
+    keep(given, "arrayProperties.size", "tasks")
 
 
 def _depends_on(given: RequestFields, block: Json) -> None:
@@ -249,7 +202,7 @@ def _depends_on(given: RequestFields, block: Json) -> None:
     for path in given.items("dependsOn"):
         job_id, kind = given.text(f"{path}.jobId"), given.text(f"{path}.type")
         for each in ("jobId", "type"):
-            _keep(given, f"{path}.{each}", "aws_batch.depends_on")
+            keep(given, f"{path}.{each}", "aws_batch.depends_on")
         if kind not in (None, *DEPENDENCIES):
             given.report.refuse(given.name(f"{path}.type"), f"must be one of {', '.join(DEPENDENCIES)}")
         elif not job_id and kind != "SEQUENTIAL":
@@ -264,78 +217,10 @@ def _depends_on(given: RequestFields, block: Json) -> None:
         block["depends_on"] = entries
 
 
-def _retries(given: RequestFields, values: Json) -> None:
-    base = "retryStrategy"
-    attempts = given.whole(f"{base}.attempts", 1)
-    _keep(given, f"{base}.attempts", "retries")
-    paths = given.items(f"{base}.evaluateOnExit")
-    if attempts is None:
-        if given.has(base) and given.values.get(f"{base}.attempts", "") == "":
-            given.report.refuse(f"{base}.attempts", f"must be an integer from 1 to {INT_MAX}, is empty")
-        return
-    fields = ("onStatusReason", "onReason", "onExitCode", "action")
-    rules: list[dict[str, str]] = []
-    for path in paths:
-        rule = {each: given.text(f"{path}.{each}") for each in fields}
-        rules.append({each: text for each, text in rule.items() if text is not None})
-        for each in fields:
-            _keep(given, f"{path}.{each}", "retries")
-        action = str(rule["action"])
-        if action.upper() not in ("RETRY", "EXIT"):
-            given.report.refuse(given.name(f"{path}.action"), "must be RETRY or EXIT")
-    asked = {"attempts": attempts, **({"evaluateOnExit": rules} if rules else {})}
-    again = attempts - 1
-    for own, lost in ((again, None), (None, again), (again, 0)):
-        if _alike(asked, retries.of_job(own, lost)):
-            values |= {name: n for name, n in (("retries", own), ("lost_retries", lost)) if n is not None}
-            return
-    if rules and _only_lost(rules):
-        values["lost_retries"] = again
-        new, why = "lost_retries", "whatever the cloud takes away is tried again"
-    else:
-        values["retries"] = again
-        new = f"retries: {again}"
-        why = "a job file has no rules, but retries (after any failure) and lost_retries (after what the cloud takes)"
-    for path in paths:
-        for each in given.paths(path):
-            if each.rpartition(".")[2] in fields:
-                given.report.decide(given.name(each), why, new=new, is_open=False)
-
-
-def _alike(asked: Json, ours: Json | None) -> bool:
-    """Whether two strategies are the same; Batch does not tell RETRY from retry."""
-
-    def plain(strategy: Json) -> Json:
-        rules = cast("list[dict[str, str]]", strategy.get("evaluateOnExit", []))
-        return {**strategy, "evaluateOnExit": [{**rule, "action": rule.get("action", "").upper()} for rule in rules]}
-
-    return ours is not None and plain(asked) == plain(ours)
-
-
-def _only_lost(rules: list[dict[str, str]]) -> bool:
-    """Whether some of what the cloud takes away is tried again, and nothing else."""
-    ours = [retries.NOT_PULLED, *retries.infrastructure_only()["evaluateOnExit"]]
-    known = [{**rule, "action": rule["action"].upper()} for rule in ours]
-    asked = [{**rule, "action": rule.get("action", "").upper()} for rule in rules]
-    return asked[-1] == known[-1] and all(rule in known[:-1] for rule in asked[:-1])
-
-
 def _fair_share(given: RequestFields, block: Json) -> None:
     if share := given.text("shareIdentifier"):
         block["share_identifier"] = share
-    _keep(given, "shareIdentifier", "aws_batch.share_identifier")
+    keep(given, "shareIdentifier", "aws_batch.share_identifier")
     if (priority := given.whole("schedulingPriorityOverride")) is not None:
         block["scheduling_priority"] = priority
-    _keep(given, "schedulingPriorityOverride", "aws_batch.scheduling_priority")
-
-
-def _labels(given: RequestFields, values: Json) -> None:
-    labels: dict[str, str] = {}
-    for name, text in given.mapping("tags").items():
-        if name.lower().startswith(tags.RESERVED):
-            given.left_out(f"tags.{name}", "is kept for AWS and accel")
-        else:
-            labels[name] = text
-            _keep(given, f"tags.{name}", "labels")
-    if labels:
-        values["labels"] = labels
+    keep(given, "schedulingPriorityOverride", "aws_batch.scheduling_priority")

@@ -46,15 +46,21 @@ class RequestFields:
     """Values by path (`trainingInput.masterType`), each under the name by which its author knows it."""
 
     def __init__(
-        self, document: Mapping[str, Any], *, under: str = "", beside: Mapping[str, Any] | None = None
+        self,
+        document: Mapping[str, Any],
+        *,
+        under: str = "",
+        beside: Mapping[str, Any] | None = None,
+        nulls: tuple[str, ...] = (),
     ) -> None:
         """`under`: what the paths begin with that the document leaves out; `beside`: fields that are no part of it,
-        such as flags, for the report."""
+        such as flags, for the report; `nulls`: what the paths begin with where nothing is a value."""
         found = dict(leaves(document)) if document else {}
         self.values: dict[str, Any] = _Values({f"{under}{name}": value for name, value in found.items()})
         self.names: dict[str, str] = {f"{under}{name}": name for name in found}
         self.report = Report({**found, **(beside or {})}, getattr(document, "places", None))
-        for path in [path for path, value in self.values.items() if value is None or value in ([], {})]:
+        empty = [path for path, value in self.values.items() if value is None or value in ([], {})]
+        for path in [path for path in empty if self.values[path] is not None or not path.startswith(nulls)]:
             self.report.keep(self.name(path), why="is empty")
             del self.values[path]
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from accel.rules.batch import jobs
@@ -10,12 +9,16 @@ from accel.rules.batch import jobs
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
+from . import google_batch_command, vertex_templates
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
+from .kinds import ImportOptions
 from .names import job_name
 from .outcome import ImportResult
 from .reading import Json, read
+from .redact import hide
+from .shell import is_command
 
 BY_SERVICE = ("uid", "createTime", "updateTime", "status", f"{GROUP}.name")
 OF_TARGET = ("notifications",)
@@ -28,17 +31,22 @@ CODE_MAX = 59_999
 """Of an exit code that a job file names (ExitCodes)."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user chose. `mounts`: what is to be mounted for a folder of the VM, by its path there."""
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+    """The job of a document, or of a pasted `gcloud batch jobs submit`. Raises BadInput where it cannot be read."""
+    if is_command(data.decode("utf-8-sig", errors="replace")):
+        asked = google_batch_command.command(name, data, options.variables)
+        given = BatchFields(name, asked.document, asked.beside)
+        google_batch_command.tell(given, asked)
+        found = _job_of(name, given, options)
+        found.region = asked.region or found.region
+        hide(given.report, asked.secrets)
+        return found
+    document = read(name, data)
+    vertex_templates.fill(document, options.variables)
+    return _job_of(name, BatchFields(name, document), options)
 
-    image: str | None = None
-    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
 
-
-def imported(name: str, data: bytes, options: Options) -> ImportResult:
-    """The job of a document. Raises BadInput where it cannot be read."""
-    given = BatchFields(name, read(name, data))
+def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResult:
     report = given.report
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:

@@ -100,14 +100,14 @@ class BatchFields(RequestFields):
     """Values by the API's path, each under the name by which its author wrote it. What the API does not have is
     refused, and is no value here. `single`: the paths of lists that were written as their one item."""
 
-    def __init__(self, file: str, document: Json) -> None:
-        """Raises BadInput where two fields have one name."""
+    def __init__(self, file: str, document: Json, beside: Mapping[str, Any] | None = None) -> None:
+        """`beside`: what is no part of the document. Raises BadInput where two fields have one name."""
         seen: set[str] = set()
         for name, _ in leaves(document) if document else ():
             if name in seen:
                 raise BadInput(f"{file}: {messages.name_shown(name)}: is set twice")
             seen.add(name)
-        super().__init__(document)
+        super().__init__(document, beside=beside)
         self.values, self.names = {}, {}
         self.single: set[str] = set()
         self._leaves_below: dict[str, list[str]] = {}

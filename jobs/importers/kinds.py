@@ -25,8 +25,10 @@ class ImportOptions:
 
 FLAGS = "flags after --"
 KINDS: Mapping[str, DocumentKind] = {
-    "aws-batch": DocumentKind("a SubmitJob request of AWS Batch", targets=("aws-batch",)),
-    "google-batch": DocumentKind("a Job of Google Batch", frozenset({"--image", "--mount"}), ("google-batch",)),
+    "aws-batch": DocumentKind("a SubmitJob request of AWS Batch", frozenset({"--var"}), ("aws-batch",)),
+    "google-batch": DocumentKind(
+        "a Job of Google Batch", frozenset({"--image", "--mount", "--var"}), ("google-batch",)
+    ),
     "vertex": DocumentKind(
         "a custom job of Vertex AI", frozenset({FLAGS, "--image", "--capacity", "--var"}), ("vertex",)
     ),
@@ -37,4 +39,6 @@ KINDS: Mapping[str, DocumentKind] = {
     ),
     "slurm": DocumentKind("a Slurm batch script", frozenset({"--image", "--var", "--mount"})),
     "kubernetes": DocumentKind("a Kubernetes manifest", frozenset({"--image", "--var", "--mount"}), ("gke",)),
+    "skypilot": DocumentKind("a task of SkyPilot", frozenset({"--image", "--var", "--mount"})),
+    "dstack": DocumentKind("a task of dstack", frozenset({"--image", "--var", "--mount"})),
 }

@@ -17,4 +17,6 @@ class ImportResult:
     region: str = ""
     queue: str = ""
     """Of AWS Batch, and the definition: a name or an ARN."""
+    targets: tuple[str, ...] = ()
+    """Kinds of targets that this document is for, where its kind is for more."""
     definition: str = ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accel.diagnostics import messages
+from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 
 from . import shell
@@ -22,12 +22,14 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "ai-platform": frozenset({"trainingInput", *TOP} - {*_SHARED}),
 }
 _COMMANDS = {
+    r"gcloud\s(.*\s)?batch\s+jobs\s+submit(\s|$)": "google-batch",
+    r"aws\s(.*\s)?batch\s+submit-job(\s|$)": "aws-batch",
     r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
+_BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*|(?:[A-Z_]+=[\w./:-]*\s+)+)?")
+"""What may stand before a command: a prompt, a variable that takes its output."""
 _UNREAD_COMMANDS = {
-    r"gcloud\s(.*\s)?batch\s+jobs\s+submit": "a command `gcloud batch jobs submit`; import the file of its --config",
-    r"aws\s(.*\s)?batch\s+submit-job": "a command `aws batch submit-job`; import what it takes as --cli-input-json",
     r"gcloud\s": "a command of gcloud that submits no job",
     r"aws\s": "a command of aws that submits no job",
     r"#PBS\s": "a PBS script",
@@ -41,8 +43,18 @@ _UNREAD = {
     "services": "a Compose file",
 }
 _DEFINITION = ("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties")
+_DEFINITIONS = {"register-job-definition": "a job definition"} | dict.fromkeys(
+    ("create-compute-environment", "create-job-queue", "create-scheduling-policy"), "a resource"
+)
 _RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "jobQueues")
-_DSTACK = ("task", "dev-environment", "service", "fleet")
+_DSTACK = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
+
+
+_SKYPILOT = (
+    *("accelerators", "cloud", "infra", "any_of", "ordered", "use_spot", "instance_type", "image_id", "cpus"),
+    *("job_recovery", "disk_size"),
+)
+"""Of `resources` of a task of SkyPilot."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +79,16 @@ def recognized(name: str, data: bytes) -> Recognition:
         return found
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return Recognition("kubernetes", "apiVersion, kind")  # often several documents, which nothing else is
-    document = read(name, data)
+    document = read(name, _task(name, data))
     if "apiVersion" in document and "kind" in document:
         return Recognition("kubernetes", "apiVersion, kind")
+    if document.get("type") in _DSTACK:
+        return Recognition("dstack", f"type: {document['type']}")
+    if {"jobDefinitionName", "containerProperties", "nodeProperties"} & set(document) and "jobQueue" not in document:
+        return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
+    found["skypilot"] = _skypilot(document)
     kinds = [kind for kind, by in found.items() if by]
     if len(kinds) == 1:
         return Recognition(kinds[0], _some(found[kinds[0]]))
@@ -79,6 +96,27 @@ def recognized(name: str, data: bytes) -> Recognition:
         said = " or ".join(f"{kind} (by {_some(found[kind])})" for kind in kinds)
         raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {kinds[0]} FILE")
     raise _none(name, document)
+
+
+def _task(name: str, data: bytes) -> bytes:
+    """The document; of a file with several, which may be a pipeline of SkyPilot's tasks, the first task."""
+    parts = yaml_positions.documents(data)
+    if len(parts) < 2 or data.lstrip().startswith((b"{", b"[")):
+        return data
+    for _, part in parts:
+        if _skypilot(read(name, re.sub(rb"^---", b"", part))):
+            return re.sub(rb"^---", b"", part)
+    return data
+
+
+def _skypilot(document: Json) -> list[str]:
+    """The keys by which a document is a task of SkyPilot; other tools have `run`, `setup` and `resources` as well."""
+    found = [key for key in ("run", "setup") if isinstance(document.get(key), str)]
+    found += [key for key in ("num_nodes", "file_mounts") if key in document]
+    resources = document.get("resources")
+    if isinstance(resources, dict):
+        found += [f"resources.{key}" for key in _SKYPILOT if key in resources]
+    return found
 
 
 def resource_text(document: Json) -> str:
@@ -92,9 +130,10 @@ def resource_text(document: Json) -> str:
 
 def _of_command(name: str, text: str) -> Recognition | None:
     """What a pasted command or a script is. Raises BadInput where none of it is read."""
-    lines = [re.sub(r"^\s*[$!%]?\s*", "", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
+    lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
-    for pattern, kind in _COMMANDS.items():
+    is_command = shell.is_command(text) or shell.is_command(text, "aws")
+    for pattern, kind in _COMMANDS.items() if is_command else ():
         for line in lines:
             if found := re.match(pattern, line):
                 kinds[kind] = " ".join(found[0].split()[-4:])
@@ -103,7 +142,11 @@ def _of_command(name: str, text: str) -> Recognition | None:
         raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {next(iter(kinds))} FILE")
     for kind, by in kinds.items():
         return Recognition(kind, f"the command `{by}`")
-    if shell.is_command(text) or shell.is_command(text, "aws") or text.startswith("#!"):
+    for line in lines if shell.is_command(text, "aws") else ():
+        if (found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line)) and found[1] in _DEFINITIONS:
+            said = f"is {_DEFINITIONS[found[1]]} of AWS Batch and no job (`aws batch {found[1]}`)"
+            raise BadInput(f"{name}: {said}: `stacks adopt` takes it (docs/adopt.md)")
+    if is_command or text.startswith("#!"):
         for pattern, what in _UNREAD_COMMANDS.items():
             if any(re.match(pattern, line) for line in lines):
                 raise _unread(name, what)
@@ -117,10 +160,6 @@ def _none(name: str, document: Json) -> BadInput:
             return _unread(name, _UNREAD[key])
     if resource := resource_text(document):
         return BadInput(f"{name}: {resource}")
-    if document.get("type") in _DSTACK:
-        return _unread(name, f"a {document['type']} of dstack")
-    if "run" in document or ("setup" in document and "resources" in document):
-        return _unread(name, "a task of SkyPilot")
     if isinstance(document.get("name"), str) and {"command", "image"} & set(document):
         return BadInput(f"{name}: looks like a job file of accel itself, which `accel-jobs validate` checks")
     keys = ", ".join(messages.name_shown(key) for key in list(document)[:KNOWN_MAX]) or "no keys"

@@ -26,6 +26,7 @@ DECISIONS = (
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
     *("environment", "environments", "parameters", "after the command", "password"),
+    *("envs", "secrets", "setup", "run", "registry_auth"),
 )
 """Parts of names whose values are not shown: people put secrets there."""
 

@@ -15,7 +15,9 @@ from accel.diagnostics.redaction import SECRET_NAME
 _ASSIGNMENT = re.compile(
     r"^\s*(?:(?:export|readonly|local|declare(?:\s+-\w+)*)\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$", re.DOTALL
 )
-_CAPTURED = re.compile(r"\s*[A-Za-z_]\w*=[\"']?\$\(\s*(.*)\)[\"']?\s*$", re.DOTALL)
+_CAPTURED = re.compile(
+    r"\s*(?:(?:export|local)\s+)?[A-Za-z_]\w*=[\"']?(?:\$\(\s*(.*)\)|`\s*([^`]*)`)[\"']?\s*$", re.DOTALL
+)
 """A command whose output a variable takes."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _MARK = "\ue000{}\ue001"
@@ -27,6 +29,8 @@ _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\
 _TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
 _YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
+MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
+"""What makes a name of each submission another."""
 INSERTED_MAX = 2**17
 """Characters that the variables of a text may become: those that hold others twice double each time. What a system
 takes for one argument is as long (MAX_ARG_STRLEN)."""
@@ -60,11 +64,12 @@ def is_command(text: str, program: str = "gcloud") -> bool:
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
     if _YAML.match(first) or first.lstrip().startswith("{"):
         return False  # a document, in which a program may call gcloud
-    return any(_is_call(line, program) or re.match(rf"\s*\w+=[\"']?\$\(\s*{program}\s", line) for line in lines)
+    captured = rf"\s*(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*{program}\s"
+    return any(_is_call(line, program) or re.match(captured, line) for line in lines)
 
 
 def _is_call(line: str, program: str) -> bool:
-    return re.match(rf"\s*(?:[$!%]\s*)?{program}\s", line) is not None
+    return re.match(rf"\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*{program}\s", line) is not None
 
 
 def roles(text: str) -> list[str]:
@@ -86,15 +91,16 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
     found.secrets += [value for key, value in given.items() if SECRET_NAME.search(key)]
     for number, line, bodies in _joined(text, program, found):
         known = {**variables, **given}
-        if (captured := _CAPTURED.match(line)) and _is_call(captured[1], program) and called.search(line):
-            line = captured[1]
+        if (captured := _CAPTURED.match(line)) and called.search(line):
+            inside = captured[1] or captured[2] or ""
+            line = inside if _is_call(inside, program) else line
         is_it = _is_call(line, program) and called.search(line) is not None
         for heredoc in bodies:
             file = _written(_expanded(name, number, heredoc.file, known, marks, found), marks)
             found.files["-" if is_it else file] = _body(name, number, heredoc, known, found)
         if not line.strip() or line.lstrip().startswith(("#", "%%")):
             continue
-        if assigned := _ASSIGNMENT.match(line):
+        if not is_it and (assigned := _ASSIGNMENT.match(line)):
             words = _split(name, number, _expanded(name, number, assigned[2], known, marks, found))
             value = " ".join(words[:1])
             if variables.get(assigned[1], value) != value and assigned[1] not in given:
@@ -103,7 +109,7 @@ def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: s
             if SECRET_NAME.search(assigned[1]):
                 found.secrets.append(_written(variables[assigned[1]], marks))
         elif is_it:
-            plain = re.sub(r"^\s*[$!%]\s*", "", line)
+            plain = re.sub(r"^\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*", "", line)
             commands.append((number, _expanded(name, number, plain, known, marks, found)))
         elif commands and re.match(r"\s*--?\w", line):
             found.lost.append(f"line {number}: begins with a flag, and the line before does not end with a backslash")

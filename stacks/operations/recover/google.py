@@ -1,4 +1,4 @@
-"""Looking on Google Cloud and in its clusters for what a killed run may have made: by the rows of google.yaml, by name."""
+"""Looking on Google Cloud and in its clusters for what a killed run may have made: by google.yaml, or by name."""
 
 import base64
 import re

@@ -16,6 +16,7 @@ from accel.contract.targets import write
 from jobs.backends.aws_batch import retries
 from jobs.backends.base import Request
 from jobs.importers.aws_batch import KNOWN, fitted, imported
+from jobs.importers.kinds import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.document import parse
@@ -54,7 +55,7 @@ GIVEN: dict[str, Any] = {
 
 
 def of(request: dict[str, Any]) -> ImportResult:
-    return imported("submit.json", json.dumps(request).encode())
+    return imported("submit.json", json.dumps(request).encode(), ImportOptions())
 
 
 def asking(**changes: Any) -> ImportResult:
@@ -375,8 +376,7 @@ def test_the_command(home: Path, invoke: Callable[..., Result]) -> None:
          "bad.json:2: refused"),
         ('{"jobName": "a", "jobQueue": "q",\n"jobQueue": "r"}',
          "bad.json:2: jobQueue: is set twice, here and in line 1"),
-        ('{"jobDefinitionName": "a", "type": "container"}',
-         "is a job definition of AWS Batch and no job (jobDefinition"),
+        ('{"jobQueueName": "a", "priority": 1}', "is a resource of AWS Batch and no job (jobQueueName"),
         ('{"computeEnvironments": []}', "`stacks adopt` takes it (docs/adopt.md)"),
         ("a: b", "bad.json: is no SubmitJob request"),
         ('{"jobName": "a", "jobQueue": "q", "jobDefinition": "d", "timeout": {"attemptDurationSeconds": 99999999999}}',

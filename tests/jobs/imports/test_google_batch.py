@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.importers.google_batch import Options, imported
+from jobs.importers.google_batch import imported
+from jobs.importers.kinds import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.job import Job
@@ -21,7 +22,7 @@ IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 
 
 def of(document: Json, **options: Any) -> ImportResult:
-    return imported("job.json", json.dumps(document).encode(), Options(**options))
+    return imported("job.json", json.dumps(document).encode(), ImportOptions(**options))
 
 
 def changed(*path: Any, value: Any) -> Json:

@@ -13,8 +13,11 @@ import yaml
 from click.testing import Result
 
 from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
+from tests.jobs.imports.test_dstack import WHOLE as DSTACK
 from tests.jobs.imports.test_golden import CASES, GOLDEN
 from tests.jobs.imports.test_kubernetes import SHAPES, WHOLE_JOB
+from tests.jobs.imports.test_pasted_batch import DEFINITION, JOB, SUBMIT
+from tests.jobs.imports.test_skypilot import WHOLE as SKYPILOT
 from tests.jobs.imports.test_slurm import WHOLE as SLURM
 
 EACH = 24
@@ -33,6 +36,15 @@ DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
 }
 SCRIPTS = {"slurm.sh": ("slurm", SLURM)} | {
     file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")
+}
+DOCUMENTS |= {"sky.yaml": ("skypilot", SKYPILOT), "task.dstack.yml": ("dstack", DSTACK)}
+DOCUMENTS |= {"definition.json": ("aws-batch", DEFINITION)}
+SCRIPTS |= {
+    "submit.sh": (
+        "aws-batch",
+        f"A=1\n{SUBMIT} --array-properties size=2 \\\n --timeout attemptDurationSeconds=$A\n",
+    ),
+    "batch.sh": ("google-batch", f"gcloud batch jobs submit n --location us-central1 --config - <<EOF\n{JOB}\nEOF\n"),
 }
 VALUES: list[Any] = [
     *(None, True, 0, -1, 2**70, 1.5, "", " ", "x" * 500, "5", "-1s", "1e9s", "${X}", "a\nb", "\x07", "://:@", "gs:"),
@@ -111,7 +123,9 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
         assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
 
 
-@pytest.mark.parametrize("kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "kubernetes", ""])
+@pytest.mark.parametrize(
+    "kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "kubernetes", "skypilot", "dstack", ""]
+)
 def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, invoke: Callable[..., Result]) -> None:
     many = {f"k{number}": "v" for number in range(1500)}
     document = {
@@ -126,6 +140,8 @@ def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, inv
         },
         "ai-platform": {"trainingInput": {"scaleTier": "BASIC", "x": many}, "labels": many},
         "kubernetes": {**WHOLE_JOB, "metadata": {"name": "a", "labels": many, "annotations": many}, "x": many},
+        "skypilot": {"run": "x", "envs": many, "resources": {"labels": many, "x": many}, "file_mounts": many},
+        "dstack": {"type": "task", "commands": ["x"], "env": many, "tags": many, "x": many},
     }[kind or "aws-batch"]
     begun = time.process_time()
     done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))

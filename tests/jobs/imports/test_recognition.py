@@ -40,6 +40,15 @@ def test_documents_that_look_right(each: Document) -> None:
         ("#!/bin/bash\n#SBATCH --gres=gpu:1\nsrun python a.py\n", "slurm", "its lines #SBATCH"),
         ("# once\n$ gcloud ai custom-jobs \\\n  create --region=x\n", "vertex", "`gcloud ai custom-jobs create`"),
         ("gcloud --project p ml-engine jobs submit training x\n", "ai-platform", "`ml-engine jobs submit training`"),
+        ("gcloud beta batch jobs submit a --config -\n", "google-batch", "`beta batch jobs submit`"),
+        ("ID=$(aws --region x batch submit-job --job-name a)\n", "aws-batch", "`--region x batch submit-job`"),
+        (
+            '{"jobDefinitionName": "a", "containerProperties": {}}',
+            "aws-batch",
+            "jobDefinitionName, containerProperties",
+        ),
+        ("resources:\n  accelerators: L4:1\nrun: python a.py\n", "skypilot", "run, resources.accelerators"),
+        ("type: task\ncommands: [python a.py]\n", "dstack", "type: task"),
     ],
 )
 def test_what_it_was_known_by(text: str, kind: str, by: str) -> None:
@@ -54,14 +63,13 @@ def test_what_it_was_known_by(text: str, kind: str, by: str) -> None:
         ("gcloud ai custom-jobs create\ngcloud ml jobs submit training x\n", "may be vertex (by `gcloud ai custom"),
         ("a: b\n", "is none of the kinds that are read, by its keys (a): aws-batch, a SubmitJob request"),
         ("{}", "is none of the kinds that are read, by its keys (no keys)"),
-        ("resources:\n  accelerators: L4:1\nrun: python a.py\n", "is a task of SkyPilot, which is not read yet"),
-        ("type: task\ncommands: [python a.py]\n", "is a task of dstack, which is not read yet"),
+        ("run: {timeout: 5m}\nlinters: {}\n", "is none of the kinds that are read, by its keys (run, linters)"),
+        ("type: service\ncommands: [python a.py]\n", "is a service that stays, and a job ends; accel has no services"),
         ("#!/bin/sh\n#PBS -l nodes=1\n", "is a PBS script, which is not read yet"),
-        ("aws batch submit-job --job-name a\n", "is a command `aws batch submit-job`, which is not read yet; import"),
-        ("gcloud batch jobs submit a --config a.json\n", "`gcloud batch jobs submit`, which is not read yet; import"),
+        ("aws batch create-job-queue --priority 1\n", "is a resource of AWS Batch and no job (`aws batch create-job-"),
+        ("aws batch register-job-definition --type container\n", "`stacks adopt` takes it (docs/adopt.md)"),
         ("gcloud storage ls\n", "is a command of gcloud that submits no job, which is not read yet"),
         ("trialJobSpec: {}\n", "is a HyperparameterTuningJob of Vertex AI, which is not read yet"),
-        ('{"jobDefinitionName": "a", "containerProperties": {}}', "`stacks adopt` takes it (docs/adopt.md)"),
         ('{"jobQueues": []}', "is a resource of AWS Batch and no job (jobQueues): `stacks adopt` takes it"),
         ("name: a\ncommand: [x]\n", "looks like a job file of accel itself"),
         ("- a\n", "must be a mapping of fields"),
@@ -72,7 +80,8 @@ def test_what_it_was_known_by(text: str, kind: str, by: str) -> None:
 def test_what_is_none(home: Path, invoke: Callable[..., Result], text: str, message: str) -> None:
     done = invoke("import", "-", text=text)
     assert (done.exit_code, done.stdout) == (2, "") and message in done.stderr
-    assert len(done.stderr.splitlines()) == 1 and len(done.stderr) < 400
+    errors = [line for line in done.stderr.splitlines() if "is read as" not in line]
+    assert len(errors) == 1 and len(done.stderr) < 600
 
 
 def test_a_file_alone_is_the_same_as_with_its_kind(home: Path, invoke: Callable[..., Result]) -> None:

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Request
 from jobs.importers import google_batch, vertex
+from jobs.importers.kinds import ImportOptions
 from jobs.importers.options import Options
 from jobs.importers.outcome import ImportResult
 from tests.jobs.backends import google_batch_target, vertex_jobs
@@ -44,7 +45,7 @@ def test_google_batch(drawn: Json) -> None:
         body = google_batch_target.make_request(**fields, google_batch=block).body["job"]
     except BadInputs:
         return
-    found = google_batch.imported("job.json", json.dumps(body).encode(), google_batch.Options())
+    found = google_batch.imported("job.json", json.dumps(body).encode(), ImportOptions())
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     same(found, google_batch_target.make_request(**{**found.values, **_named(found)}), "job", body)
 

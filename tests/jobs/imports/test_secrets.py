@@ -20,6 +20,10 @@ def batch(step: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     return {"taskGroups": [{"taskSpec": {"runnables": [step or BATCH_STEP], **spec}}]}
 
 
+def definition(**container: Any) -> dict[str, Any]:
+    return {"jobDefinitionName": "d", "containerProperties": {"image": "acme/train:1", **container}}
+
+
 def vertex(**container: Any) -> dict[str, Any]:
     spec = {"imageUri": IMAGE, **container}
     return {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": spec}]}
@@ -69,6 +73,18 @@ def kubernetes(pod: dict[str, Any] | None = None, **container: Any) -> dict[str,
         ("aws-batch", {**AWS, "password": SECRET, "signing_key": SECRET, "dbPassword": [SECRET]}),
         ("aws-batch", {**AWS, "jobDefinition": URL}),
         ("aws-batch", {**AWS, "timeout": {"attemptDurationSeconds": "5", "token": SECRET}}),
+        ("aws-batch", definition(environment=[{"name": "A", "value": SECRET}])),
+        ("aws-batch", definition(command=["a", "--password", SECRET])),
+        ("aws-batch", {**definition(command=["a", "Ref::b"]), "parameters": {"b": SECRET, "c": SECRET}}),
+        ("skypilot", {"run": f"x --password {SECRET}", "setup": f"export T={SECRET}"}),
+        ("skypilot", {"run": "x", "envs": {"A": SECRET, "B": [SECRET], "WANDB_API_KEY": SECRET}}),
+        ("skypilot", {"run": "x", "secrets": {"A": SECRET, "B": {"c": SECRET}}}),
+        ("skypilot", {"run": "x", "envs": {"HF_TOKEN": SECRET}, "file_mounts": {"/a": "s3://$HF_TOKEN/b"}}),
+        ("skypilot", {"run": "x", "password": SECRET, "resources": {"image_id": f"docker:{URL}"}}),
+        ("dstack", {"type": "task", "commands": [f"x --password {SECRET}"], "env": [f"A={SECRET}", f"B={SECRET}"]}),
+        ("dstack", {"type": "task", "image": "a:1", "entrypoint": f"x --password {SECRET}"}),
+        ("dstack", {"type": "task", "image": URL, "registry_auth": {"username": SECRET, "password": SECRET}}),
+        ("dstack", {"type": "task", "commands": ["x"], "env": {"A": SECRET, "B": [SECRET]}, "api_key": SECRET}),
         ("google-batch", batch({"container": {"imageUri": IMAGE, "username": "me", "password": SECRET}})),
         ("google-batch", batch({"container": {"imageUri": URL}})),
         ("google-batch", batch(environments={"A": SECRET})),
@@ -92,6 +108,7 @@ def test_no_line_has_a_secret(home: Any, invoke: Callable[..., Result], kind: st
 
 VERTEX = "gcloud ai custom-jobs create --region=us-central1 --display-name=a"
 POOL = f"--worker-pool-spec=machine-type=n1-standard-4,container-image-uri={IMAGE}"
+SUBMIT = "aws batch submit-job --job-name n --job-queue q --job-definition d"
 LEGACY = f"gcloud ai-platform jobs submit training a --region us-central1 --master-image-uri {IMAGE} --scale-tier basic"
 
 
@@ -112,6 +129,11 @@ LEGACY = f"gcloud ai-platform jobs submit training a --region us-central1 --mast
         f"{LEGACY} -- --password {SECRET} --api-key={SECRET}\n",
         f"{LEGACY} --labels=token={SECRET}\n",
         f"{LEGACY} | tee {SECRET}\n",
+        f"{SUBMIT} --container-overrides command=a,--password,{SECRET}\n",
+        f"export TOKEN={SECRET}\n{SUBMIT} --tags token=$TOKEN --parameters a=$TOKEN\n",
+        f"{SUBMIT} --password {SECRET}\n",
+        f"export TOKEN={SECRET}\ngcloud batch jobs submit n --script-text 'x' --config - <<EOF\n"
+        '{"labels": {"a": "$TOKEN"}}\nEOF\n',
         f"curl -H 'Authorization: Bearer {SECRET}' x\n{LEGACY}\n",
     ],
 )

@@ -1,0 +1,278 @@
+"""A job definition of AWS Batch as a job of ours: what `aws batch register-job-definition` takes, or
+describe-job-definitions answers."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from accel.diagnostics.errors import BadInput
+
+from .aws_batch_fields import REFERENCE, attempts_of, environment, keep, labels, needs
+from .fields import RequestFields
+from .images import image_of
+from .names import job_name
+from .outcome import ImportResult
+from .reading import Json
+
+KNOWN = (
+    *("jobDefinitionName", "type", "parameters", "schedulingPriority", "containerProperties", "nodeProperties"),
+    *("retryStrategy", "attempts", "evaluateOnExit", "onStatusReason", "onReason", "onExitCode", "action", "timeout"),
+    *("attemptDurationSeconds", "tags", "propagateTags", "platformCapabilities", "eksProperties", "ecsProperties"),
+    *("consumableResourceProperties", "image", "vcpus", "memory", "command", "jobRoleArn", "executionRoleArn"),
+    *("volumes", "host", "sourcePath", "name", "efsVolumeConfiguration", "fileSystemId", "rootDirectory"),
+    *("transitEncryption", "transitEncryptionPort", "authorizationConfig", "accessPointId", "iam", "environment"),
+    *("value", "mountPoints", "containerPath", "readOnly", "sourceVolume", "readonlyRootFilesystem", "privileged"),
+    *("ulimits", "user", "instanceType", "resourceRequirements", "linuxParameters", "devices", "sharedMemorySize"),
+    *("initProcessEnabled", "tmpfs", "maxSwap", "swappiness", "logConfiguration", "logDriver", "options"),
+    *("secretOptions", "valueFrom", "secrets", "networkConfiguration", "assignPublicIp", "ephemeralStorage"),
+    *("fargatePlatformConfiguration", "platformVersion", "enableExecuteCommand", "sizeInGiB", "runtimePlatform"),
+    *("operatingSystemFamily", "cpuArchitecture", "repositoryCredentials", "credentialsParameter", "numNodes"),
+    *("mainNode", "nodeRangeProperties", "targetNodes", "container", "instanceTypes", "s3filesVolumeConfiguration"),
+)
+"""Source: botocore's model of RegisterJobDefinition."""
+BY_SERVICE = ("jobDefinitionArn", "revision", "status", "containerOrchestrationType")
+REFUSED = {
+    "eksProperties": "is for a queue on EKS, and targets of kind aws-batch run containers on ECS; the kind gke runs "
+    "jobs on Kubernetes",
+    "ecsProperties": "is of several containers, and a job file has one",
+    "consumableResourceProperties": "is a consumable resource, which a job file has no field for",
+}
+OF_TARGET = {
+    "jobRoleArn": "the target's jobs have a role of their own",
+    "executionRoleArn": "the target's jobs have a role of their own",
+    "logConfiguration": "the target's jobs log to its own group",
+    "networkConfiguration": "the target's environments have their network",
+    "instanceType": "the target's environments have their machines",
+    "instanceTypes": "the target's environments have their machines",
+    "fargatePlatformConfiguration": "the target's environments are of EC2",
+    "enableExecuteCommand": "`accel-jobs exec` opens a shell in a job that runs, where the target lets it",
+    "runtimePlatform": "the target's machines have one system and one architecture",
+    "linuxParameters.initProcessEnabled": "the target's own definitions say it",
+}
+DECIDED = {
+    **dict.fromkeys(("readonlyRootFilesystem", "privileged", "user", "ulimits"), "has no place in a job file"),
+    **dict.fromkeys(
+        ("linuxParameters.devices", "linuxParameters.tmpfs", "linuxParameters.maxSwap", "linuxParameters.swappiness"),
+        "has no place in a job file",
+    ),
+    "repositoryCredentials": "has no place in a job file; let the target's machines pull the image",
+}
+ADOPT = "a definition that `stacks adopt` takes keeps it (docs/adopt.md): name it as aws_batch.definition"
+
+
+def is_definition(document: Json) -> bool:
+    """Whether a document is a job definition, or an answer that holds some."""
+    body = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
+    return bool(body & set(document)) and not {"jobQueue", "jobName"} & set(document)
+
+
+def one_of(name: str, document: Json) -> Json:
+    """The one definition of an answer; a definition itself. Raises BadInput for several."""
+    found = document.get("jobDefinitions")
+    if not isinstance(found, list):
+        return document
+    items = cast(list[Any], found)
+    if len(items) != 1 or not isinstance(items[0], dict) or len(document) > 1:
+        raise BadInput(f"{name}: holds {len(items)} job definitions: `stacks adopt` takes them (docs/adopt.md)")
+    return cast(Json, items[0])
+
+
+def imported(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
+    """The job that a definition describes. `chosen`: values of its parameters."""
+    report = given.report
+    values: Json = {"name": job_name(given, "jobDefinitionName")}
+    base = _container(given, values)
+    for table, why in REFUSED.items():
+        for path in given.paths(table):
+            report.refuse(given.name(path), why)
+    if base:
+        _image(given, base, values)
+        _command(given, base, chosen, values)
+        environment(given, base, values)
+        needs(given, base, values)
+        _secrets(given, base, values)
+        _mounts(given, base, values)
+        _linux(given, base, values)
+        for table, why in OF_TARGET.items():
+            given.left_out(f"{base}.{table}", why)
+        for table, why in DECIDED.items():
+            for path in given.paths(f"{base}.{table}"):
+                if given.values[path] is False:
+                    report.keep(given.name(path), why="is so without it")
+                else:
+                    report.decide(given.name(path), f"{why}; {ADOPT}", is_open=False)
+    attempts_of(given, values)
+    if seconds := given.whole("timeout.attemptDurationSeconds", 1):
+        values["timeout_s"] = seconds
+    keep(given, "timeout.attemptDurationSeconds", "timeout_s")
+    labels(given, values)
+    if (priority := given.whole("schedulingPriority")) is not None:
+        values["aws_batch"] = {"scheduling_priority": priority}
+    keep(given, "schedulingPriority", "aws_batch.scheduling_priority")
+    given.flag("propagateTags")
+    given.left_out("propagateTags", "the target's own definitions say whether tags are propagated")
+    for path in BY_SERVICE:
+        given.left_out(path, "is set by the service")
+    _platforms(given)
+    report.note("jobDefinitionName", "`stacks adopt` makes it a definition of a stack instead (docs/adopt.md)")
+    report.close(KNOWN)
+    return ImportResult(report, {}, values)
+
+
+def _container(given: RequestFields, values: Json) -> str:
+    """The path of the one container, with the number of nodes."""
+    kind = given.text("type")
+    if kind not in (None, "container", "multinode"):
+        given.report.refuse(given.name("type"), "must be container or multinode")
+    keep(given, "type", "nodes" if kind == "multinode" else "")
+    ranges = given.items("nodeProperties.nodeRangeProperties")
+    if not given.has("nodeProperties"):
+        return "containerProperties"
+    count = given.whole("nodeProperties.numNodes", 1)
+    if count and count > 1:
+        values["nodes"] = count
+    keep(given, "nodeProperties.numNodes", "nodes")
+    if given.whole("nodeProperties.mainNode"):
+        given.report.refuse(given.name("nodeProperties.mainNode"), "must be 0: the first node is a job's main node")
+    else:
+        keep(given, "nodeProperties.mainNode", "nodes")
+    for each in ranges[1:]:
+        for path in given.paths(each):
+            given.report.refuse(given.name(path), "is of other nodes, and all nodes of a job file are alike")
+    for path in given.paths("containerProperties"):
+        given.report.refuse(given.name(path), "stands beside nodeProperties; keep one of the two")
+    if not ranges:
+        given.report.refuse("nodeProperties.nodeRangeProperties", "is missing")
+        return ""
+    target, last = f"{ranges[0]}.targetNodes", (count or 1) - 1
+    text = given.text(target)
+    if text in (None, ":", "0:", f"0:{last}", str(last) if last == 0 else "0:"):
+        keep(given, target, "nodes")
+    else:
+        given.report.refuse(given.name(target), "must be all nodes (0:), which are alike in a job file")
+    for each in ("eksProperties", "ecsProperties", "consumableResourceProperties"):
+        for path in given.paths(f"{ranges[0]}.{each}"):
+            given.report.refuse(given.name(path), REFUSED[each])
+    given.left_out(f"{ranges[0]}.instanceTypes", OF_TARGET["instanceTypes"])
+    return f"{ranges[0]}.container"
+
+
+def _image(given: RequestFields, base: str, values: Json) -> None:
+    path = f"{base}.image"
+    if text := given.text(path):
+        values["image"] = image_of(given, path, text, to="image")
+    else:
+        given.report.refuse(given.name(path), "is missing")
+
+
+def _command(given: RequestFields, base: str, chosen: Mapping[str, str], values: Json) -> None:
+    """The command, with values for its `Ref::name`, which a job file does not have."""
+    path, report = f"{base}.command", given.report
+    parameters = {**given.mapping("parameters"), **chosen}
+    command = given.texts(path)
+    keep(given, path, "command")
+    used: set[str] = set()
+    lacking: dict[str, None] = {}
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in parameters:
+            lacking[found[1]] = None
+            return found[0]
+        used.add(found[1])
+        return parameters[found[1]]
+
+    words = [REFERENCE.sub(value, word) if REFERENCE.fullmatch(word) else word for word in command]
+    inside = {found for word in words for found in REFERENCE.findall(word)} - {*lacking}
+    for name in lacking:
+        why = f"Ref::{name} has no value: give --var {name}=<value>" if name not in inside else ""
+        report.decide(given.name(path), why)
+    for name in given.mapping("parameters"):
+        at = f"parameters.{name}"
+        if name in used and name not in chosen:
+            keep(given, at, "command")
+        elif name in used:
+            report.changed(given.name(at), chosen[name], "is given with --var")
+        elif name in inside:
+            report.decide(given.name(at), f"stands inside of a word; write the value there in place of Ref::{name}")
+        else:
+            given.left_out(at, f"the command has no word Ref::{name}, and a job file has no parameters")
+    if used:
+        report.changed(
+            given.name(path), words, f"has the values of {', '.join(f'Ref::{name}' for name in sorted(used))}"
+        )
+    if words:
+        values["command"] = words
+
+
+def _secrets(given: RequestFields, base: str, values: Json) -> None:
+    for path in given.items(f"{base}.secrets"):
+        name, source = given.text(f"{path}.name"), given.text(f"{path}.valueFrom")
+        at = f"{path}.name" if given.has(f"{path}.name") else f"{path}.valueFrom"
+        if not name or not source:
+            if given.has(path):
+                given.report.refuse(given.name(at), "must have name and valueFrom")
+        elif name in values.get("env", {}) or name in values.get("secrets", {}):
+            given.report.refuse(given.name(at), f"{name[:80]} is set twice; keep one of the two")
+        else:
+            values.setdefault("secrets", {})[name] = source
+        for each in ("name", "valueFrom"):
+            keep(given, f"{path}.{each}", "secrets")
+
+
+def _mounts(given: RequestFields, base: str, values: Json) -> None:
+    sources: dict[str, str] = {}
+    for path in given.items(f"{base}.volumes"):
+        name = given.text(f"{path}.name") or ""
+        host, files = f"{path}.host.sourcePath", f"{path}.efsVolumeConfiguration"
+        keep(given, f"{path}.name", "mounts")
+        if system := given.text(f"{files}.fileSystemId"):
+            folder = (given.text(f"{files}.rootDirectory") or "").strip("/")
+            sources[name] = f"efs://{system}" + (f"/{folder}" if folder else "")
+            for each in ("fileSystemId", "rootDirectory"):
+                keep(given, f"{files}.{each}", "mounts")
+            for each in given.paths(files):
+                if each.partition(f"{files}.")[2] not in ("fileSystemId", "rootDirectory"):
+                    given.report.changed(given.name(each), None, "the target mounts with encryption and its own role")
+        elif folder := given.text(host):
+            sources[name] = f"host://{folder}" if folder.startswith("/") else f"host:///{folder}"
+            keep(given, host, "mounts")
+        elif given.has(path):
+            at = next(iter(given.paths(path)))
+            given.report.refuse(given.name(at), f"has no source that a job file mounts; {ADOPT}")
+    used: set[str] = set()
+    for path in given.items(f"{base}.mountPoints"):
+        at, name = given.text(f"{path}.containerPath"), given.text(f"{path}.sourceVolume") or ""
+        shown = f"{path}.containerPath" if given.has(f"{path}.containerPath") else f"{path}.sourceVolume"
+        if not at or name not in sources:
+            if given.has(path):
+                given.report.refuse(given.name(shown), "must have a containerPath and the name of one of the volumes")
+        else:
+            used.add(name)
+            read_only = given.flag(f"{path}.readOnly")
+            mount = {"source": sources[name], "path": at, **({"read_only": True} if read_only else {})}
+            values.setdefault("mounts", []).append(mount)
+        for each in ("containerPath", "sourceVolume", "readOnly"):
+            keep(given, f"{path}.{each}", "mounts")
+    for path in given.items(f"{base}.volumes"):
+        if (given.text(f"{path}.name") or "") in sources and given.text(f"{path}.name") not in used:
+            given.left_out(path, "is mounted nowhere")
+
+
+def _linux(given: RequestFields, base: str, values: Json) -> None:
+    path = f"{base}.linuxParameters.sharedMemorySize"
+    if size := given.whole(path, 1):
+        values["shm_mib"] = size
+    keep(given, path, "shm_mib")
+    path = f"{base}.ephemeralStorage.sizeInGiB"
+    if size := given.whole(path, 1):
+        values["disk_gib"] = size
+    keep(given, path, "disk_gib")
+
+
+def _platforms(given: RequestFields) -> None:
+    platforms = given.texts("platformCapabilities")
+    if "FARGATE" in platforms:
+        why = "is of Fargate, and the target's environments are of EC2, where vCPUs and memory are free to choose"
+        given.report.changed("platformCapabilities", "EC2", why)
+    else:
+        keep(given, "platformCapabilities", "the target's environments")

@@ -1,0 +1,191 @@
+"""Parts that a SubmitJob request of AWS Batch and a job definition share."""
+
+import re
+from typing import cast
+
+from accel.contract.variables import RESERVED_PREFIXES
+
+from ..backends.aws_batch import labels as tags
+from ..backends.aws_batch import retries
+from ..model.fields import INT_MAX
+from .fields import RequestFields
+from .reading import Json
+
+NEEDS = {"VCPU": "cpus", "MEMORY": "memory_mib", "GPU": "accelerator.count"}
+OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
+"""Of requests from before `resourceRequirements`."""
+REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
+
+
+def keep(given: RequestFields, path: str, to: str) -> None:
+    """As Report.keep, of the value at a path: what is below one that should be no object was not read."""
+    if path in given.values:
+        given.report.keep(given.name(path), to)
+
+
+def needs(given: RequestFields, base: str, values: Json) -> None:
+    """vCPUs, memory and GPUs below a path, each said once."""
+    asked: dict[str, str] = {}
+    for path in given.items(f"{base}.resourceRequirements"):
+        kind = given.text(f"{path}.type")
+        if kind in NEEDS:
+            keep(given, f"{path}.type", NEEDS[kind])
+            _need(given, kind, f"{path}.value", asked, values)
+        elif given.has(path):
+            at = f"{path}.type" if given.has(f"{path}.type") else f"{path}.value"
+            given.report.refuse(given.name(at), f"must have a type, one of {', '.join(NEEDS)}")
+    for old, kind in OLD_NEEDS.items():
+        if given.has(f"{base}.{old}"):
+            _need(given, kind, f"{base}.{old}", asked, values)
+
+
+def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json) -> None:
+    """A number of vCPUs, MiB or GPUs, of each one."""
+    name = given.name(path)
+    number = given.whole(path, 0 if kind == "GPU" else 1)
+    if kind in asked:
+        given.report.refuse(name, f"is a second {kind}, after {asked[kind]}; write one")
+        return
+    asked[kind] = name
+    if number is None:
+        if given.values.get(path, "") == "":
+            given.report.refuse(name, f"must be a number, which {kind} needs")
+        return
+    keep(given, path, NEEDS[kind])
+    if kind != "GPU":
+        values[NEEDS[kind]] = number
+    elif number:
+        values["accelerator"] = {"count": number}
+    else:
+        given.left_out(path, "is no GPU")
+
+
+def environment(given: RequestFields, base: str, values: Json) -> None:
+    """`environment` below a path."""
+    env: dict[str, str] = {}
+    at: dict[str, str] = {}
+    for path in given.items(f"{base}.environment"):
+        name, value = given.text(f"{path}.name"), given.values.get(f"{path}.value", "")
+        if not name:
+            if given.text(f"{path}.value"):
+                given.report.refuse(given.name(f"{path}.value"), "is of a variable without a name")
+            continue
+        if name.startswith(RESERVED_PREFIXES):
+            for each in ("name", "value"):
+                given.left_out(f"{path}.{each}", "is set by the platform")
+            continue
+        if not isinstance(value, str):
+            given.report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
+        elif name in env:
+            given.report.refuse(given.name(f"{path}.name"), f"is set twice, here and in {at[name]}")
+        else:
+            env[name], at[name] = value, path
+        for each in ("name", "value"):
+            keep(given, f"{path}.{each}", "env")
+    if env:
+        values["env"] = env
+
+
+def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[str]:
+    """The command with the values of `parameters` for the words `Ref::<name>`, which a job file does not have."""
+    parameters = given.mapping("parameters")
+    used: set[str] = set()
+
+    def value(word: str) -> str:
+        found = REFERENCE.fullmatch(word)
+        if not found or found[1] not in parameters:
+            return word
+        used.add(found[1])
+        return parameters[found[1]]
+
+    words = [value(word) for word in command]
+    inside = {found for word in words for found in REFERENCE.findall(word)}
+    for name in parameters:
+        path = f"parameters.{name}"
+        if name in used:
+            keep(given, path, "command")
+        elif name in inside:
+            why = f"stands inside of a word of the command; write the value there in place of Ref::{name}"
+            given.report.decide(given.name(path), why)
+        elif command:
+            given.left_out(path, f"the command has no word Ref::{name}, and a job file has no parameters")
+        else:
+            why = (
+                "is for the definition's own command, and a job file has no parameters; "
+                f"write that command into containerOverrides.command, with the value in place of Ref::{name}"
+            )
+            given.report.decide(given.name(path), why)
+    if used:
+        names = ", ".join(f"Ref::{name}" for name in sorted(used))
+        given.report.changed(given.name(at), words, f"has the value of {names}")
+    return words
+
+
+def attempts_of(given: RequestFields, values: Json) -> None:
+    """`retryStrategy` as retries or lost_retries."""
+    base = "retryStrategy"
+    attempts = given.whole(f"{base}.attempts", 1)
+    keep(given, f"{base}.attempts", "retries")
+    paths = given.items(f"{base}.evaluateOnExit")
+    if attempts is None:
+        if given.has(base) and given.values.get(f"{base}.attempts", "") == "":
+            given.report.refuse(f"{base}.attempts", f"must be an integer from 1 to {INT_MAX}, is empty")
+        return
+    fields = ("onStatusReason", "onReason", "onExitCode", "action")
+    rules: list[dict[str, str]] = []
+    for path in paths:
+        rule = {each: given.text(f"{path}.{each}") for each in fields}
+        rules.append({each: text for each, text in rule.items() if text is not None})
+        for each in fields:
+            keep(given, f"{path}.{each}", "retries")
+        action = str(rule["action"])
+        if action.upper() not in ("RETRY", "EXIT"):
+            given.report.refuse(given.name(f"{path}.action"), "must be RETRY or EXIT")
+    asked = {"attempts": attempts, **({"evaluateOnExit": rules} if rules else {})}
+    again = attempts - 1
+    for own, lost in ((again, None), (None, again), (again, 0)):
+        if _alike(asked, retries.of_job(own, lost)):
+            values |= {name: n for name, n in (("retries", own), ("lost_retries", lost)) if n is not None}
+            return
+    if rules and _only_lost(rules):
+        values["lost_retries"] = again
+        new, why = "lost_retries", "whatever the cloud takes away is tried again"
+    else:
+        values["retries"] = again
+        new = f"retries: {again}"
+        why = "a job file has no rules, but retries (after any failure) and lost_retries (after what the cloud takes)"
+    for path in paths:
+        for each in given.paths(path):
+            if each.rpartition(".")[2] in fields:
+                given.report.decide(given.name(each), why, new=new, is_open=False)
+
+
+def _alike(asked: Json, ours: Json | None) -> bool:
+    """Whether two strategies are the same; Batch does not tell RETRY from retry."""
+
+    def plain(strategy: Json) -> Json:
+        rules = cast("list[dict[str, str]]", strategy.get("evaluateOnExit", []))
+        return {**strategy, "evaluateOnExit": [{**rule, "action": rule.get("action", "").upper()} for rule in rules]}
+
+    return ours is not None and plain(asked) == plain(ours)
+
+
+def _only_lost(rules: list[dict[str, str]]) -> bool:
+    """Whether some of what the cloud takes away is tried again, and nothing else."""
+    ours = [retries.NOT_PULLED, *retries.infrastructure_only()["evaluateOnExit"]]
+    known = [{**rule, "action": rule["action"].upper()} for rule in ours]
+    asked = [{**rule, "action": rule.get("action", "").upper()} for rule in rules]
+    return asked[-1] == known[-1] and all(rule in known[:-1] for rule in asked[:-1])
+
+
+def labels(given: RequestFields, values: Json) -> None:
+    """`tags` as labels."""
+    found: dict[str, str] = {}
+    for name, text in given.mapping("tags").items():
+        if name.lower().startswith(tags.RESERVED):
+            given.left_out(f"tags.{name}", "is kept for AWS and accel")
+        else:
+            found[name] = text
+            keep(given, f"tags.{name}", "labels")
+    if found:
+        values["labels"] = found

@@ -1,0 +1,236 @@
+"""What importers of task files (SkyPilot, dstack) share: sizes, accelerators, variables, mounts, the command of a
+shell, and the other tool's own variables."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from accel.catalog import tpu
+from accel.catalog.nearest import UnknownName
+from accel.contract.variables import MAIN_ADDRESS_FROM, NODE_COUNT, NODE_INDEX_FROM, RESERVED_PREFIXES
+from accel.rules.gcp import gpus
+from accel.rules.jobs import imports, placeholders
+
+from ..model.fields import INT_MAX
+from .fields import RequestFields
+from .reading import Json
+
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
+_MIB = {"K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNFILLED = re.compile(r"(?<![\\$])\$(?:\{([A-Za-z_]\w*)[^{}]*\}|([A-Za-z_]\w*))|\$?\{\{-?\s*([\w.]+)\s*-?\}\}")
+_REFERENCE = re.compile(r"arn:aws[\w-]*:(secretsmanager|ssm):\S+|projects/[^/\s]+/secrets/\S+")
+"""A secret of a cloud, which a job file names."""
+_TPU = re.compile(r"(?:tpu-?)?v\d+(?:e|p|litepod)?-\d+", re.IGNORECASE)
+CLOUDS: Mapping[str, tuple[str, ...]] = {
+    "aws": ("aws-batch",),
+    "gcp": ("gce", "google-batch", "vertex", "gke", "tpu-vm"),
+    "kubernetes": ("gke",),
+}
+"""Kinds of targets on a cloud."""
+TPU_KINDS = ("tpu-vm", "gke")
+
+
+@dataclass
+class Place:
+    """Where a document wants to run: kinds of targets, none for any, and the region of a cloud that has some."""
+
+    kinds: tuple[str, ...] = ()
+    region: str = ""
+
+
+def mib(text: str, unit: str = "G") -> int | None:
+    """A size in MiB, rounded up. `unit`: of a number without one. None where it is no size that a job can have."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    size = -(-float(found[1]) * _MIB[(found[2] or unit).upper()] // 1)
+    return int(size) if 0 < size <= INT_MAX else None
+
+
+def least(text: str) -> tuple[str, bool]:
+    """The lower end of `8`, `8+`, `8..`, `8..16` or `..16`, and whether it is one of several values."""
+    if ".." in text:
+        return text.partition("..")[0].strip(), True
+    return text.rstrip("+").strip(), text.endswith("+")
+
+
+def keep(given: RequestFields, path: str, to: str = "") -> None:
+    """As Report.keep, of the value at a path alone: what is below one that should be no object was not read."""
+    if path in given.values:
+        given.report.keep(given.name(path), to)
+
+
+def leave(given: RequestFields, path: str, why: str) -> None:
+    """As Report.changed to nothing, of the value at a path alone."""
+    if path in given.values:
+        given.report.changed(given.name(path), None, why)
+
+
+def accelerator(given: RequestFields, path: str, name: str, count: str, values: Json) -> None:
+    """An accelerator and its number, as any cloud has it."""
+    at, report = given.name(path), given.report
+    if _TPU.fullmatch(name):
+        try:
+            slice_name = tpu.tpu(name.lower()).name
+        except (UnknownName, tpu.NoSuchSlice) as fault:
+            report.refuse(at, str(fault))
+            return
+        if count != "1":
+            report.refuse(at, f"asks for {count[:20]} slices; a job has one, or tpu_vm.slices of them")
+            return
+        values["accelerator"] = {"type": slice_name}
+        keep(given, path, "accelerator.type")
+        if slice_name != name:
+            report.changed(at, slice_name, "is the slice's name in the Cloud TPU API")
+        return
+    stands = report.findings(at, gpus.accelerator_name(name, "accelerator", cloud="aws"))
+    whole = re.fullmatch(r"(\d{1,4})(?:\.0+)?", count)
+    if not whole or int(whole[1]) < 1:
+        why = "a job file has whole GPUs; on GKE they are shared with gke.gpu_sharing or gke.gpu_partition"
+        report.refuse(at, f"asks for {count[:20]} of {name[:40]}: {why}")
+    elif stands:
+        values["accelerator"] = {"type": name, "count": int(whole[1])}
+        keep(given, path, "accelerator")
+
+
+def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Mapping[str, str], values: Json) -> None:
+    """A variable of the environment; `value` None: it is to be given with --var. One that names a secret of a cloud
+    becomes a secret of the job file."""
+    at, report = given.name(path), given.report
+    if not _NAME.fullmatch(name):
+        report.refuse(at, "is not the name of an environment variable: letters, digits and _")
+        return
+    if name.startswith(RESERVED_PREFIXES):
+        report.changed(at, None, "is set by the platform")
+        return
+    text: Any = chosen.get(name, value)
+    if text is None:
+        report.decide(at, f"has no value: give --var {name}=<value>, or the name of a secret of the cloud")
+    elif not isinstance(text, str):
+        report.refuse(at, "must be text; put it in quotes")
+    elif re.search(r"[\n\r\0]", text.rstrip("\n")):
+        report.refuse(at, "holds a line break, which a variable of a job file cannot; put it into a file or a secret")
+    else:
+        to = "secrets" if _REFERENCE.fullmatch(text) else "env"
+        values.setdefault(to, {})[name] = text.rstrip("\n")
+        if name in chosen and chosen[name] != value:
+            report.changed(at, text, f"is given with --var, and is in {to}")
+        elif text.endswith("\n"):
+            report.changed(at, text.rstrip("\n"), "ends with a line break, which is left out")
+        else:
+            report.keep(at, to)
+
+
+def chosen_secret(given: RequestFields, path: str, name: str, chosen: Mapping[str, str], values: Json) -> None:
+    """A secret, whose value a job file never has: --var names the cloud's, or gives it as a variable."""
+    if name in chosen:
+        variable(given, path, name, None, chosen, values)
+        if name in values.get("env", {}):
+            given.report.note(given.name(path), "is a plain variable of the job file; a secret's name would hide it")
+        return
+    why = (
+        "a job file names a secret and never holds it: keep it in the cloud (Secrets Manager, Secret Manager) and give"
+    )
+    given.report.decide(given.name(path), f"{why} --var {name}=<its name: arn:... or projects/...>")
+
+
+def is_filled(given: RequestFields, path: str, text: str) -> bool:
+    """Whether nothing in a text is left to be filled in; a decision or a refusal says what."""
+    at = given.name(path)
+    if found := _UNFILLED.search(text):
+        name = found[1] or found[2] or found[3]
+        given.report.findings(at, imports.variable(found[0], name if _NAME.fullmatch(name) else "", at))
+        return False
+    return given.report.findings(at, placeholders.value(at, text))
+
+
+def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *, read_only: bool = False) -> bool:
+    """A mount of a job file, unless it is refused. `at`: where it is seen; ~ is the home of root."""
+    name = given.name(path)
+    plain = re.sub(r"^~(?=/|$)", "/root", at)
+    if not plain.startswith("/"):
+        given.report.refuse(name, f"is seen at {at[:80]}, below the working directory; a mount's path begins with /")
+        return False
+    mounts = values.setdefault("mounts", [])
+    if any(each["path"].rstrip("/") == plain.rstrip("/") for each in mounts):
+        given.report.refuse(name, f"is seen at {plain[:80]}, as another one is; use a path for each")
+        return False
+    mounts.append({"source": source, "path": plain, **({"read_only": True} if read_only else {})})
+    if plain != at:
+        given.report.note(name, f"is mounted at {plain}: in a container, ~ is root's home")
+    return True
+
+
+def chosen_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, str], values: Json) -> bool:
+    """What --mount says to be at a path; whether it says something."""
+    plain = {key.rstrip("/") or "/": source for key, source in chosen.items()}
+    source = plain.get(at.rstrip("/") or "/")
+    if source is None:
+        return False
+    if mount(given, path, source, at, values):
+        for each in given.paths(path):
+            given.report.changed(given.name(each), source, "is mounted as chosen with --mount")
+    return True
+
+
+def unused_mounts(given: RequestFields, chosen: Mapping[str, str], values: Json) -> None:
+    """Mounts that were chosen for paths that the document does not name."""
+    seen = {mount["path"].rstrip("/") for mount in values.get("mounts", [])}
+    for at, source in chosen.items():
+        if re.sub(r"^~(?=/|$)", "/root", at).rstrip("/") not in seen:
+            mount(given, f"--mount {at}", source, at, values)
+
+
+def unused_variables(given: RequestFields, chosen: Mapping[str, str], values: Json) -> None:
+    """Variables that were given and that nothing of the document names, as both tools' --env adds them."""
+    named = {*values.get("env", {}), *values.get("secrets", {})}
+    for name in chosen:
+        if name not in named and _NAME.fullmatch(name) and not _mentioned(given, name):
+            variable(given, f"--var {name}", name, None, chosen, values)
+
+
+def _mentioned(given: RequestFields, name: str) -> bool:
+    asked = re.compile(rf"(?:\$\{{?|\{{\{{-?\s*(?:secrets\.)?){re.escape(name)}\b")
+    for value in given.report.fields.values():
+        texts = cast("list[Any]", value) if isinstance(value, list) else [value]
+        if any(isinstance(text, str) and asked.search(text) for text in texts):
+            return True
+    return False
+
+
+def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: Place) -> str:
+    """Takes a cloud and a region for the target; what is said of it."""
+    name = {"k8s": "kubernetes", "google": "gcp"}.get(cloud.lower(), cloud.lower())
+    if name in ("", "*"):
+        place.region = place.region or region
+        return "is the target's"
+    if name not in CLOUDS:
+        return f"accel has targets on AWS and Google Cloud, and none on {cloud[:40]}; --to says which one runs the job"
+    place.kinds = CLOUDS[name]
+    place.region = region if name != "kubernetes" else ""
+    return f"is the target's: submit it with --to a target of kind {' or '.join(CLOUDS[name])}"
+
+
+def node_exports(names: Sequence[str], *, count: str, rank: str, main: str) -> dict[str, str]:
+    """Lines of a shell that set the other tool's variables of a node from accel's. `count`, `rank`, `main`: how the
+    tool calls them."""
+    known = {
+        count: f'export {count}="${{{NODE_COUNT}:-1}}"',
+        rank: f'eval "export {rank}=\\${{${{{NODE_INDEX_FROM}:-ACCEL_NODE_INDEX}}:-0}}"',
+        main: f'eval "export {main}=\\${{${{{MAIN_ADDRESS_FROM}:-ACCEL_MAIN_ADDRESS}}:-127.0.0.1}}"',
+    }
+    return {name: known[name] for name in names if name in known}
+
+
+def own_names(prefix: str, text: str) -> list[str]:
+    """The other tool's variables that a text names."""
+    return sorted(set(re.findall(rf"(?<![A-Z0-9_]){prefix}_[A-Z0-9_]*[A-Z0-9]", text)))
+
+
+def takes_first(text: str, name: str) -> bool:
+    """Whether a shell's text takes no more than the first line of a variable that lists addresses, and their number."""
+    first = re.compile(r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l")
+    lines = [line for line in text.splitlines() if re.search(rf"\b{name}\b", line)]
+    return bool(lines) and all(map(first.search, lines))
