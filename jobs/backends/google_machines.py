@@ -20,6 +20,8 @@ from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
 
+from ..model.fields import Accelerator
+
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
 
@@ -101,11 +103,18 @@ class Need:
     """What a job says of a machine, None where it does not, and the machine types of its target (none: every one)."""
 
     machine_type: str | None
-    gpu: str | None
-    gpus: int | None
+    accelerator: Accelerator | None
     cpus: int | None
     memory_mib: int | None
     target_types: Sequence[str] = ()
+
+    @property
+    def gpu(self) -> str | None:
+        return self.accelerator.type if self.accelerator else None
+
+    @property
+    def gpus(self) -> int | None:
+        return self.accelerator.count if self.accelerator else None
 
     def holds(self, offer: Offer) -> bool:
         """Return whether the machine has the vCPUs and the memory."""

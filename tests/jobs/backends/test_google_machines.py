@@ -39,7 +39,7 @@ def test_a_wish_that_no_offer_meets_is_none() -> None:
 )
 def test_all_that_is_too_much_is_told(cpus: int, memory_mib: int, errors: list[str]) -> None:
     diagnostics = Diagnostics()
-    need = Need(None, None, None, cpus, memory_mib)
+    need = Need(None, None, cpus, memory_mib)
     narrow([SMALL, MIDDLE, LARGE], [google_machines.large_enough(need)], diagnostics)
     assert [each.partition(":")[0] for each in diagnostics.errors] == errors
 
