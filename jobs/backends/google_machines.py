@@ -259,15 +259,9 @@ def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagn
 def large_enough(need: Need) -> Requirement[Offer]:
     """Require that a machine holds the job."""
 
-    def fault(offers: Sequence[Offer]) -> str | Sequence[Finding]:
+    def fault(offers: Sequence[Offer]) -> list[Finding]:
         largest = max(offers, key=lambda each: (each.vcpus, each.memory_mib))
         needs = {"cpus": need.cpus, "memory_mib": need.memory_mib}
-        findings = gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
-        return findings or not_together(need)
+        return gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
 
     return Requirement("cpus", need.holds, fault)
-
-
-def not_together(need: Need) -> str:
-    """Return what is wrong where each of the two is to be had, but on different machines."""
-    return f"{need.cpus} with {need.memory_mib} MiB: no machine of the target has both"

@@ -212,13 +212,11 @@ def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagn
     vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
     cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
 
-    def fault(left: Sequence[Offer]) -> str | Sequence[Finding]:
+    def fault(left: Sequence[Offer]) -> list[Finding]:
         largest = max(left, key=lambda each: (each.memory_mib, each.vcpus))
         larger = [each for each in like(largest) if each.memory_mib >= memory_mib and each.vcpus >= cpus]
         task = (need.cpus or 1) * 1000, need.memory_mib or 1
-        findings = machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
-        short = any(each.severity == "reject" for each in findings)
-        return findings if short else google_machines.not_together(vm)
+        return machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
 
     def fast(offer: Offer) -> bool:
         return offer.vcpus >= cpus

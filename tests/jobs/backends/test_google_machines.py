@@ -45,10 +45,10 @@ def test_all_that_is_too_much_is_told(cpus: int, memory_mib: int, errors: list[s
 
 
 @pytest.mark.parametrize("backend", [gce_target, google_batch_target, vertex_jobs])
-def test_what_no_machine_has_together_is_told(backend: Any) -> None:
-    target = backend.make_target(machine_types=["n2-highmem-8", "n2-standard-16"])
-    with pytest.raises(BadInputs, match="cpus: 16 with 65536 MiB: no machine of the target has both"):
-        backend.make_request(target, accelerator=None, cpus=16, memory_mib=64 * 1024)
+def test_what_machines_have_apart_is_refused_with_the_largest(backend: Any) -> None:
+    target = backend.make_target(machine_types=["a2-highgpu-1g", "g2-standard-16"])
+    with pytest.raises(BadInputs, match="memory_mib: is 70000"):
+        backend.make_request(target, accelerator=None, cpus=16, memory_mib=70_000)
 
 
 @pytest.mark.parametrize("backend", [gce_target, google_batch_target])
