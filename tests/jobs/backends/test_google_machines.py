@@ -47,7 +47,7 @@ def test_all_that_is_too_much_is_told(cpus: int, memory_mib: int, errors: list[s
 @pytest.mark.parametrize("backend", [gce_target, google_batch_target, vertex_jobs])
 def test_what_machines_have_apart_is_refused_with_the_largest(backend: Any) -> None:
     target = backend.make_target(machine_types=["a2-highgpu-1g", "g2-standard-16"])
-    with pytest.raises(BadInputs, match="cpus: is 16, and a2-highgpu-1g|memory_mib: is 70000, and the largest"):
+    with pytest.raises(BadInputs, match=r"cpus: is 16, and a2-highgpu-1g|memory_mib: is 70000, and the largest"):
         backend.make_request(target, accelerator=None, cpus=16, memory_mib=70_000)
 
 
