@@ -20,6 +20,8 @@ from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
 
+from ..model.fields import Accelerator
+
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
 
@@ -101,11 +103,18 @@ class Need:
     """What a job says of a machine, None where it does not, and the machine types of its target (none: every one)."""
 
     machine_type: str | None
-    gpu: str | None
-    gpus: int | None
+    accelerator: Accelerator | None
     cpus: int | None
     memory_mib: int | None
     target_types: Sequence[str] = ()
+
+    @property
+    def gpu(self) -> str | None:
+        return self.accelerator.type if self.accelerator else None
+
+    @property
+    def gpus(self) -> int | None:
+        return self.accelerator.count if self.accelerator else None
 
     def holds(self, offer: Offer) -> bool:
         """Return whether the machine has the vCPUs and the memory."""
@@ -250,15 +259,9 @@ def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagn
 def large_enough(need: Need) -> Requirement[Offer]:
     """Require that a machine holds the job."""
 
-    def fault(offers: Sequence[Offer]) -> str | Sequence[Finding]:
+    def fault(offers: Sequence[Offer]) -> list[Finding]:
         largest = max(offers, key=lambda each: (each.vcpus, each.memory_mib))
         needs = {"cpus": need.cpus, "memory_mib": need.memory_mib}
-        findings = gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
-        return findings or not_together(need)
+        return gpu_vm_jobs.fit(needs, largest.name, largest.vcpus, largest.memory_mib)
 
     return Requirement("cpus", need.holds, fault)
-
-
-def not_together(need: Need) -> str:
-    """Return what is wrong where each of the two is to be had, but on different machines."""
-    return f"{need.cpus} with {need.memory_mib} MiB: no machine of the target has both"

@@ -75,7 +75,7 @@ def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> Bat
         diagnostics.error(f"google_batch.tasks_per_vm: is {block.tasks_per_vm}, and each of {job.nodes} nodes is a VM")
     if template := _template(job, block, target):
         return _templated(job, block, target, template, diagnostics) if len(diagnostics.errors) == before else None
-    need = _need(job, block, target)
+    need = Need(block.machine_type, job.accelerator, job.cpus, job.memory_mib, target.machine_types)
     offers = _offers(need, block.tasks_per_vm or 1, diagnostics)
     per_vm = _per_vm(job, block, offers)
     offer = _machine(need, offers, per_vm or 1, target.region, diagnostics) if offers else None
@@ -124,12 +124,6 @@ def _templated(
         disk_type=None,
         reservation=None,
     )
-
-
-def _need(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> Need:
-    """Return what each task of a job needs."""
-    kind, count = (job.accelerator.type, job.accelerator.count) if job.accelerator else (None, None)
-    return Need(block.machine_type, kind, count, job.cpus, job.memory_mib, target.machine_types)
 
 
 def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
@@ -218,13 +212,11 @@ def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagn
     vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
     cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
 
-    def fault(left: Sequence[Offer]) -> str | Sequence[Finding]:
+    def fault(left: Sequence[Offer]) -> list[Finding]:
         largest = max(left, key=lambda each: (each.memory_mib, each.vcpus))
         larger = [each for each in like(largest) if each.memory_mib >= memory_mib and each.vcpus >= cpus]
         task = (need.cpus or 1) * 1000, need.memory_mib or 1
-        findings = machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
-        short = any(each.severity == "reject" for each in findings)
-        return findings if short else google_machines.not_together(vm)
+        return machines.fit(largest.name, largest.vcpus, largest.memory_mib, *task, tasks, larger)
 
     def fast(offer: Offer) -> bool:
         return offer.vcpus >= cpus

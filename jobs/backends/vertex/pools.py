@@ -108,9 +108,8 @@ def _choose(draft: Draft, block: Pool | None, field: str, diagnostics: Diagnosti
         machine, accelerator, types = block.machine_type or vertex.REDUCTION_MACHINE, None, []
     else:
         machine, accelerator = block.machine_type, block.accelerator
-    kind, count = (accelerator.type, accelerator.count) if accelerator else (None, None)
     cpus, memory_mib = (job.cpus, job.memory_mib) if block is None else (None, None)
-    need = Need(machine, kind, count, cpus, memory_mib, types)
+    need = Need(machine, accelerator, cpus, memory_mib, types)
     return machines.choose(need, topology, draft.target.region, names_of(field), diagnostics)
 
 

@@ -39,16 +39,16 @@ def test_a_wish_that_no_offer_meets_is_none() -> None:
 )
 def test_all_that_is_too_much_is_told(cpus: int, memory_mib: int, errors: list[str]) -> None:
     diagnostics = Diagnostics()
-    need = Need(None, None, None, cpus, memory_mib)
+    need = Need(None, None, cpus, memory_mib)
     narrow([SMALL, MIDDLE, LARGE], [google_machines.large_enough(need)], diagnostics)
     assert [each.partition(":")[0] for each in diagnostics.errors] == errors
 
 
 @pytest.mark.parametrize("backend", [gce_target, google_batch_target, vertex_jobs])
-def test_what_no_machine_has_together_is_told(backend: Any) -> None:
-    target = backend.make_target(machine_types=["n2-highmem-8", "n2-standard-16"])
-    with pytest.raises(BadInputs, match="cpus: 16 with 65536 MiB: no machine of the target has both"):
-        backend.make_request(target, accelerator=None, cpus=16, memory_mib=64 * 1024)
+def test_what_machines_have_apart_is_refused_with_the_largest(backend: Any) -> None:
+    target = backend.make_target(machine_types=["a2-highgpu-1g", "g2-standard-16"])
+    with pytest.raises(BadInputs, match=r"cpus: is 16, and a2-highgpu-1g|memory_mib: is 70000, and the largest"):
+        backend.make_request(target, accelerator=None, cpus=16, memory_mib=70_000)
 
 
 @pytest.mark.parametrize("backend", [gce_target, google_batch_target])

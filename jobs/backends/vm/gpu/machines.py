@@ -60,7 +60,8 @@ def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | 
     block = job.gce or Gce()
     zones = agent_spec.zones("gce", block.zones, target, diagnostics)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
-    offer = _machine(_need(job, block, target), zones, diagnostics)
+    need = Need(block.machine_type, job.accelerator, job.cpus, job.memory_mib, target.machine_types)
+    offer = _machine(need, zones, diagnostics)
     if offer is None or not zones:
         return None
     if offer.gpus:
@@ -84,11 +85,6 @@ def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | 
         reservation=reservation,
         placement=placement,
     )
-
-
-def _need(job: Job, block: Gce, target: GceTarget) -> Need:
-    kind, count = (job.accelerator.type, job.accelerator.count) if job.accelerator else (None, None)
-    return Need(block.machine_type, kind, count, job.cpus, job.memory_mib, target.machine_types)
 
 
 def _machine(need: Need, zones: Sequence[str], diagnostics: Diagnostics) -> Offer | None:
