@@ -103,6 +103,8 @@ def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> N
             given.refuse(f"{GROUP}.parallelism", f"is of {count} nodes, which run all at once")
         if per_vm not in (None, 1):
             given.refuse(f"{GROUP}.taskCountPerNode", "is of nodes, each of which is a VM")
+        if not given.flag(f"{GROUP}.requireHostsFile"):
+            block["hosts_file"] = False
     else:
         values |= {"tasks": count} if count > 1 else {}
         if at_once and at_once > count:
