@@ -72,11 +72,13 @@ def steps(given: BatchFields, values: Json, block: Json, image: str | None, moun
         return Tasks()
     given.report.findings(f"{SPEC}.runnables", google_batch_runnables.steps(kinds, behind))
     several = f"{SPEC}.environment.variables.{NODE_COUNT}" in given.values
+    bare = several and not _between(found)
     if several:
         found = [_unwrapped(each) for each in (found[1:-1] if _between(found) else found)]
     storage = mounts_of(given, found, mounts, values)
     _shared_memory(given, found, values)
-    if len(found) == 1 and not found[0].more and (found[0].kind == "container" or _plain_script(found[0])):
+    alone = len(found) == 1 and not found[0].more and not bare  # a node that is alone gets barriers
+    if alone and (found[0].kind == "container" or _plain_script(found[0])):
         _alone(found[0], values, block)
     else:
         block["runnables"] = [_of_list(each) for each in found]
