@@ -61,10 +61,10 @@ def submit(
     With `dry_run` nothing is sent, and the request comes back as `accel-jobs submit --dry-run` prints it. The other
     options are those of Options. Raises BadInput where the job would be several, a task of its sweep each: submit_many.
     """
-    plan, voice = _plan([job], to, dry_run, options)
+    plan, reporter = _plan([job], to, dry_run, options)
     if len(plan.items) > 1:
         raise BadInput(f"each task of the sweep is a job of its own there, {len(plan.items)} in all: use submit_many")
-    return plan.redacted_requests()[0] if dry_run else _runs(plan, voice, options.get("quota", True))[0]
+    return plan.redacted_requests()[0] if dry_run else _runs(plan, reporter, options.get("quota", True))[0]
 
 
 @overload
@@ -98,8 +98,8 @@ def submit_many(
     works = list(jobs)
     if not works:
         return []
-    plan, voice = _plan(works, to, dry_run, options)
-    return plan.redacted_requests() if dry_run else _runs(plan, voice, options.get("quota", True), rate, stop)
+    plan, reporter = _plan(works, to, dry_run, options)
+    return plan.redacted_requests() if dry_run else _runs(plan, reporter, options.get("quota", True), rate, stop)
 
 
 @overload
@@ -141,7 +141,7 @@ def _plan(
 ) -> tuple[SubmissionPlan, QuietReporter]:
     if unknown := sorted(options.keys() - Options.__annotations__.keys()):
         raise TypeError(f"submit has no option {unknown[0]}; it has {', '.join(Options.__annotations__)}")
-    voice = QuietReporter(options.get("targets"), options.get("strict", False))
+    reporter = QuietReporter(options.get("targets"), options.get("strict", False))
     code = options.get("code")
     submit_options = SubmitOptions(
         to,
@@ -155,26 +155,26 @@ def _plan(
         options.get("then_to"),
     )
     documents = [Document.of(work) if isinstance(work, Job | dict) else read(os.fspath(work)) for work in works]
-    jobs = read_jobs(documents, submit_options, voice)
+    jobs = read_jobs(documents, submit_options, reporter)
     if submit_options.then_to and any(job.spot != "prefer" for job in jobs):
         raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")
-    plan = plan_submission(documents, jobs, submit_options, voice)
+    plan = plan_submission(documents, jobs, submit_options, reporter)
     plan.warn()
     if plan.prefers_spot:
-        voice.note(UNTENDED)
-    return plan, voice
+        reporter.note(UNTENDED)
+    return plan, reporter
 
 
 def _runs(
     plan: SubmissionPlan,
-    voice: QuietReporter,
+    reporter: QuietReporter,
     quota: bool,
     rate: int | None = None,
     stop: threading.Event | None = None,
 ) -> list[Run]:
     refs = plan.submit(quota, rate, stop=stop)
     ruled = {warning for _, request in plan.items for warning in request.warnings}
-    of_all = [warning for warning in voice.warnings if warning not in ruled]
+    of_all = [warning for warning in reporter.warnings if warning not in ruled]
     return [
         Run(ref, plan.caller, request.target, tuple(dict.fromkeys([*request.warnings, *of_all])))
         for ref, (_, request) in zip(refs, plan.items, strict=True)

@@ -31,18 +31,18 @@ log = logging.getLogger("accel.jobs")
 
 @dataclass
 class QuietReporter:
-    """A Voice that prints nothing: warnings are Python's and kept, all else is logged."""
+    """A Reporter that prints nothing: warnings are Python's and kept, all else is logged."""
 
     targets: str | None = None
     strict: bool = False
     warnings: list[str] = field(default_factory=list[str])
 
     def say(self, message: str) -> None:
-        """As Voice."""
+        """As Reporter."""
         log.info("%s", message)
 
     def warn(self, message: str) -> None:
-        """As Voice. Where the user has made errors of JobWarning, it is raised."""
+        """As Reporter. Where the user has made errors of JobWarning, it is raised."""
         if self.strict:
             raise BadInput(message, "it is a warning without strict=True")
         self.note(message)
@@ -52,8 +52,8 @@ class QuietReporter:
         self.warnings.append(message)
         warnings.warn(message, JobWarning, stacklevel=_level())
 
-    def again(self, key: str) -> str:
-        """As Voice."""
+    def resubmission(self, key: str) -> str:
+        """As Reporter."""
         return f"the same submit with key={key!r}"
 
 
@@ -118,10 +118,10 @@ class Run:
 
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
-        voice, caller = QuietReporter(), key if key is not None else keys.drawn()
-        with prepare_retry(self.ref, None, caller, every, voice) as (backend, request, submitter):
-            ref = submit_one(backend, request, caller, voice, submitter)
-        return Run(ref, caller, request.target, tuple(voice.warnings))
+        reporter, caller = QuietReporter(), key if key is not None else keys.drawn()
+        with prepare_retry(self.ref, None, caller, every, reporter) as (backend, request, submitter):
+            ref = submit_one(backend, request, caller, reporter, submitter)
+        return Run(ref, caller, request.target, tuple(reporter.warnings))
 
 
 AnyJob = Run | JobRef | Status | str

@@ -30,19 +30,19 @@ class Settings:
     yes: bool = False
 
     def say(self, message: str) -> None:
-        """As Voice."""
+        """As Reporter."""
         from .errors import say
 
         say(message)
 
     def warn(self, message: str) -> None:
-        """As Voice."""
+        """As Reporter."""
         from .errors import warn
 
         warn(message, self)
 
-    def again(self, key: str) -> str:
-        """As Voice."""
+    def resubmission(self, key: str) -> str:
+        """As Reporter."""
         return f"the same command with --key {key}"
 
 

@@ -1,10 +1,10 @@
-"""Who hears what happens beside a result: the command line prints it, the functions for Python keep it."""
+"""Where messages beside a result go: the command line prints them, the functions for Python keep them."""
 
 from typing import Protocol
 
 
-class Voice(Protocol):
-    """What was asked for whatever the work, and where words about it go."""
+class Reporter(Protocol):
+    """Options that every operation reads, and where its messages go."""
 
     @property
     def targets(self) -> str | None:
@@ -17,13 +17,13 @@ class Voice(Protocol):
         ...
 
     def say(self, message: str) -> None:
-        """What is done, in a line."""
+        """Report what is done, in a line."""
         ...
 
     def warn(self, message: str) -> None:
-        """What may not be meant, in a line. Raises BadInput where `strict`."""
+        """Report what may not be meant, in a line. Raise BadInput where `strict`."""
         ...
 
-    def again(self, key: str) -> str:
-        """The same submit once more, in words: the subject of a sentence."""
+    def resubmission(self, key: str) -> str:
+        """Return the same submit once more, in words: the subject of a sentence."""
         ...

@@ -203,10 +203,10 @@ class Concurrent(Protocol):
 
 
 @runtime_checkable
-class Again(Protocol):
+class Resubmit(Protocol):
     """A backend that can run a job once more."""
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """The request that runs the job of `ref` once more, under a new key."""
         ...
 

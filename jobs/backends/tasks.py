@@ -8,10 +8,10 @@ from .base import JobRef, LogLine, Phase, Request
 
 
 @runtime_checkable
-class AgainInPart(Protocol):
+class ResubmitTasks(Protocol):
     """A backend that can run some tasks of a sweep once more, and the others not."""
 
-    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+    def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with these tasks of the job of `ref` alone. Raises BadInput for a job that is no sweep."""
         ...
 

@@ -14,7 +14,7 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, JobsError
 
-from ..backends.base import Again, Attempts, Explain, Logs, Phase
+from ..backends.base import Attempts, Explain, Logs, Phase, Resubmit
 from ..backends.tasks import Tasks
 from ..client import resolve
 from ..client.accrued_cost import job_prices
@@ -73,7 +73,9 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
     why = read("why", lambda: backend.explain(ref) if asked and isinstance(backend, Explain) else None)
     gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
     key = submission_key(str(ref), "report")
-    body = read("what was sent", lambda: backend.again(ref, key).body if isinstance(backend, Again) else None)
+    body = read(
+        "what was sent", lambda: backend.resubmit_request(ref, key).body if isinstance(backend, Resubmit) else None
+    )
     price = job_prices([ref], settings)[ref]
     status = replace(status, target=status.target or price.target)
     found = Facts(status, gathered, price, datetime.now(UTC), attempts, tasks or None, why, warnings=tuple(warnings))

@@ -27,7 +27,7 @@ from .code.option import send_code
 from .quota import check
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from ..backends.base import Backend, JobRef
     from ..model.job import Job
@@ -52,15 +52,15 @@ _ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
 @contextmanager
 def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitter, list[str]]]:
     """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
-    check_images(plan.pairs, plan.voice)
+    check_images(plan.pairs, plan.reporter)
     check_feasible(plan.pairs)
-    unknown = check_quotas(plan.pairs, plan.voice) if quota else []
-    send_code(plan.shipping, plan.voice)
+    unknown = check_quotas(plan.pairs, plan.reporter) if quota else []
+    send_code(plan.shipping, plan.reporter)
     if plan.prefers_spot:
         from .deadline.record import begin
 
         begin(plan.pairs, plan.targets)
-    with reserve(plan.pairs, plan.targets, plan.voice) as submitter:
+    with reserve(plan.pairs, plan.targets, plan.reporter) as submitter:
         submitter.sizes = {request.key: size_of(job) for job, (_, request) in plan.pairs}
         yield submitter, unknown
 
@@ -81,66 +81,75 @@ class Receipts(Protocol):
         ...
 
 
-def submit_one(backend: "Backend", request: "Request", caller: str, voice: "Voice", submitter: Submitter) -> "JobRef":
+def submit_one(
+    backend: "Backend", request: "Request", caller: str, reporter: "Reporter", submitter: Submitter
+) -> "JobRef":
     """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
     try:
         ref = submitter.submit(backend, request)
     except CloudSilent as silent:
-        raise CloudSilent(silent.message, how_to_find(caller, voice)) from silent
-    record_history(ref, request, caller, submitter, voice)
+        raise CloudSilent(silent.message, how_to_find(caller, reporter)) from silent
+    record_history(ref, request, caller, submitter, reporter)
     return ref
 
 
-def how_to_find(caller: str, voice: "Voice") -> str:
+def how_to_find(caller: str, reporter: "Reporter") -> str:
     """Return what tells whether a job was made, as a hint."""
-    return f"{voice.again(caller)} finds the job if it was made, and makes it if not"
+    return f"{reporter.resubmission(caller)} finds the job if it was made, and makes it if not"
 
 
 def submit_quietly(
-    items: "list[Item]", caller: str, rate: int | None, voice: "Voice", submitter: Submitter, stop: threading.Event
+    items: "list[Item]",
+    caller: str,
+    rate: int | None,
+    reporter: "Reporter",
+    submitter: Submitter,
+    stop: threading.Event,
 ) -> "list[JobRef]":
     """Submit without printing. Raises the first error; once `stop` is set nothing more is sent."""
 
     def record(number: int, ref: "JobRef") -> None:
-        record_history(ref, items[number][1], caller, submitter, voice)
+        record_history(ref, items[number][1], caller, submitter, reporter)
 
     try:
         if len(items) == 1:
-            return [submit_one(*items[0], caller, voice, submitter)]
+            return [submit_one(*items[0], caller, reporter, submitter)]
         result = submit_all(items, submits_per_s=rate, made=record, send=submitter.submit, stop=stop)
-        raise_if_incomplete(result, len(items), caller, voice)
+        raise_if_incomplete(result, len(items), caller, reporter)
         return [result.refs[number] for number in range(len(items))]
     except KeyboardInterrupt as pressed:
-        pressed.add_note(f"what was under way may have been made; {voice.again(caller)} finds it, or makes it")
+        pressed.add_note(
+            f"what was under way may have been made; {reporter.resubmission(caller)} finds it, or makes it"
+        )
         raise
 
 
-def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, voice: "Voice") -> None:
+def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: "Reporter") -> None:
     """Raises where not all was made."""
     if len(sent.refs) == wanted:
         return
     count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
-    again = f"{voice.again(caller)} makes the rest, and none twice"
-    voice.say(count)
+    again = f"{reporter.resubmission(caller)} makes the rest, and none twice"
+    reporter.say(count)
     if not sent.errors:
         raise Interrupted(f"interrupted; {count}", again)
     first, *others = [sent.errors[number] for number in sorted(sent.errors)]
     for message in list(dict.fromkeys(error.message for error in others if error.message != first.message))[:10]:
-        voice.say(f"error: {message}")
+        reporter.say(f"error: {message}")
     first.hint = f"{first.hint}; {again}" if first.hint else again
     raise first
 
 
-def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, voice: "Voice") -> None:
+def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, reporter: "Reporter") -> None:
     """Keeps it in the history of this machine."""
     try:
         size = submitter.sizes.get(request.key)
         history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
     except OSError as error:
-        voice.say(f"the job is not in the history of this machine: {error}")
+        reporter.say(f"the job is not in the history of this machine: {error}")
 
 
-def check_images(pairs: "Sequence[tuple[Job, Item]]", voice: "Voice") -> None:
+def check_images(pairs: "Sequence[tuple[Job, Item]]", reporter: "Reporter") -> None:
     """Say what is wrong with commands, by what their images run by themselves; raise BadInputs where a container would
     have nothing to run.
 
@@ -166,7 +175,7 @@ def check_images(pairs: "Sequence[tuple[Job, Item]]", voice: "Voice") -> None:
             told = rejected if finding.severity == "reject" else warned
             told[f"{finding.field}: {finding.text} (image {name})"] = None
     for warning in warned:
-        voice.warn(warning)
+        reporter.warn(warning)
     if rejected:
         raise BadInputs(list(rejected))
 
@@ -205,13 +214,13 @@ _SIZE = {
 """Fields that decide which quotas a job spends, and how much of them."""
 
 
-def check_quotas(jobs: "list[tuple[Job, Item]]", voice: "Voice") -> list[str]:
+def check_quotas(jobs: "list[tuple[Job, Item]]", reporter: "Reporter") -> list[str]:
     """As quota.check, once for jobs of one size on one target."""
     seen: dict[str, tuple[Job, Item]] = {}
     for job, item in jobs:
         size = job.model_dump_json(include=_SIZE)
         seen.setdefault(f"{item[1].target} {size}", (job, item))
-    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, voice)))
+    return list(dict.fromkeys(line for job, (backend, _) in seen.values() for line in check(backend, job, reporter)))
 
 
 def _image_findings(image: entry_points.Image, job: "Job", kind: str) -> list[Finding]:

@@ -2,33 +2,33 @@
 
 from dataclasses import replace
 
-from accel.console.reporter import Voice
+from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, JobsError
 
 from ..backends.base import Backend, Explain, Explanation, JobRef
 from .resolve import targets
 
 
-def explanation(ref: JobRef, backend: Backend, voice: Voice) -> Explanation:
+def explanation(ref: JobRef, backend: Backend, reporter: Reporter) -> Explanation:
     """Return why a job waits or failed.
 
     Raises BadInput for a job of a kind that cannot be explained, and what its backend raises.
     """
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
-    told = backend.explain(ref, elsewhere=lambda: _regions(ref.kind, voice))
+    told = backend.explain(ref, elsewhere=lambda: _regions(ref.kind, reporter))
     return replace(told, next_step=told.next_step.replace(" REF`", f" {ref}`"))
 
 
-def _regions(kind: str, voice: Voice) -> list[str]:
+def _regions(kind: str, reporter: Reporter) -> list[str]:
     """Return the regions of the user's targets of a kind.
 
     A job that exists needs none of them, so that a broken list of targets is no error.
     """
     try:
-        entries = targets(voice).entries.values()
+        entries = targets(reporter).entries.values()
     except JobsError as error:
-        voice.warn(f"jobs in other regions are not looked for: {error.message}")
+        reporter.warn(f"jobs in other regions are not looked for: {error.message}")
         return []
     of_kind = [entry.target for entry in entries if entry.target and entry.target.kind == kind]
     return list(dict.fromkeys(region for target in of_kind if (region := getattr(target, "region", ""))))

@@ -16,7 +16,7 @@ from .resolve import targets
 from .selection import SCANNED, Choice
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from .targets import Targets
 
@@ -48,18 +48,18 @@ def names_of(known: "Targets", to: str | None) -> Sequence[str]:
     return [to] if to else [entry.name for entry in known.entries.values() if entry.target]
 
 
-def gather(known: "Targets", choice: Choice, ended: bool, limit: int, voice: "Voice", progress: Opens) -> Listed:
+def gather(known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> Listed:
     """At most `limit` jobs of the targets that are meant; of one that could not be asked a warning says so. Raises
     what a target that was named answers."""
     names = names_of(known, choice.to)
     found = Listed(asked=len(names))
     seen: dict[str, Status] = {}
-    tell = once(voice.warn)  # several targets may have the same jobs
+    tell = once(reporter.warn)  # several targets may have the same jobs
     scanned = max(limit, SCANNED) if choice.narrow else limit
     for name in names:
         backend = of_target(*known.choose(name))
         if not isinstance(backend, Listing):
-            voice.warn(f"target {name}: its jobs cannot be listed")
+            reporter.warn(f"target {name}: its jobs cannot be listed")
             continue
         try:
             with progress(lambda count, name=name: f"{name}: {count:,} jobs") as told:
@@ -70,16 +70,16 @@ def gather(known: "Targets", choice: Choice, ended: bool, limit: int, voice: "Vo
             if choice.to:
                 raise
             found.faults[name] = error
-            voice.warn(f"target {name}: {MISSING}: {error.message}")
+            reporter.warn(f"target {name}: {MISSING}: {error.message}")
     newest = sorted(seen.values(), key=lambda status: status.created.timestamp() if status.created else 0, reverse=True)
     found.statuses = newest[:limit]
     return found
 
 
-def list_jobs(to: str | None, ended: bool, limit: int, voice: "Voice", progress: Opens) -> list[Status]:
+def list_jobs(to: str | None, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> list[Status]:
     """Return the jobs of a target, or of all, newest first. Raises what none of the targets could be asked for."""
-    found = gather(targets(voice), Choice(to), ended, limit, voice, progress)
+    found = gather(targets(reporter), Choice(to), ended, limit, reporter, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))
-    settle_ended(found.statuses, voice.say)
+    settle_ended(found.statuses, reporter.say)
     return found.statuses

@@ -7,21 +7,21 @@ from accel.diagnostics.errors import OverLimit
 from ..backends.base import Quotas
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from ..backends.base import Backend
     from ..model.job import Job
 
 
-def check(backend: "Backend", job: "Job", voice: "Voice", where: str = "quota") -> list[str]:
+def check(backend: "Backend", job: "Job", reporter: "Reporter", where: str = "quota") -> list[str]:
     """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
     stops nothing. Raises OverLimit with --strict."""
     if not isinstance(backend, Quotas):
         return []
     answer = backend.quota(job)
-    if answer.over and voice.strict:
+    if answer.over and reporter.strict:
         hint = "ask for more (`stacks quota --request` writes the request), or use another target"
         raise OverLimit("; ".join(f"{where}: {text}" for text in answer.over), hint)
     for text in answer.over:
-        voice.warn(f"{where}: {text}")
+        reporter.warn(f"{where}: {text}")
     return [f"{where} unknown: {text}" for text in answer.unknown]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from accel.console.progress import untold
-from accel.console.reporter import Voice
+from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, JobsError, NotFound
 from accel.diagnostics.messages import did_you_mean, name_shown
 
@@ -21,15 +21,15 @@ LOOKED_AT = 20
 NEAR = 100
 
 
-def targets(voice: Voice, *, refresh: bool = False) -> Targets:
+def targets(reporter: Reporter, *, refresh: bool = False) -> Targets:
     """The targets, their warnings said."""
-    found = load(voice.targets, refresh=refresh)
+    found = load(reporter.targets, refresh=refresh)
     for warning in found.warnings:
-        voice.warn(warning)
+        reporter.warn(warning)
     return replace(found, warnings=())
 
 
-def reference(text: str, voice: Voice) -> JobRef:
+def reference(text: str, reporter: Reporter) -> JobRef:
     """A whole reference, or a short id, a name, or the beginning of either: of a job that was submitted from here
     lately, else of one that the targets list. Of several jobs of one name it is the only one that has not ended.
 
@@ -41,7 +41,7 @@ def reference(text: str, voice: Voice) -> JobRef:
     found = _best(text, recent)
     if found:
         return found[0] if len(found) == 1 else _only(text, found, _ended(found))
-    return _listed(text, list(recent)[:NEAR], voice)
+    return _listed(text, list(recent)[:NEAR], reporter)
 
 
 def _best(text: str, names: Mapping[JobRef, str]) -> list[JobRef]:
@@ -73,11 +73,11 @@ def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
     return ended
 
 
-def _listed(text: str, recent: Sequence[JobRef], voice: Voice) -> JobRef:
+def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
     """The job of that name or id that the targets have."""
     from .listing import gather
 
-    jobs = gather(targets(voice), Choice(), True, SCANNED, voice, untold)
+    jobs = gather(targets(reporter), Choice(), True, SCANNED, reporter, untold)
     found = _best(text, {status.ref: status.name for status in jobs.statuses})
     if len(found) == 1:
         return found[0]
@@ -94,19 +94,19 @@ def _listed(text: str, recent: Sequence[JobRef], voice: Voice) -> JobRef:
     )
 
 
-def job(text: str, voice: Voice) -> tuple[JobRef, Backend]:
+def job(text: str, reporter: Reporter) -> tuple[JobRef, Backend]:
     """The job, and the backend that sees it."""
-    ref = reference(text, voice)
+    ref = reference(text, reporter)
     return ref, of_ref(ref)
 
 
-def with_target(ref: JobRef, name: str | None, voice: Voice) -> Backend:
+def with_target(ref: JobRef, name: str | None, reporter: Reporter) -> Backend:
     """The backend of the target that the job was submitted to, which may know more than its reference."""
     if name is None:
         name = next((entry["target"] for entry in history.recent() if entry["ref"] == str(ref)), None)
     if name is None:
         return of_ref(ref)
-    known = targets(voice)
+    known = targets(reporter)
     if name not in known.entries:
         return of_ref(ref)
     _, target = known.choose(name)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from accel.console.progress import Opens
-from accel.console.reporter import Voice
+from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
 from accel.diagnostics.messages import did_you_mean, name_shown
 
-from ..backends.base import Again, Backend, JobRef, LogLine, Logs, Phase
+from ..backends.base import Backend, JobRef, LogLine, Logs, Phase, Resubmit
 from ..backends.registry import of_ref
 from ..backends.tasks import ProgressLines, Tasks, TaskStatus
 from ..model import sweep_tasks
@@ -83,10 +83,12 @@ def looked(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say:
 
 
 def _looked(ref: JobRef, backend: Backend) -> Job:
-    if not isinstance(backend, Again):
+    if not isinstance(backend, Resubmit):
         return Job(ref, backend, None)
     # What would run it again says what was sent.
-    return Job(ref, backend, sweep_tasks.find_sweep(backend.again(ref, submission_key(str(ref), "results")).body))
+    return Job(
+        ref, backend, sweep_tasks.find_sweep(backend.resubmit_request(ref, submission_key(str(ref), "results")).body)
+    )
 
 
 def rows(jobs: Sequence[Job]) -> list[Row]:
@@ -225,23 +227,23 @@ def ranking(
     refs: Sequence[JobRef],
     by: str | None,
     best: str | None,
-    voice: Voice,
+    reporter: Reporter,
     progress: Opens,
 ) -> tuple[list[Row], str | None]:
     """Return the tasks of the jobs, the best first, and the metric of that order.
 
     Raises BadInput for a metric that no task told.
     """
-    seen = looked(refs, of_ref, voice.say)
+    seen = looked(refs, of_ref, reporter.say)
     metric, best = _objective(seen, by, best)
     found = rows(seen)
     if len(found) >= LOGS_SAID:
-        voice.say(f"reading the logs of {len(found):,} tasks")
+        reporter.say(f"reading the logs of {len(found):,} tasks")
     with progress(lambda count: f"{count:,} of {len(found):,} logs") as told:
         read(found, seen, told)
-    _say_unread(found, voice)
+    _say_unread(found, reporter)
     if metric is not None:
-        _known(metric, found, voice)
+        _known(metric, found, reporter)
     return ranked(found, metric, best), metric
 
 
@@ -260,16 +262,16 @@ def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[s
     return by, best or (own["best"] if own else None)
 
 
-def _known(metric: str, found: Sequence[Row], voice: Voice) -> None:
+def _known(metric: str, found: Sequence[Row], reporter: Reporter) -> None:
     """Raises BadInput for a metric that no task told, where they told others."""
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
         raise BadInput(f"metric {name_shown(metric)}: no task told it{did_you_mean(metric, told)}")
     if not told:
-        voice.say("no task has told metrics; a program does so by lines that begin with @accel (docs/sweeps.md)")
+        reporter.say("no task has told metrics; a program does so by lines that begin with @accel (docs/sweeps.md)")
 
 
-def _say_unread(found: Sequence[Row], voice: Voice) -> None:
+def _say_unread(found: Sequence[Row], reporter: Reporter) -> None:
     unread = [row for row in found if row.unread]
     if unread:
-        voice.say(f"{len(unread):,} of {len(found):,} logs could not be read, the first of them: {unread[0].unread}")
+        reporter.say(f"{len(unread):,} of {len(found):,} logs could not be read, the first of them: {unread[0].unread}")

@@ -4,11 +4,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from accel.console.options import program
-from accel.console.reporter import Voice
+from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput
 
-from ..backends.base import Again, Backend, JobRef, Request
-from ..backends.tasks import AgainInPart
+from ..backends.base import Backend, JobRef, Request, Resubmit
+from ..backends.tasks import ResubmitTasks
 from ..model import keys, sweep_tasks
 from ..runtime.sweep import written
 from . import history
@@ -20,36 +20,36 @@ from .results import failed
 
 @contextmanager
 def prepare_retry(
-    ref: JobRef, to: str | None, caller: str, every: bool, voice: Voice
+    ref: JobRef, to: str | None, caller: str, every: bool, reporter: Reporter
 ) -> Generator[tuple[Backend, Request, Submitter]]:
     """Yield the backend, request and submitter that run a job once more.
 
     Raises BadInput for a job that cannot be run again, and OverLimit.
     """
-    backend = with_target(ref, to, voice)
-    if not isinstance(backend, Again):
+    backend = with_target(ref, to, reporter)
+    if not isinstance(backend, Resubmit):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
-    request = backend.again(ref, keys.submission_key(str(ref), caller))
+    request = backend.resubmit_request(ref, keys.submission_key(str(ref), caller))
     count = None
     if not every:
-        request, count = _in_part(backend, ref, request, voice)
+        request, count = _in_part(backend, ref, request, reporter)
     if to is None:  # the job itself may say what this machine's history does not: whether its stack is stopped
-        backend = with_target(ref, request.target, voice)
+        backend = with_target(ref, request.target, reporter)
     for warning in request.warnings:
-        voice.warn(warning)
-    with reserve_retry(ref, request, voice, count) as submitter:
+        reporter.warn(warning)
+    with reserve_retry(ref, request, reporter, count) as submitter:
         if size := size_in(history.recent(), str(ref)):
             submitter.sizes = {request.key: size | ({"tasks": count} if count else {})}
         yield backend, request, submitter
 
 
-def _in_part(backend: Backend, ref: JobRef, whole: Request, voice: Voice) -> tuple[Request, int | None]:
+def _in_part(backend: Backend, ref: JobRef, whole: Request, reporter: Reporter) -> tuple[Request, int | None]:
     """The request that runs the tasks of a sweep that did not succeed, and their number; of any other job, `whole`.
 
     Raises BadInput where there are none.
     """
     sweep = sweep_tasks.find_sweep(whole.body)
-    if sweep is None or not isinstance(backend, AgainInPart):
+    if sweep is None or not isinstance(backend, ResubmitTasks):
         return whole, None
     tasks = failed(backend, ref, len(sweep.places))
     if not tasks:
@@ -58,5 +58,5 @@ def _in_part(backend: Backend, ref: JobRef, whole: Request, voice: Voice) -> tup
         )
 
     named = written([sweep.places[task] for task in tasks])
-    voice.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")
-    return backend.again_in_part(ref, whole.key, tasks), len(tasks)
+    reporter.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")
+    return backend.resubmit_tasks_request(ref, whole.key, tasks), len(tasks)

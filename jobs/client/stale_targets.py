@@ -14,7 +14,7 @@ from accel.diagnostics.errors import JobsError
 from . import published_targets
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from .targets import Target, Targets
 
@@ -22,11 +22,11 @@ GUARDS = ("allowances", "stop", "budget_stops")
 """What keeps money in: here the stack's word of today holds, whatever the file says."""
 
 
-def current_targets(targets: "Targets", names: Iterable[str], voice: "Voice") -> "Targets":
+def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporter") -> "Targets":
     """Return the targets as compared() has them, and warn with its lines."""
     newer, lines = compared(targets, names)
     for line in lines:
-        voice.warn(line)
+        reporter.warn(line)
     return newer
 
 

@@ -21,7 +21,7 @@ from .resolve import targets
 from .stale_targets import current_targets
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from ..backends.base import Backend, JobRef, Request
     from ..model.document import Document
@@ -62,7 +62,7 @@ class SubmissionPlan:
     shipping: "Shipping | None"
     prefers_spot: bool
     """Whether a job is to be moved to on demand."""
-    voice: "Voice"
+    reporter: "Reporter"
 
     @property
     def items(self) -> "list[Item]":
@@ -71,7 +71,7 @@ class SubmissionPlan:
     def warn(self) -> None:
         """Print each warning of the requests once."""
         for warning in dict.fromkeys(warning for _, request in self.items for warning in request.warnings):
-            self.voice.warn(warning)
+            self.reporter.warn(warning)
 
     def redacted_requests(self) -> list[dict[str, Any]]:
         """Return the requests as `--dry-run` prints them, without the values of variables named like secrets."""
@@ -95,46 +95,48 @@ class SubmissionPlan:
         with dispatch.reserve_plan(self, quota) as (submitter, unknown):
             if receipts is None:
                 refs = dispatch.submit_quietly(
-                    self.items, self.caller, rate, self.voice, submitter, stop or threading.Event()
+                    self.items, self.caller, rate, self.reporter, submitter, stop or threading.Event()
                 )
             elif len(self.items) > 1:
                 return receipts.many(self.items, rate, submitter, unknown)
             else:
                 return [receipts.one(*self.items[0], submitter, unknown)]
         for line in unknown:
-            self.voice.say(line)
+            self.reporter.say(line)
         return refs
 
 
-def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, voice: "Voice") -> "list[Job]":
+def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, reporter: "Reporter") -> "list[Job]":
     """Return the job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
     for document in documents:
         for note in document.notes:
-            voice.say(note)
+            reporter.say(note)
         if options.pin_image:
-            _pin_image(document, voice)
+            _pin_image(document, reporter)
     jobs = jobs_of(documents)
-    return _smoke_runs(documents, jobs, options, voice) if options.smoke or options.smoke_timeout is not None else jobs
+    return (
+        _smoke_runs(documents, jobs, options, reporter) if options.smoke or options.smoke_timeout is not None else jobs
+    )
 
 
 def plan_submission(
-    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, voice: "Voice"
+    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> SubmissionPlan:
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.drawn()
-    known = targets(voice)
-    shipping = packed(options.code, options.code_all, voice)
+    known = targets(reporter)
+    shipping = packed(options.code, options.code_all, reporter)
     written = list(zip(documents, jobs, strict=True))
-    pairs = _rendered(written, options, caller, known, shipping, voice)
+    pairs = _rendered(written, options, caller, known, shipping, reporter)
     if not options.dry_run:
         names = dict.fromkeys([*(request.target for _, (_, request) in pairs), options.then_to or ""])
-        if (newer := current_targets(known, names, voice)) is not known:
-            known, pairs = newer, _rendered(written, options, caller, newer, shipping, voice)
-    return SubmissionPlan(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), voice)
+        if (newer := current_targets(known, names, reporter)) is not known:
+            known, pairs = newer, _rendered(written, options, caller, newer, shipping, reporter)
+    return SubmissionPlan(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), reporter)
 
 
 def _smoke_runs(
-    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, voice: "Voice"
+    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> "list[Job]":
     if not options.smoke:
         raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
@@ -148,11 +150,11 @@ def _smoke_runs(
             found.append(runs.of(job, options.smoke_timeout or runs.TIMEOUT_S))
         except BadInput as error:
             raise document.placed(error) from None
-        voice.say(runs.summary(job, found[-1]))
+        reporter.say(runs.summary(job, found[-1]))
     return found
 
 
-def _pin_image(document: "Document", voice: "Voice") -> None:
+def _pin_image(document: "Document", reporter: "Reporter") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
     from accel.clouds.image_registry import pinned
 
@@ -160,7 +162,7 @@ def _pin_image(document: "Document", voice: "Voice") -> None:
     image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None
     if isinstance(image, str) and image and not image.startswith(LOCAL) and (now := pinned(image)) != image:
         document.set(f"image={now}")
-        voice.say(f"image: {image} is {now}")
+        reporter.say(f"image: {image} is {now}")
 
 
 def _rendered(
@@ -169,7 +171,7 @@ def _rendered(
     caller: str,
     known: "Targets",
     shipping: "Shipping | None",
-    voice: "Voice",
+    reporter: "Reporter",
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
     """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
     so has one with other code, and a smoke run."""
@@ -179,7 +181,7 @@ def _rendered(
     times: dict[str, int] = {}
     pairs: list[tuple[Job, tuple[Backend, Request]]] = []
     faults: list[str] = []
-    for document, job, name, target in _placed(jobs, known, options.to, voice):
+    for document, job, name, target in _placed(jobs, known, options.to, reporter):
         backend = backends.setdefault(name, of_target(name, target))
         times[job.name] = times.get(job.name, 0) + 1
         text = keys.numbered(caller, times[job.name])
@@ -208,29 +210,29 @@ def _rendered(
 
 
 def _placed(
-    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, voice: "Voice"
+    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, reporter: "Reporter"
 ) -> "Iterator[tuple[Document, Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
     for document, job in jobs:
-        name, target = _target(job, known, to, voice)
+        name, target = _target(job, known, to, reporter)
         try:
             parts = apart(job, target.kind)
         except BadInput as error:
             raise document.placed(error) from None
         for warning in cap_warnings(job, target.kind) if len(parts) > 1 else ():
-            voice.warn(warning)
+            reporter.warn(warning)
         for each in parts:
             yield document, each, name, target
 
 
-def _target(job: "Job", known: "Targets", to: str | None, voice: "Voice") -> "tuple[str, Target]":
+def _target(job: "Job", known: "Targets", to: str | None, reporter: "Reporter") -> "tuple[str, Target]":
     """Return the target that --to means: for `cheapest` the first of the offers, unless a target has that name."""
     if to != CHEAPEST or CHEAPEST in known.entries:
         return known.choose(to)
     from .offers import cheapest, choice_summary
 
     offer, decision = cheapest(job, known.entries)
-    voice.say(choice_summary(offer, decision))
+    reporter.say(choice_summary(offer, decision))
     return known.choose(offer.target)
 
 

@@ -262,8 +262,8 @@ def test_a_warning_may_be_refused_before_anything_is_sent(how: str) -> None:
 
 
 def test_a_warning_from_deep_inside_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(pairs: object, voice: Any) -> list[str]:
-        voice.warn("quota: no instance can start")
+    def asked(pairs: object, reporter: Any) -> list[str]:
+        reporter.warn("quota: no instance can start")
         return []
 
     monkeypatch.setattr("jobs.client.dispatch.check_quotas", asked)

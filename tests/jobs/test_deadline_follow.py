@@ -55,7 +55,7 @@ class Sent:
 
     request: Request
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         return replace(self.request, key=key)
 
 

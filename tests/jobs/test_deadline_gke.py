@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from jobs.backends.base import Backend, JobRef, LogLine, Phase, Request, Status
 from jobs.backends.gke import status as observe
-from jobs.backends.gke.submit import again, cancel, submit
+from jobs.backends.gke.submit import cancel, resubmit_request, submit
 from jobs.backends.registry import of_target
 from jobs.client.deadline.follow import Follower
 from jobs.client.deadline.plan import Plan, plan_job, plan_of
@@ -46,8 +46,8 @@ class OnCluster:
     def cancel(self, ref: JobRef, reason: str) -> None:
         cancel(self.cluster.api(), SCOPE, ref, reason)
 
-    def again(self, ref: JobRef, key: str) -> Request:
-        return again(self.cluster.api(), SCOPE, ref, key)
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
+        return resubmit_request(self.cluster.api(), SCOPE, ref, key)
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
         return iter(())

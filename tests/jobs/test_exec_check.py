@@ -297,7 +297,7 @@ class Machines:
 @pytest.fixture
 def machines(home: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
     made = Machines()
-    monkeypatch.setattr(resolve, "job", lambda text, voice: (JobRef("gce", "b", text), made))
+    monkeypatch.setattr(resolve, "job", lambda text, reporter: (JobRef("gce", "b", text), made))
     return made
 
 
@@ -326,7 +326,7 @@ def test_a_job_of_one_needs_no_number(
     invoke: Callable[..., Result], machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Machines(None, (0,))
-    monkeypatch.setattr(resolve, "job", lambda text, voice: (JobRef("gce", "b", text), one))
+    monkeypatch.setattr(resolve, "job", lambda text, reporter: (JobRef("gce", "b", text), one))
     assert invoke("exec", "j", "--", "hostname").stdout == "hostname None\n"
 
 
@@ -374,7 +374,7 @@ def test_a_check_of_machines_that_are_not(
 
 
 def test_a_kind_without_exec(invoke: Callable[..., Result], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolve, "job", lambda text, voice: (JobRef("aws-batch", "us-east-1", text), object()))
+    monkeypatch.setattr(resolve, "job", lambda text, reporter: (JobRef("aws-batch", "us-east-1", text), object()))
     result = invoke("exec", "j", "--check")
     assert result.exit_code == 2 and "no command can be run in jobs of kind aws-batch" in result.stderr
 

@@ -30,7 +30,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
 
 @dataclass
 class Said(QuietReporter):
-    """A voice that keeps its warnings to itself."""
+    """A reporter that keeps its warnings to itself."""
 
     warned: list[str] = field(default_factory=list[str])
 
@@ -39,10 +39,10 @@ class Said(QuietReporter):
 
 
 def said(kind: str, image: str, body: dict[str, Any] | None = None, **fields: Any) -> list[str]:
-    job, voice = Job(**{"name": "digits", "image": image, **fields}), Said()
+    job, reporter = Job(**{"name": "digits", "image": image, **fields}), Said()
     request = Request(kind, "t", "n", "k", body if body is not None else {"register": {}})
-    dispatch.check_images([(job, (cast(Backend, None), request))], voice)
-    return voice.warned
+    dispatch.check_images([(job, (cast(Backend, None), request))], reporter)
+    return reporter.warned
 
 
 def test_entry_point_and_cmd_are_read(registry: Registry) -> None:

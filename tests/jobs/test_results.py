@@ -150,7 +150,7 @@ class Cloud:
         self.count, self.body = count, body
         self.at_once = self.most = self.asked = 0
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         return Request(ref.kind, "t", ref.id, key, self.body)
 
     def status(self, ref: JobRef) -> Status:

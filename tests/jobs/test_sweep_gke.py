@@ -10,7 +10,7 @@ from accel.diagnostics.errors import BadInput
 from jobs.backends.base import JobRef, Phase
 from jobs.backends.gke.request import MIN_PARALLELISM
 from jobs.backends.gke.status import tasks
-from jobs.backends.gke.submit import again, submit
+from jobs.backends.gke.submit import resubmit_request, submit
 from jobs.model import sweep_tasks
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request
@@ -53,21 +53,21 @@ def test_each_index_has_its_state(cluster: Cluster) -> None:
 @pytest.mark.parametrize("wanted, least", [([1, 4], "1"), ([3], None)])
 def test_some_indexes_again(cluster: Cluster, wanted: list[int], least: str | None) -> None:
     ref = submitted(cluster)
-    request = again(cluster.api(), SCOPE, ref, "e" * 64, wanted)
+    request = resubmit_request(cluster.api(), SCOPE, ref, "e" * 64, wanted)
     (made,) = request.body["objects"]
     assert (made["spec"]["completions"], made["spec"]["parallelism"]) == (len(wanted), len(wanted))
     assert made["metadata"]["annotations"].get(MIN_PARALLELISM) == least
     found = sweep_tasks.find_sweep(request.body)
     assert found and list(found.places) == wanted and found.first == str(ref)
     second = submit(request, cluster.api())
-    third = again(cluster.api(), SCOPE, second, "f" * 64, [len(wanted) - 1])
+    third = resubmit_request(cluster.api(), SCOPE, second, "f" * 64, [len(wanted) - 1])
     last = sweep_tasks.find_sweep(third.body)
     assert last and list(last.places) == wanted[-1:] and last.first == str(second)
     with pytest.raises(BadInput, match=f"has no task {len(wanted)}; it has 0 to {len(wanted) - 1}"):
-        again(cluster.api(), SCOPE, second, "f" * 64, [len(wanted)])
+        resubmit_request(cluster.api(), SCOPE, second, "f" * 64, [len(wanted)])
 
 
 def test_tasks_without_a_sweep_do_not_run_apart(cluster: Cluster) -> None:
     ref = submit(make_request(cpus=1, memory_mib=1000, tasks=3), cluster.api())
     with pytest.raises(BadInput, match="is no sweep, whose tasks could run apart"):
-        again(cluster.api(), SCOPE, ref, "e" * 64, [1])
+        resubmit_request(cluster.api(), SCOPE, ref, "e" * 64, [1])

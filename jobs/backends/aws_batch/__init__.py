@@ -22,7 +22,7 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas, FreeGpus and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas, FreeGpus and Explain.
 
     A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
     `aws-batch:<region>/<id>#<index>`.
@@ -95,13 +95,13 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         target_name, target = self._needed("list")
         return status.listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """The same definition, size, command and environment as the job of `ref` had."""
-        return submit.again(self._clients, self._checked(ref), key, self._queue_name, self._target)
+        return submit.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
-    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+    def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, an array of these tasks; a plain job of one."""
-        return submit.again(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
+        return submit.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From ListJobs and DescribeJobs of the array's children."""

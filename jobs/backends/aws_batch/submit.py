@@ -160,7 +160,7 @@ COPIED = ("arrayProperties", "parameters", "propagateTags", "retryStrategy", "sh
 """What DescribeJobs says in the words of SubmitJob."""
 
 
-def again(
+def resubmit_request(
     clients: Clients,
     ref: JobRef,
     key: str,

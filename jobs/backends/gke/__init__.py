@@ -27,7 +27,7 @@ SUBMITS_PER_S = 49
 
 
 class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Exec, FreeGpus and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Exec, FreeGpus and Explain.
 
     A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
     """
@@ -99,13 +99,13 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
         """From its pods, as long as the cluster keeps them."""
         return status.attempts(*self._at(ref))
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        return submit.again(*self._at(ref), key)
+        return submit.resubmit_request(*self._at(ref), key)
 
-    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+    def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer indexes."""
-        return submit.again(*self._at(ref), key, tasks)
+        return submit.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From the Job and its pods, some hundreds a call."""

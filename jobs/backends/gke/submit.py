@@ -138,7 +138,7 @@ def _take_back(api: Api, scope: Scope, others: list[dict[str, Any]]) -> None:
             return  # the refusal of the job itself counts for more
 
 
-def again(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
+def resubmit_request(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
     """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
 
     Raises NotFound where the job has been deleted, BadInput where it does not say what was sent.

@@ -25,7 +25,7 @@ SUBMITS_PER_S = 95
 
 
 class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Again, AgainInPart, Tasks, Quotas and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas and Explain.
 
     A reference is `google-batch:<project>.<region>/<job id>`.
     """
@@ -80,13 +80,13 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         """From what Batch tells of each task."""
         return status.attempts(*self._at(ref))
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
-        return submit.again(*self._at(ref), key)
+        return submit.resubmit_request(*self._at(ref), key)
 
-    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+    def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer tasks."""
-        return submit.again(*self._at(ref), key, tasks)
+        return submit.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From Batch's list of them, a thousand a call."""

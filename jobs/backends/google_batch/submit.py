@@ -111,7 +111,9 @@ PREDEFINED = ("goog-", "google-", "batch-job-id", "batch-job-uid", "batch-node")
 https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
 
 
-def again(google: Google, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
+def resubmit_request(
+    google: Google, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None
+) -> Request:
     """The request for the same job under a new key; for some of its `tasks` alone, of a sweep. Raises NotFound where
     Batch has forgotten the job."""
     found = look(google, scope, ref.id)

@@ -215,13 +215,13 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         folder = _existing(ref)
         return local_tasks.attempts(folder, read(folder / "request.json", RequestRecord), _time)
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         request = read(_existing(ref) / "request.json", RequestRecord)
         name = keys.platform_name(request["body"]["job"], key)
         return Request(KIND, request["target"], name, key, request["body"])
 
-    def again_in_part(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        return local_tasks.in_part(self.again(ref, key), tasks, ref)
+    def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
+        return local_tasks.in_part(self.resubmit_request(ref, key), tasks, ref)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         folder = _existing(ref)

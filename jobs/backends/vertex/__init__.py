@@ -49,7 +49,7 @@ class Timing(timeouts.Timing):
 
 
 class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Again, Quotas and Explain.
+    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, Quotas and Explain.
 
     A reference is `vertex:<project>.<region>/<number of the custom job>`.
     """
@@ -116,9 +116,9 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         """Every replica's lines; nodes side by side, unless `task` names one."""
         return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        return submit.again(*self._at(ref), key)
+        return submit.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""

@@ -87,7 +87,7 @@ class _Vertex:
 SENT = ("jobSpec", "encryptionSpec")
 
 
-def again(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
+def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
     """The request for the same job under a new key.
 
     Raises NotFound where the job has been deleted, BadInput where it was not made here.

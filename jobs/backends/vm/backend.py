@@ -38,7 +38,7 @@ VmTargetT = TypeVar("VmTargetT", bound=VmGround)
 
 
 class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
-    """A Backend with Logs, Listing, Many, Again, Exec and Tended. A reference is `<kind>:<bucket>/<name>`."""
+    """A Backend with Logs, Listing, Many, Resubmit, Exec and Tended. A reference is `<kind>:<bucket>/<name>`."""
 
     @staticmethod
     def _scope_of(target: VmTargetT) -> str:
@@ -234,7 +234,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
             raise BadInput(f"{ref}: it has no machine now", f"`accel-jobs get {ref}` shows its state")
         return record
 
-    def again(self, ref: JobRef, key: str) -> Request:
+    def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
         record, _ = self.records.read(self._checked(ref).id)
         name = labels.machine_name(platform_name(record.job_name, key))

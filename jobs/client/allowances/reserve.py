@@ -40,7 +40,7 @@ from .settlement import settle_team
 from .submitter import Submitter
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from ...model.job import Job
     from ..bulk import Item
@@ -309,7 +309,7 @@ def _must_be_known(backend: Backend, hold: Hold) -> None:
 
 
 def needs(
-    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", voice: "Voice"
+    jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", reporter: "Reporter"
 ) -> "dict[str, tuple[Allowances, list[Wanted]]]":
     """By ledger, what is to be held there."""
     groups: dict[str, tuple[Allowances, list[Wanted]]] = {}
@@ -323,7 +323,7 @@ def needs(
             costs[size] = of(job, *known.choose(request.target))
         found = price(job, costs[size], team, allowances.teams[team])
         for warning in found.warnings:
-            voice.warn(warning)
+            reporter.warn(warning)
         groups.setdefault(address(allowances), (allowances, []))[1].append(
             Wanted(request, team, found, known_s(job, request.kind))
         )
@@ -348,15 +348,15 @@ def need_of_retry(
 
 @contextmanager
 def hold_needs(
-    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", voice: "Voice"
+    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", reporter: "Reporter"
 ) -> Generator[Submitter]:
     """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room."""
     submitter = Submitter()
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():
             ledger = ledger_at(where)
-            sweep = partial(_sweep, ledger, known, voice.say)
-            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=voice.say))
+            sweep = partial(_sweep, ledger, known, reporter.say)
+            holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=reporter.say))
             submitter.add(holding, where, wanted)
         yield submitter
 

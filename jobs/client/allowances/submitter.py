@@ -14,7 +14,7 @@ from .. import history
 from ..resolve import targets
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
     from accel.contract.allowances import Allowances
 
     from ...backends.base import Backend, JobRef, Request, Status
@@ -50,7 +50,7 @@ class Submitter:
 
 
 @contextmanager
-def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice") -> Generator[Submitter]:
+def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Reporter") -> Generator[Submitter]:
     """Holds what the jobs may cost, and takes back what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
     if not any(named.values()):
@@ -58,33 +58,35 @@ def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", voice: "Voice"
         return
     from .reserve import hold_needs, needs
 
-    with hold_needs(needs(jobs, named, known, voice), known, voice) as submitter:
+    with hold_needs(needs(jobs, named, known, reporter), known, reporter) as submitter:
         yield submitter
 
 
 @contextmanager
-def reserve_retry(ref: "JobRef", request: "Request", voice: "Voice", tasks: int | None = None) -> Generator[Submitter]:
+def reserve_retry(
+    ref: "JobRef", request: "Request", reporter: "Reporter", tasks: int | None = None
+) -> Generator[Submitter]:
     """As reserve, for a job that is run once more: it may cost what the first one's hold says, or where only some of
     its `tasks` run, their part of that.
 
     Raises OverLimit where the ledger does not know the first one.
     """
     try:
-        known = targets(voice)
+        known = targets(reporter)
     except JobsError as error:
-        voice.say(f"no targets, so no allowance is looked for: {error.message}")
+        reporter.say(f"no targets, so no allowance is looked for: {error.message}")
         yield Submitter()
         return
     allowances = _of_target(known, request.target)
     if allowances is None:
         if request.target not in known.entries:
-            voice.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
+            reporter.say(f"target {request.target} is not among the targets here, so no allowance is looked for")
         yield Submitter()
         return
 
     from .reserve import hold_needs, need_of_retry
 
-    with hold_needs(need_of_retry(ref, request, allowances, tasks), known, voice) as submitter:
+    with hold_needs(need_of_retry(ref, request, allowances, tasks), known, reporter) as submitter:
         yield submitter
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from accel.diagnostics.errors import BadInput
 
 if TYPE_CHECKING:
-    from accel.console.reporter import Voice
+    from accel.console.reporter import Reporter
 
     from .shipping import Shipping
 
 
-def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | None":
+def packed(folder: str | None, everything: bool, reporter: "Reporter") -> "Shipping | None":
     """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
     if folder is None:
         if everything:
@@ -21,12 +21,12 @@ def packed(folder: str | None, everything: bool, voice: "Voice") -> "Shipping | 
 
     shipping = Shipping.of(Path(folder), everything=everything)
     for warning in shipping.warnings:
-        voice.warn(warning)
-    voice.say(shipping.archive.summary())
+        reporter.warn(warning)
+    reporter.say(shipping.archive.summary())
     return shipping
 
 
-def send_code(shipping: "Shipping | None", voice: "Voice") -> None:
+def send_code(shipping: "Shipping | None", reporter: "Reporter") -> None:
     """Put the archive where the jobs will look for it. Raises what the cloud says."""
     for line in shipping.send() if shipping else ():
-        voice.say(line)
+        reporter.say(line)

@@ -15,7 +15,7 @@ from accel.diagnostics.errors import BadInput, BadInputs
 from accel.rules.aws.retries import MAX_ATTEMPTS
 from accel.rules.batch.jobs import MOST_RETRIES
 
-from ...backends.base import Again
+from ...backends.base import Resubmit
 from ...backends.registry import of_target
 from ...model import keys
 from ...model.deadline import CHANGEOVER_S
@@ -111,9 +111,9 @@ def second_key(ref: "JobRef") -> str:
 
 def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
     """The plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
-    if not isinstance(backend, Again):
+    if not isinstance(backend, Resubmit):
         return None
-    written = variable(backend.again(ref, _ANY_KEY).body, PLAN)
+    written = variable(backend.resubmit_request(ref, _ANY_KEY).body, PLAN)
     return None if written is None else _read(written, ref)
 
 

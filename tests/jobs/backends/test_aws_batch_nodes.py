@@ -159,7 +159,7 @@ def test_a_running_job_of_nodes_is_in_its_next_attempt() -> None:
 def test_again_is_the_same_for_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = AwsBatchBackend.of_scope(REGION)
     monkeypatch.setitem(backend._clients.__dict__, "batch", FakeBatch(detail(status="FAILED", **PARENT)))
-    submit = backend.again(JobRef("aws-batch", REGION, JOB_ID), "k" * 12).body["submit"]
+    submit = backend.resubmit_request(JobRef("aws-batch", REGION, JOB_ID), "k" * 12).body["submit"]
     assert problems("SubmitJob", submit) == "" and "containerOverrides" not in submit
     (each,) = submit["nodeOverrides"]["nodePropertyOverrides"]
     assert each == {
@@ -167,4 +167,4 @@ def test_again_is_the_same_for_every_node(monkeypatch: pytest.MonkeyPatch) -> No
         "containerOverrides": {"command": ["train"], "environment": [{"name": "A", "value": "1"}]},
     }
     with pytest.raises(BadInput, match="is a node of a job; give the job"):
-        backend.again(JobRef("aws-batch", REGION, f"{JOB_ID}#1"), "k" * 12)
+        backend.resubmit_request(JobRef("aws-batch", REGION, f"{JOB_ID}#1"), "k" * 12)

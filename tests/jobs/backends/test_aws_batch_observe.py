@@ -207,7 +207,7 @@ def test_again_repeats_what_ran() -> None:
     )
     batch = FakeBatch(job)
     backend = backend_of(batch)
-    request = backend.again(REF, "k" * 64)
+    request = backend.resubmit_request(REF, "k" * 64)
     submit = request.body["submit"]
     assert (request.name, request.target, request.warnings) == ("digits-kkkkkkkkkkkk", "gpu", ())
     assert submit["jobDefinition"] == f"{DEFINITION}:3"
@@ -222,14 +222,14 @@ def test_again_repeats_what_ran() -> None:
         stub.add_response("submit_job", {"jobName": "a", "jobId": "b"}, dict.fromkeys(submit, ANY))
         stub.client.submit_job(**submit)
     batch.definitions = [f"{DEFINITION}:4", f"{DEFINITION}:10"]
-    later = backend.again(REF, "k" * 64)
+    later = backend.resubmit_request(REF, "k" * 64)
     assert later.body["submit"]["jobDefinition"] == f"{DEFINITION}:10"
     assert "revision 3 of train is gone; 10 is used" in later.warnings
     batch.definitions = []
     with pytest.raises(NotFound):
-        backend.again(REF, "k" * 64)
+        backend.resubmit_request(REF, "k" * 64)
     with pytest.raises(BadInput, match="task of an array"):
-        backend.again(JobRef("aws-batch", REGION, f"{ID}:3"), "k" * 64)
+        backend.resubmit_request(JobRef("aws-batch", REGION, f"{ID}:3"), "k" * 64)
 
 
 class Missing(Exception):
@@ -519,4 +519,4 @@ def test_again_is_refused_where_what_the_definition_gave_makes_it_too_large() ->
     environment = [{"name": f"E_{number}", "value": "x" * 200} for number in range(45)]
     job = detail(status="FAILED", container={"environment": environment})
     with pytest.raises(BadInput, match=r"request.containerOverrides: has \d+ characters .*, of which ECS takes 8192"):
-        backend_of(FakeBatch(job)).again(REF, "k" * 64)
+        backend_of(FakeBatch(job)).resubmit_request(REF, "k" * 64)

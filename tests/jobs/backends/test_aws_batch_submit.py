@@ -94,7 +94,7 @@ def test_log_and_list_of_a_job(cloud: Cloud) -> None:
 def test_again_is_another_job(cloud: Cloud) -> None:
     backend = backend_at(cloud.endpoint)
     first = backend.submit(request_of(backend, "six", env={"EPOCHS": "5"}))
-    request = backend.again(first, submission_key("digits", "seven"))
+    request = backend.resubmit_request(first, submission_key("digits", "seven"))
     second = backend.submit(request)
     assert second != first
     assert backend.submit(request) == second

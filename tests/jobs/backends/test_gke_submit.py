@@ -8,7 +8,7 @@ import pytest
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backends.base import JobRef
 from jobs.backends.gke import labels
-from jobs.backends.gke.submit import again, submit
+from jobs.backends.gke.submit import resubmit_request, submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
 
@@ -120,7 +120,7 @@ def test_again_is_the_same_job_under_another_name(cluster: Cluster, jobset: bool
     target = make_target(jobset=jobset)
     first = make_request(target, accelerator={"type": "a100"}, nodes=2, env={"A": "1"})
     ref = submit(first, cluster.api())
-    second = again(cluster.api(), SCOPE, ref, "e" * 64)
+    second = resubmit_request(cluster.api(), SCOPE, ref, "e" * 64)
     assert second.name == "digits-eeeeeeeeeeee" and second.target == "gpu"
     assert ref.id not in str(second.body)
     annotations = second.body["objects"][-1]["metadata"]["annotations"]
@@ -132,12 +132,12 @@ def test_again_is_the_same_job_under_another_name(cluster: Cluster, jobset: bool
         renamed = renamed.replace(old, annotations[name])
     assert eval(renamed) == second.body  # noqa: S307 - the text of our own values
     assert submit(second, cluster.api()).id == second.name
-    assert again(cluster.api(), SCOPE, ref, "e" * 64) == second
-    third = again(cluster.api(), SCOPE, SCOPE.ref(second.name), "d" * 64)
+    assert resubmit_request(cluster.api(), SCOPE, ref, "e" * 64) == second
+    third = resubmit_request(cluster.api(), SCOPE, SCOPE.ref(second.name), "d" * 64)
     assert third.name == "digits-dddddddddddd" and second.name not in str(third.body)
 
 
 def test_what_was_not_submitted_by_us_is_not_run_again(cluster: Cluster) -> None:
     cluster.put(SCOPE.jobs, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {}})
     with pytest.raises(BadInput, match="was not submitted by accel"):
-        again(cluster.api(), SCOPE, SCOPE.ref("x"), "e" * 64)
+        resubmit_request(cluster.api(), SCOPE, SCOPE.ref("x"), "e" * 64)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
-from jobs.backends.base import Again, Listing, Many, Phase, Quotas, Status
+from jobs.backends.base import Listing, Many, Phase, Quotas, Resubmit, Status
 from jobs.backends.google_batch import GoogleBatchBackend, labels
 from jobs.backends.google_batch.lookup import BatchJob, Task
 from jobs.backends.google_batch.status import FEW, NO_ROOM, PHASES, TAKEN, status_of
@@ -221,11 +221,11 @@ def test_many_are_looked_at_with_few_calls(cloud: Cloud) -> None:
 
 def test_a_job_is_run_again(cloud: Cloud) -> None:
     backend = cloud.backend()
-    assert isinstance(backend, Again)
+    assert isinstance(backend, Resubmit)
     request = cloud.request("again", **script("exit 0", env={"OUT": "x"}, labels={"cost": "a"}))
     ref = backend.submit(request)
     cloud.becomes(ref, lambda status: status.phase.ended)
-    again = backend.again(ref, submission_key("digits", "once more"))
+    again = backend.resubmit_request(ref, submission_key("digits", "once more"))
     assert again.name != request.name and again.name.startswith("digits-")
     job, first = again.body["job"], request.body["job"]
     assert not {"name", "uid", "status", "createTime"} & job.keys()
@@ -234,8 +234,8 @@ def test_a_job_is_run_again(cloud: Cloud) -> None:
     assert request.name not in str(again.body)
     second = backend.submit(again)
     assert cloud.becomes(second, lambda status: status.phase.ended).phase is Phase.SUCCEEDED
-    assert backend.again(ref, again.key) == again
-    assert backend.again(second, again.key).body["job"]["labels"][labels.SPEC] == job["labels"][labels.SPEC]
+    assert backend.resubmit_request(ref, again.key) == again
+    assert backend.resubmit_request(second, again.key).body["job"]["labels"][labels.SPEC] == job["labels"][labels.SPEC]
 
 
 def test_quotas_of_the_region(cloud: Cloud, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

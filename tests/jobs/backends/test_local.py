@@ -17,7 +17,7 @@ from accel.diagnostics.errors import BadInput, BadInputs, CloudSilent, JobsError
 from accel.folders import state
 from accel.rules.jobs.exit_codes import CANNOT_RUN
 from jobs.backends import local
-from jobs.backends.base import Again, Backend, JobRef, Listing, Logs, Phase, Request, Status
+from jobs.backends.base import Backend, JobRef, Listing, Logs, Phase, Request, Resubmit, Status
 from jobs.backends.local import LocalBackend, machine
 from jobs.model import keys
 from jobs.model.job import Job
@@ -50,7 +50,7 @@ def texts(backend: LocalBackend, ref: JobRef, **how: Any) -> list[str]:
 
 def test_it_is_a_backend_with_everything(backend: LocalBackend) -> None:
     checked: Backend = backend
-    assert isinstance(checked, Logs) and isinstance(checked, Listing) and isinstance(checked, Again)
+    assert isinstance(checked, Logs) and isinstance(checked, Listing) and isinstance(checked, Resubmit)
 
 
 # --- render
@@ -318,11 +318,11 @@ def test_list_newest_first(backend: LocalBackend) -> None:
 
 def test_again(backend: LocalBackend) -> None:
     ref = backend.submit(request(backend, command=[*SHELL, "exit 3"]))
-    made = backend.again(ref, keys.submission_key(str(ref), "second"))
+    made = backend.resubmit_request(ref, keys.submission_key(str(ref), "second"))
     second = backend.submit(made)
     assert second != ref and second.id.startswith("digits-")
     assert ended(backend, second).exit_code == 3
-    assert backend.submit(backend.again(ref, keys.submission_key(str(ref), "second"))) == second
+    assert backend.submit(backend.resubmit_request(ref, keys.submission_key(str(ref), "second"))) == second
 
 
 @pytest.mark.parametrize("name", ["gone-1", "", ".", "..", "../x", "a/../../b", "a\0b", "/etc"])

@@ -9,7 +9,7 @@ import pytest
 
 from accel.clouds.google.rest import root_of
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backends.base import Again, JobRef, Listing, Logs, Many, Phase, Quotas
+from jobs.backends.base import JobRef, Listing, Logs, Many, Phase, Quotas, Resubmit
 from jobs.backends.vertex import VertexBackend
 from jobs.backends.vertex import labels as marks
 from jobs.backends.vertex import status as states
@@ -179,11 +179,11 @@ def test_old_jobs_come_after_the_new(cloud: Cloud, monkeypatch: pytest.MonkeyPat
 
 def test_once_more(cloud: Cloud) -> None:
     backend = cloud.backend()
-    assert isinstance(backend, Again)
+    assert isinstance(backend, Resubmit)
     request = cloud.request("once more", **run("echo $EPOCHS", env={"EPOCHS": "5"}, labels={"stage": "test"}))
     first = backend.submit(request)
     key = submission_key("digits", "again and again")
-    more = backend.again(first, key)
+    more = backend.resubmit_request(first, key)
     second = backend.submit(more)
     assert second != first and backend.submit(more) == second
     assert more.name == f"digits-{key[:12]}" and request.name not in str(more.body)
@@ -194,7 +194,7 @@ def test_once_more(cloud: Cloud) -> None:
     assert [line.text for line in backend.logs(second, follow=True)] == ["5"]
     foreign = cloud.fake.call("POST", JOBS, {**request.body["customJob"], "labels": {}})
     with pytest.raises(BadInput, match="was not submitted by accel"):
-        backend.again(replace(first, id=foreign["name"].rpartition("/")[2]), key)
+        backend.resubmit_request(replace(first, id=foreign["name"].rpartition("/")[2]), key)
 
 
 def printed(

@@ -33,13 +33,12 @@ DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
     "whole.json": ("aws-batch", WHOLE),
     "job.yaml": ("kubernetes", WHOLE_JOB),
     **{f"{what}.yaml": ("kubernetes", SHAPES[what][0]) for what in ("a job set", "a PyTorchJob", "a TPU of hosts")},
+    "sky.yaml": ("skypilot", SKYPILOT),
+    "task.dstack.yml": ("dstack", DSTACK),
+    "definition.json": ("aws-batch", DEFINITION),
 }
-SCRIPTS = {"slurm.sh": ("slurm", SLURM)} | {
-    file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")
-}
-DOCUMENTS |= {"sky.yaml": ("skypilot", SKYPILOT), "task.dstack.yml": ("dstack", DSTACK)}
-DOCUMENTS |= {"definition.json": ("aws-batch", DEFINITION)}
-SCRIPTS |= {
+SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")} | {
+    "slurm.sh": ("slurm", SLURM),
     "submit.sh": (
         "aws-batch",
         f"A=1\n{SUBMIT} --array-properties size=2 \\\n --timeout attemptDurationSeconds=$A\n",
