@@ -259,7 +259,7 @@ def test_faults_are_drawn_from_a_seed_and_reach_other_services(aws: Any) -> None
 def test_conditional_puts_are_atomic_between_clients(aws: Any) -> None:
     ddb = aws.client("dynamodb", max_pool_connections=16)
     ddb.create_table(
-        TableName="claims", KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+        TableName="atomic", KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}], BillingMode="PAY_PER_REQUEST",
     )  # fmt: skip
     won: list[tuple[int, int]] = []
@@ -268,7 +268,7 @@ def test_conditional_puts_are_atomic_between_clients(aws: Any) -> None:
         for key in range(20):
             try:
                 ddb.put_item(
-                    TableName="claims",
+                    TableName="atomic",
                     Item={"k": {"S": str(key)}},
                     ConditionExpression="attribute_not_exists(k)",
                 )
