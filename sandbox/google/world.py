@@ -2,14 +2,13 @@
 
 import base64
 import copy
-import itertools
 import json
 import re
 import threading
 import time
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -148,7 +147,6 @@ class World:
     """By API and name, a resource as it was, and from when on (monotonic) lists have it so; the newest last."""
     clock_us: int = 0
     _watcher: threading.Thread | None = None
-    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @cached_property
     def guests(self) -> Guests:
@@ -171,8 +169,10 @@ class World:
             return next(iter(named), None)
 
     def number(self) -> int:
-        """A number that was not given before, as long as those that Google makes up."""
-        return 4_000_000_000_000_000_000 + next(self._numbers) * 7_919
+        """A number that was not given before, as long as those that Google makes up. It is made of the time: folders of
+        a Google that was killed in this home have the numbers that it gave."""
+        with self.lock:
+            return 4_000_000_000_000_000_000 + self.moment()
 
     def moment(self) -> int:
         """Microseconds since 1970, later than any that were given before."""
