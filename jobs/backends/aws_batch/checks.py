@@ -5,6 +5,7 @@ diagnostics; their order is the order of the messages.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.contract.targets import AwsBatchTarget
@@ -17,7 +18,7 @@ from accel.rules.jobs import containers, image_cuda, launchers, placeholders
 
 from ...model import sweep_tasks
 from ...model.job import Job, unused_blocks
-from . import capacity, dependencies, labels, nodes
+from . import capacity, labels, nodes
 from .definition import EFS, DefinitionChoice
 
 _SECRET = re.compile(r"arn:aws[a-z-]*:(secretsmanager|ssm):[a-z0-9-]+:\d{12}:\S+|/[A-Za-z0-9_./-]+")
@@ -32,18 +33,14 @@ ONE_MACHINE_ONLY = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request."""
+    """A job on its way to its request, with the parts of the request that checks look at."""
 
     job: Job
     name: str
     key: str
     target: AwsBatchTarget
-
-    def tags(self) -> dict[str, str]:
-        """Return the job's tags, with room for the hash of the request."""
-        own = {labels.JOB: self.job.name, labels.KEY: self.key, labels.STACK: self.target.definition_prefix}
-        # As long as the hash that takes its place, so that the request's size is known.
-        return dict(sorted({**self.job.labels, **own, labels.SPEC: "0" * 64}.items()))
+    depends_on: Sequence[Mapping[str, str]]
+    tags: Mapping[str, str]
 
 
 def check(draft: Draft, choice: DefinitionChoice | None, diagnostics: Diagnostics) -> None:
@@ -79,10 +76,6 @@ def _unused(draft: Draft, diagnostics: Diagnostics) -> None:
     ]
 
 
-def _dependencies(draft: Draft, diagnostics: Diagnostics) -> None:
-    diagnostics.errors += dependencies.faults(draft.job, draft.target.region)
-
-
 def _secrets(draft: Draft, diagnostics: Diagnostics) -> None:
     for name, reference in sorted(draft.job.secrets.items()):
         if not _SECRET.fullmatch(reference):
@@ -113,9 +106,8 @@ def _mounts(draft: Draft, diagnostics: Diagnostics) -> None:
 
 def _submission(draft: Draft, diagnostics: Diagnostics) -> None:
     job = draft.job
-    waits_for = dependencies.depends_on(job)
     array_size = job.tasks if job.tasks > 1 else None
-    diagnostics.add(jobs.job(name=draft.name, array_size=array_size, depends_on=waits_for, tags=draft.tags()))
+    diagnostics.add(jobs.job(name=draft.name, array_size=array_size, depends_on=draft.depends_on, tags=draft.tags))
 
 
 def _shares(draft: Draft, diagnostics: Diagnostics) -> None:
@@ -162,7 +154,6 @@ JOB = (
     _labels,
     _unsupported,
     _unused,
-    _dependencies,
     _secrets,
     _private_image,
     _mounts,

@@ -1,29 +1,32 @@
 """A job as the requests that AWS Batch will get. Pure; nothing here knows boto3."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
+from accel.diagnostics.errors import BadInput
 from accel.rules.aws import jobs, shares
 from accel.rules.jobs import containers
 
 from ...model import sweep_tasks
 from ...model.job import Job
 from ...model.keys import content_hash
-from ..base import Request
+from ..base import JobRef, Request
 from . import capacity, checks, definition, labels, nodes, retries
 from .checks import Draft
 from .definition import DefinitionChoice
-from .dependencies import depends_on
 from .labels import KIND
+
+_JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
     """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
     diagnostics = Diagnostics(name_of=capacity.field_name)
-    draft = Draft(job, name, key, target)
+    draft = Draft(job, name, key, target, _dependencies(job, target.region, diagnostics), _tags(job, key, target))
     choice = definition.choose(job, target, diagnostics)
     checks.check(draft, choice, diagnostics)
     body: dict[str, Any] = {}
@@ -45,6 +48,38 @@ def spec_hash(body: Mapping[str, Any]) -> str:
     return content_hash({**body, "submit": submit})
 
 
+def _tags(job: Job, key: str, target: AwsBatchTarget) -> dict[str, str]:
+    """Return the job's tags, with room for the hash of the request."""
+    own = {labels.JOB: job.name, labels.KEY: key, labels.STACK: target.definition_prefix}
+    # As long as the hash that takes its place, so that the request's size is known.
+    return dict(sorted({**job.labels, **own, labels.SPEC: "0" * 64}.items()))
+
+
+def _dependencies(job: Job, region: str, diagnostics: Diagnostics) -> list[dict[str, str]]:
+    """Return references of the same region, and raw Batch job ids, each with its type."""
+    waits_for: list[dict[str, str]] = []
+    for i, entry in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
+        field, text, kind = f"aws_batch.depends_on[{i}]", entry.job, {"type": entry.type} if entry.type else {}
+        if text is None:
+            waits_for.append(kind)
+            continue
+        job_id = text
+        if ":" in text and "/" in text:
+            try:
+                ref = JobRef.parse(text)
+            except BadInput as fault:
+                diagnostics.error(f"{field}: {fault.message}")
+                continue
+            if (ref.kind, ref.scope) != (KIND, region):
+                diagnostics.error(f"{field}: {text} is not a job of {KIND}:{region}, and Batch waits only for those")
+                continue
+            job_id = ref.id
+        if not _JOB_ID.fullmatch(job_id):
+            diagnostics.error(f'{field}: "{text}" is neither a job reference nor a Batch job id')
+        waits_for.append({"jobId": job_id, **kind})
+    return waits_for
+
+
 def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
     """Return the input of SubmitJob."""
     job, overrides = draft.job, _overrides(draft.job, choice)
@@ -52,7 +87,7 @@ def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
         "jobDefinition": choice.job_definition,
         "jobName": draft.name,
         "jobQueue": draft.target.queue_arn,
-        "tags": draft.tags(),
+        "tags": dict(draft.tags),
     }
     if job.nodes > 1:
         submit["nodeOverrides"] = nodes.overrides(job.nodes, overrides)
@@ -60,8 +95,8 @@ def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
         submit["containerOverrides"] = overrides
     if job.tasks > 1:
         submit["arrayProperties"] = {"size": job.tasks}
-    if waits_for := depends_on(job):
-        submit["dependsOn"] = waits_for
+    if draft.depends_on:
+        submit["dependsOn"] = draft.depends_on
     if strategy := retries.of_job(job.retries, job.lost_retries):
         submit["retryStrategy"] = strategy
     if job.timeout_s is not None:

@@ -162,6 +162,7 @@ TWO_DEFINITIONS = {"definitions": {"a": definition_of("x:1"), "b": definition_of
         ),
         ({"tasks": 2, "aws_batch": {"depends_on": [{}]}}, r"aws_batch.depends_on\[0\]: names no job"),
         ({"aws_batch": {"depends_on": ["nonsense"]}}, r"depends_on\[0\]: .* neither a job reference nor"),
+        ({"aws_batch": {"depends_on": [":a/b"]}}, r"aws_batch.depends_on\[0\]: job reference ':a/b': expected"),
         ({"aws_batch": {"depends_on": [f"local:/{JOB_ID}"]}}, r"depends_on\[0\]: .* not a job of"),
         ({"image": "other:1"}, "cpus: is missing, and no definition of the target has the image other:1"),
         ({**OWN, "env": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "env.NVIDIA_VISIBLE_DEVICES: .* no GPU"),
