@@ -43,15 +43,6 @@ class Draft:
     tags: Mapping[str, str]
 
 
-def check(draft: Draft, choice: DefinitionChoice | None, diagnostics: Diagnostics) -> None:
-    """Run every check; those of the queue and the container where there is a definition."""
-    for each in JOB:
-        each(draft, diagnostics)
-    if choice:
-        for placed in PLACED:
-            placed(draft, choice, diagnostics)
-
-
 def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
     diagnostics.errors += labels.faults(draft.job.labels, draft.key)
 

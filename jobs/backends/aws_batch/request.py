@@ -15,6 +15,7 @@ from ...model import sweep_tasks
 from ...model.job import Job
 from ...model.keys import content_hash
 from ..base import JobRef, Request
+from ..checks import run_checks
 from . import capacity, checks, definition, labels, nodes, retries
 from .checks import Draft
 from .definition import DefinitionChoice
@@ -28,7 +29,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
     diagnostics = Diagnostics(name_of=capacity.field_name)
     draft = Draft(job, name, key, target, _dependencies(job, target.region, diagnostics), _tags(job, key, target))
     choice = definition.choose(job, target, diagnostics)
-    checks.check(draft, choice, diagnostics)
+    run_checks(checks.JOB, checks.PLACED, draft, choice, diagnostics)
     body: dict[str, Any] = {}
     if choice:
         body = {"register": choice.register, "submit": _submit(draft, choice)}

@@ -17,6 +17,7 @@ from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job, unused_blocks
 from ..base import Request
+from ..checks import run_checks
 from ..vm import agent_spec
 from . import labels as marks
 from . import nodes, retries, runnables, storage
@@ -61,7 +62,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     secrets = agent_spec.secrets(job, target.project, diagnostics)
     draft = Draft(job, marks.job_id(name), target, secrets)
     choice = choose(job, target, diagnostics)
-    check(draft, choice, diagnostics)
+    run_checks(JOB, PLACED, draft, choice, diagnostics)
     if choice is None or diagnostics.errors:
         raise diagnostics.refusal()
     batch_job = marks.labelled(_job(draft, choice), job.name, key, target_name)
@@ -69,15 +70,6 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     diagnostics.raise_errors()
     body = {"parent": marks.Scope(target.project, target.region).parent, "job": batch_job}
     return Request(KIND, target_name, draft.name, key, body, tuple(dict.fromkeys(diagnostics.warnings)))
-
-
-def check(draft: Draft, choice: BatchChoice | None, diagnostics: Diagnostics) -> None:
-    """Run every check; those of the VMs where they are chosen."""
-    for each in JOB:
-        each(draft, diagnostics)
-    if choice:
-        for placed in PLACED:
-            placed(draft, choice, diagnostics)
 
 
 def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:

@@ -24,15 +24,6 @@ OWN_LABELS = 5
 """That jobs are marked with, beside the target's and their own."""
 
 
-def check(draft: Draft, plan: Plan | None, diagnostics: Diagnostics) -> None:
-    """Run every check; those of pools where they have machines."""
-    for each in JOB:
-        each(draft, diagnostics)
-    if plan:
-        for planned in PLANNED:
-            planned(draft, plan, diagnostics)
-
-
 def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
     job = draft.job
     diagnostics.errors += [*prefers(job), *sweep_tasks.together(job)]

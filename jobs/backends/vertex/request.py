@@ -16,6 +16,7 @@ from accel.rules.vertex import jobs
 
 from ...model.job import Job
 from ..base import Request
+from ..checks import run_checks
 from . import capacity, checks, labels, pools
 from .containers import Node, task, translate
 from .labels import KIND, Scope
@@ -33,7 +34,7 @@ def render(
     diagnostics = Diagnostics()
     draft = Draft(job, target, today or date.today())
     plan = pools.plan(draft, diagnostics)
-    checks.check(draft, plan, diagnostics)
+    run_checks(checks.JOB, checks.PLANNED, draft, plan, diagnostics)
     if plan is None or diagnostics.errors:
         raise BadInputs(list(dict.fromkeys(diagnostics.errors)))
     custom_job = {
