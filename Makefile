@@ -122,11 +122,12 @@ sandbox-start: $(STAMP) # Started here, and never anything but the sandbox used
 		echo "The last make was killed: what it left is put right first." >&2; \
 		$(BIN)/stacks recover sandbox --yes >&2; \
 	fi; \
-	if [ -e "$$state" ] && [ -n "$$lost" ] && [ -n "$$kept" ]; then \
+	if [ -n "$$lost" ] && [ -n "$$kept" ]; then \
 		echo "The sandbox's$$lost was started again, and has forgotten what make up made there: make up makes it again." >&2; \
 		part="$$SANDBOX_HOME/state.json"; \
-		pulumi stack export --stack sandbox | $(BIN)/python -m sandbox.state_filter $$lost > "$$part" && \
-		pulumi stack import --stack sandbox --file "$$part" >&2 && rm "$$part"; \
+		pulumi stack export --stack sandbox | $(BIN)/python -m sandbox.state_filter $$lost > "$$part"; \
+		pulumi stack import --stack sandbox --file "$$part" >&2; \
+		rm "$$part"; \
 	fi
 
 sandbox-stop: $(STAMP) ## Stop the sandbox and keep its state
