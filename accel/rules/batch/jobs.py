@@ -64,8 +64,8 @@ OUT_OF_TIME = 50005
 _OURS = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 
 
-def tasks(count: int, parallelism: int | None, *, in_order: bool = False) -> list[Finding]:
-    """How many tasks, and how many of them at once (None: as many as Batch runs)."""
+def tasks(count: int, parallelism: int | None, *, in_order: bool = False, nodes: int = 1) -> list[Finding]:
+    """How many tasks, and how many of them at once (None: as many as Batch runs); `nodes` of one job, all at once."""
     found: list[Finding] = []
     if count > MOST_TASKS:
         fix = f"write at most {MOST_TASKS}, or submit several jobs"
@@ -76,6 +76,9 @@ def tasks(count: int, parallelism: int | None, *, in_order: bool = False) -> lis
     if in_order and parallelism not in (None, 1):
         message = f"is {parallelism}, and tasks that begin in order run one at a time"
         found.append(IN_ORDER.finding("parallelism", message, "write 1, or leave in_order out"))
+    if in_order and nodes > 1:
+        message = f"are {nodes}, and tasks that begin in order run one at a time"
+        found.append(IN_ORDER.finding("nodes", message, "leave in_order out"))
     return found
 
 

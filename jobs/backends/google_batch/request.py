@@ -81,9 +81,7 @@ def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
 
 def _tasks(draft: Draft, diagnostics: Diagnostics) -> None:
     job, block = draft.job, draft.block
-    diagnostics.add(jobs.tasks(draft.count, job.parallelism, in_order=block.in_order))
-    if block.in_order and job.nodes > 1:
-        diagnostics.reject("in_order", f"is of tasks one at a time, and {job.nodes} nodes run at once; leave it out")
+    diagnostics.add(jobs.tasks(draft.count, job.parallelism, in_order=block.in_order, nodes=job.nodes))
     diagnostics.add(jobs.run_time(job.timeout_s, flex_start=block.provisioning == "flex-start"))
     if draft.hosts:
         diagnostics.add(jobs.hosts(draft.count, "nodes" if job.nodes > 1 else "tasks"))

@@ -140,6 +140,7 @@ def test_golden(case: str) -> None:
         ({}, {"tasks": 100_001}, "tasks: is 100001, and a job has at most 100000"),
         ({}, {"tasks": 6_000, "parallelism": 5_001}, "parallelism: is 5001, and Batch runs at most 5000"),
         ({}, {"tasks": 3, "parallelism": 2, **batch(in_order=True)}, "parallelism: is 2, and tasks that begin in orde"),
+        ({}, {"nodes": 2, **batch(in_order=True)}, "nodes: are 2, and tasks that begin in order run one at a time"),
         ({}, {"nodes": 1_001}, "nodes: is 1001, and Batch lists at most 1000 hosts"),
         ({}, {"nodes": 2, "command": []}, "command: is missing; a job of several nodes runs it after"),
         ({}, {"nodes": 2, **batch(tasks_per_vm=2)}, "google_batch.tasks_per_vm: is 2, and each of 2 nodes is a VM"),

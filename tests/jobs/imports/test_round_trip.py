@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 
 from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Request
@@ -34,6 +34,8 @@ def same(found: ImportResult, again: Request, key: str, body: Json) -> None:
 
 
 @given(OF_BATCH)
+@example({"nodes": 2, "block": {"hosts_file": False}})
+@example({"nodes": 2, "steps": [{"image": "us-docker.pkg.dev/acme/ml/train:1.4", "entrypoint": "python3"}]})
 def test_google_batch(drawn: Json) -> None:
     fields = dict(drawn)
     block, steps = fields.pop("block", {}), fields.pop("steps", None)
