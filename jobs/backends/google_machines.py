@@ -1,12 +1,11 @@
-"""Offers of machines for a job, and the choice among them.
+"""Machine types of Google Cloud as offers for a job: with the GPUs built into them, or attached.
 
 A backend lists its offers, says what a job requires and what is worth having beside, and translates the offer that is
-chosen. An offer is whatever the backend chooses among: a Google Cloud machine type here, a node pool of GKE there.
+chosen.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
 
 from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
 from accel.catalog.attached import attached, n1
@@ -21,53 +20,10 @@ from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
 
 from ..model.fields import Accelerator
+from .chooser import Requirement, narrow
 
 VCPUS_A_GPU = 4
 """Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
-
-OfferT = TypeVar("OfferT")
-
-
-@dataclass(frozen=True)
-class Requirement(Generic[OfferT]):
-    """What an offer must be. `fault` says of those that were left why none of them is: in words about the job file's
-    `field`, or as findings."""
-
-    field: str
-    fits: Callable[[OfferT], bool]
-    fault: Callable[[Sequence[OfferT]], str | Sequence[Finding]]
-
-
-def narrow(
-    offers: Iterable[OfferT], requirements: Iterable[Requirement[OfferT]], diagnostics: Diagnostics
-) -> list[OfferT]:
-    """Return the offers that meet every requirement; none, with its fault added, where one rules all of them out."""
-    left = list(offers)
-    for each in requirements:
-        fitting = [offer for offer in left if each.fits(offer)]
-        if not fitting:
-            fault = each.fault(left)
-            if isinstance(fault, str):
-                diagnostics.error(f"{each.field}: {fault}")
-            else:
-                diagnostics.add_errors(fault)
-            return []
-        left = fitting
-    return left
-
-
-def choose(
-    offers: Iterable[OfferT],
-    requirements: Iterable[Requirement[OfferT]],
-    wishes: Iterable[Callable[[OfferT], bool]],
-    rank: Callable[[OfferT], Any],
-    diagnostics: Diagnostics,
-) -> OfferT | None:
-    """Return the first by rank of the offers that meet the requirements, and each wish that some of them meet."""
-    left = narrow(offers, requirements, diagnostics)
-    for wish in wishes:
-        left = [offer for offer in left if wish(offer)] or left
-    return min(left, key=rank, default=None)
 
 
 @dataclass(frozen=True)

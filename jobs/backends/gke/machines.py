@@ -13,7 +13,7 @@ from accel.rules.gke import jobs
 from accel.rules.gke.jobs import Place, Size
 
 from ...model.job import Job
-from ..google_machines import Requirement, narrow
+from ..chooser import Requirement, narrow
 
 NODEPOOL = "cloud.google.com/gke-nodepool"
 GPU_LABEL = "cloud.google.com/gke-accelerator"

@@ -18,8 +18,9 @@ from accel.rules.gcp import zones as gcp_zones
 
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job
-from .. import google_machines
-from ..google_machines import Need, Offer, Requirement
+from .. import chooser, google_machines
+from ..chooser import Requirement
+from ..google_machines import Need, Offer
 
 VCPUS = 2
 """Of a task, where a job does not say: what Batch takes for cpuMilli then. Source: the discovery document of batch.v1
@@ -228,7 +229,7 @@ def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagn
         return region in offer.places
 
     requirements = google_machines.of_target(need, "accelerator"), Requirement("cpus", vm.holds, fault)
-    return google_machines.choose(offers, requirements, (fast, roomy, near), _rank, diagnostics)
+    return chooser.choose(offers, requirements, (fast, roomy, near), _rank, diagnostics)
 
 
 def _task_cpus(need: Need, offer: Offer) -> int:

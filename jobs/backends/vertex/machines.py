@@ -11,8 +11,9 @@ from accel.diagnostics.collector import Diagnostics
 from accel.rules.gcp import gpus
 from accel.rules.vertex import legacy, machines
 
-from .. import google_machines
-from ..google_machines import Need, Offer, Requirement, offer_of
+from .. import chooser, google_machines
+from ..chooser import Requirement
+from ..google_machines import Need, Offer, offer_of
 from . import slices
 from .slices import PoolSlice
 
@@ -180,7 +181,7 @@ def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics)
         lambda offers: f"{google_machines.gpus_in(need, offers)}; Vertex AI does not train on them",
     )
     requirements = trains, google_machines.of_target(need, field), google_machines.large_enough(need)
-    return google_machines.choose(offers, requirements, [roomy], _rank, diagnostics) if offers else None
+    return chooser.choose(offers, requirements, [roomy], _rank, diagnostics) if offers else None
 
 
 def _rank(offer: Offer) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ import pytest
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.errors import BadInputs
 from jobs.backends import google_machines
-from jobs.backends.google_machines import Need, Offer, Requirement, choose, narrow
+from jobs.backends.chooser import Requirement, choose, narrow
+from jobs.backends.google_machines import Need, Offer
 from tests.jobs.backends import gce_target, google_batch_target, vertex_jobs
 
 SMALL, MIDDLE, LARGE = Offer("small", 2, 4096), Offer("middle", 4, 8192), Offer("large", 8, 8192)

@@ -17,6 +17,7 @@ from accel.rules.gcp import zones as gcp_zones
 
 from ....model.blocks import Gce
 from ....model.job import Job
+from ... import chooser
 from ... import google_machines as machines
 from ...google_machines import Need, Offer
 from .. import agent_spec
@@ -103,7 +104,7 @@ def _machine(need: Need, zones: Sequence[str], diagnostics: Diagnostics) -> Offe
 
     offers = _offers(need, diagnostics)
     requirements = machines.of_target(need, "accelerator"), machines.large_enough(need)
-    return machines.choose(offers, requirements, (roomy, near), rank, diagnostics) if offers else None
+    return chooser.choose(offers, requirements, (roomy, near), rank, diagnostics) if offers else None
 
 
 def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:

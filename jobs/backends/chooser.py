@@ -1,0 +1,52 @@
+"""The choice among offers: whatever a backend chooses among, a machine type here, a node pool there."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from accel.diagnostics.collector import Diagnostics
+from accel.rules import Finding
+
+OfferT = TypeVar("OfferT")
+
+
+@dataclass(frozen=True)
+class Requirement(Generic[OfferT]):
+    """What an offer must be. `fault` says of those that were left why none of them is: in words about the job file's
+    `field`, or as findings."""
+
+    field: str
+    fits: Callable[[OfferT], bool]
+    fault: Callable[[Sequence[OfferT]], str | Sequence[Finding]]
+
+
+def narrow(
+    offers: Iterable[OfferT], requirements: Iterable[Requirement[OfferT]], diagnostics: Diagnostics
+) -> list[OfferT]:
+    """Return the offers that meet every requirement; none, with its fault added, where one rules all of them out."""
+    left = list(offers)
+    for each in requirements:
+        fitting = [offer for offer in left if each.fits(offer)]
+        if not fitting:
+            fault = each.fault(left)
+            if isinstance(fault, str):
+                diagnostics.error(f"{each.field}: {fault}")
+            else:
+                diagnostics.add_errors(fault)
+            return []
+        left = fitting
+    return left
+
+
+def choose(
+    offers: Iterable[OfferT],
+    requirements: Iterable[Requirement[OfferT]],
+    wishes: Iterable[Callable[[OfferT], bool]],
+    rank: Callable[[OfferT], Any],
+    diagnostics: Diagnostics,
+) -> OfferT | None:
+    """Return the first by rank of the offers that meet the requirements, and each wish that some of them meet."""
+    left = narrow(offers, requirements, diagnostics)
+    for wish in wishes:
+        left = [offer for offer in left if wish(offer)] or left
+    return min(left, key=rank, default=None)
