@@ -13,7 +13,7 @@ from accel.rules.jobs import imports
 
 from . import aws_batch_definitions, aws_cli, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
-from .aws_batch_fields import attempts_of, environment, keep, labels, needs, with_parameters
+from .aws_batch_fields import attempts_of, environment, labels, needs, with_parameters
 from .fields import RequestFields
 from .kinds import ImportOptions
 from .names import job_name
@@ -79,7 +79,7 @@ def _request(given: RequestFields) -> ImportResult:
             given.report.refuse(each, "must be a name, is empty")
     found = ImportResult(given.report, {}, values)
     found.queue = given.text("jobQueue") or ""
-    keep(given, "jobQueue", "the queue of the target")
+    given.keep_value("jobQueue", "the queue of the target")
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
     _container(given, values)
@@ -89,7 +89,7 @@ def _request(given: RequestFields) -> ImportResult:
     _fair_share(given, block)
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
-    keep(given, "timeout.attemptDurationSeconds", "timeout_s")
+    given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
     labels(given, values)
     given.flag("propagateTags")
     given.left_out("propagateTags", "the definition says whether tags are propagated")
@@ -168,7 +168,7 @@ def _same(asked: str, arn: str) -> bool:
 def _definition(given: RequestFields, asked: str, block: Json) -> None:
     whole, revision = _revision(asked)
     bare = _last(whole)
-    keep(given, "jobDefinition", "aws_batch.definition")
+    given.keep_value("jobDefinition", "aws_batch.definition")
     if bare:
         block["definition"] = bare
     if revision:
@@ -180,7 +180,7 @@ def _definition(given: RequestFields, asked: str, block: Json) -> None:
 
 def _container(given: RequestFields, values: Json) -> None:
     command = given.texts(f"{OVERRIDES}.command")
-    keep(given, f"{OVERRIDES}.command", "command")
+    given.keep_value(f"{OVERRIDES}.command", "command")
     if command[:1] == [""]:
         given.report.refuse(given.name(f"{OVERRIDES}.command"), "has no program; leave it out for the definition's own")
     if command := with_parameters(given, f"{OVERRIDES}.command", command):
@@ -194,7 +194,7 @@ def _container(given: RequestFields, values: Json) -> None:
 def _array(given: RequestFields, values: Json) -> None:
     if size := given.whole("arrayProperties.size", 2):
         values["tasks"] = size
-    keep(given, "arrayProperties.size", "tasks")
+    given.keep_value("arrayProperties.size", "tasks")
 
 
 def _depends_on(given: RequestFields, block: Json) -> None:
@@ -202,7 +202,7 @@ def _depends_on(given: RequestFields, block: Json) -> None:
     for path in given.items("dependsOn"):
         job_id, kind = given.text(f"{path}.jobId"), given.text(f"{path}.type")
         for each in ("jobId", "type"):
-            keep(given, f"{path}.{each}", "aws_batch.depends_on")
+            given.keep_value(f"{path}.{each}", "aws_batch.depends_on")
         if kind not in (None, *DEPENDENCIES):
             given.report.refuse(given.name(f"{path}.type"), f"must be one of {', '.join(DEPENDENCIES)}")
         elif not job_id and kind != "SEQUENTIAL":
@@ -220,7 +220,7 @@ def _depends_on(given: RequestFields, block: Json) -> None:
 def _fair_share(given: RequestFields, block: Json) -> None:
     if share := given.text("shareIdentifier"):
         block["share_identifier"] = share
-    keep(given, "shareIdentifier", "aws_batch.share_identifier")
+    given.keep_value("shareIdentifier", "aws_batch.share_identifier")
     if (priority := given.whole("schedulingPriorityOverride")) is not None:
         block["scheduling_priority"] = priority
-    keep(given, "schedulingPriorityOverride", "aws_batch.scheduling_priority")
+    given.keep_value("schedulingPriorityOverride", "aws_batch.scheduling_priority")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from accel.diagnostics.errors import BadInput
 
-from .aws_batch_fields import REFERENCE, attempts_of, environment, keep, labels, needs
+from .aws_batch_fields import REFERENCE, attempts_of, environment, labels, needs
 from .fields import RequestFields
 from .images import image_of
 from .names import job_name
@@ -104,11 +104,11 @@ def imported(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
     attempts_of(given, values)
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
-    keep(given, "timeout.attemptDurationSeconds", "timeout_s")
+    given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
     labels(given, values)
     if (priority := given.whole("schedulingPriority")) is not None:
         values["aws_batch"] = {"scheduling_priority": priority}
-    keep(given, "schedulingPriority", "aws_batch.scheduling_priority")
+    given.keep_value("schedulingPriority", "aws_batch.scheduling_priority")
     given.flag("propagateTags")
     given.left_out("propagateTags", "the target's own definitions say whether tags are propagated")
     for path in BY_SERVICE:
@@ -124,18 +124,18 @@ def _container(given: RequestFields, values: Json) -> str:
     kind = given.text("type")
     if kind not in (None, "container", "multinode"):
         given.report.refuse(given.name("type"), "must be container or multinode")
-    keep(given, "type", "nodes" if kind == "multinode" else "")
+    given.keep_value("type", "nodes" if kind == "multinode" else "")
     ranges = given.items("nodeProperties.nodeRangeProperties")
     if not given.has("nodeProperties"):
         return "containerProperties"
     count = given.whole("nodeProperties.numNodes", 1)
     if count and count > 1:
         values["nodes"] = count
-    keep(given, "nodeProperties.numNodes", "nodes")
+    given.keep_value("nodeProperties.numNodes", "nodes")
     if given.whole("nodeProperties.mainNode"):
         given.report.refuse(given.name("nodeProperties.mainNode"), "must be 0: the first node is a job's main node")
     else:
-        keep(given, "nodeProperties.mainNode", "nodes")
+        given.keep_value("nodeProperties.mainNode", "nodes")
     for each in ranges[1:]:
         for path in given.paths(each):
             given.report.refuse(given.name(path), "is of other nodes, and all nodes of a job file are alike")
@@ -147,7 +147,7 @@ def _container(given: RequestFields, values: Json) -> str:
     target, last = f"{ranges[0]}.targetNodes", (count or 1) - 1
     text = given.text(target)
     if text in (None, ":", "0:", f"0:{last}", str(last) if last == 0 else "0:"):
-        keep(given, target, "nodes")
+        given.keep_value(target, "nodes")
     else:
         given.report.refuse(given.name(target), "must be all nodes (0:), which are alike in a job file")
     for each in ("eksProperties", "ecsProperties", "consumableResourceProperties"):
@@ -170,7 +170,7 @@ def _command(given: RequestFields, base: str, chosen: Mapping[str, str], values:
     path, report = f"{base}.command", given.report
     parameters = {**given.mapping("parameters"), **chosen}
     command = given.texts(path)
-    keep(given, path, "command")
+    given.keep_value(path, "command")
     used: set[str] = set()
     lacking: dict[str, None] = {}
 
@@ -189,7 +189,7 @@ def _command(given: RequestFields, base: str, chosen: Mapping[str, str], values:
     for name in given.mapping("parameters"):
         at = f"parameters.{name}"
         if name in used and name not in chosen:
-            keep(given, at, "command")
+            given.keep_value(at, "command")
         elif name in used:
             report.changed(given.name(at), chosen[name], "is given with --var")
         elif name in inside:
@@ -216,7 +216,7 @@ def _secrets(given: RequestFields, base: str, values: Json) -> None:
         else:
             values.setdefault("secrets", {})[name] = source
         for each in ("name", "valueFrom"):
-            keep(given, f"{path}.{each}", "secrets")
+            given.keep_value(f"{path}.{each}", "secrets")
 
 
 def _mounts(given: RequestFields, base: str, values: Json) -> None:
@@ -224,18 +224,18 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
     for path in given.items(f"{base}.volumes"):
         name = given.text(f"{path}.name") or ""
         host, files = f"{path}.host.sourcePath", f"{path}.efsVolumeConfiguration"
-        keep(given, f"{path}.name", "mounts")
+        given.keep_value(f"{path}.name", "mounts")
         if system := given.text(f"{files}.fileSystemId"):
             folder = (given.text(f"{files}.rootDirectory") or "").strip("/")
             sources[name] = f"efs://{system}" + (f"/{folder}" if folder else "")
             for each in ("fileSystemId", "rootDirectory"):
-                keep(given, f"{files}.{each}", "mounts")
+                given.keep_value(f"{files}.{each}", "mounts")
             for each in given.paths(files):
                 if each.partition(f"{files}.")[2] not in ("fileSystemId", "rootDirectory"):
                     given.report.changed(given.name(each), None, "the target mounts with encryption and its own role")
         elif folder := given.text(host):
             sources[name] = f"host://{folder}" if folder.startswith("/") else f"host:///{folder}"
-            keep(given, host, "mounts")
+            given.keep_value(host, "mounts")
         elif given.has(path):
             at = next(iter(given.paths(path)))
             given.report.refuse(given.name(at), f"has no source that a job file mounts; {ADOPT}")
@@ -252,7 +252,7 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
             mount = {"source": sources[name], "path": at, **({"read_only": True} if read_only else {})}
             values.setdefault("mounts", []).append(mount)
         for each in ("containerPath", "sourceVolume", "readOnly"):
-            keep(given, f"{path}.{each}", "mounts")
+            given.keep_value(f"{path}.{each}", "mounts")
     for path in given.items(f"{base}.volumes"):
         if (given.text(f"{path}.name") or "") in sources and given.text(f"{path}.name") not in used:
             given.left_out(path, "is mounted nowhere")
@@ -262,11 +262,11 @@ def _linux(given: RequestFields, base: str, values: Json) -> None:
     path = f"{base}.linuxParameters.sharedMemorySize"
     if size := given.whole(path, 1):
         values["shm_mib"] = size
-    keep(given, path, "shm_mib")
+    given.keep_value(path, "shm_mib")
     path = f"{base}.ephemeralStorage.sizeInGiB"
     if size := given.whole(path, 1):
         values["disk_gib"] = size
-    keep(given, path, "disk_gib")
+    given.keep_value(path, "disk_gib")
 
 
 def _platforms(given: RequestFields) -> None:
@@ -275,4 +275,4 @@ def _platforms(given: RequestFields) -> None:
         why = "is of Fargate, and the target's environments are of EC2, where vCPUs and memory are free to choose"
         given.report.changed("platformCapabilities", "EC2", why)
     else:
-        keep(given, "platformCapabilities", "the target's environments")
+        given.keep_value("platformCapabilities", "the target's environments")

@@ -17,19 +17,13 @@ OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
 REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
-def keep(given: RequestFields, path: str, to: str) -> None:
-    """As Report.keep, of the value at a path: what is below one that should be no object was not read."""
-    if path in given.values:
-        given.report.keep(given.name(path), to)
-
-
 def needs(given: RequestFields, base: str, values: Json) -> None:
     """vCPUs, memory and GPUs below a path, each said once."""
     asked: dict[str, str] = {}
     for path in given.items(f"{base}.resourceRequirements"):
         kind = given.text(f"{path}.type")
         if kind in NEEDS:
-            keep(given, f"{path}.type", NEEDS[kind])
+            given.keep_value(f"{path}.type", NEEDS[kind])
             _need(given, kind, f"{path}.value", asked, values)
         elif given.has(path):
             at = f"{path}.type" if given.has(f"{path}.type") else f"{path}.value"
@@ -51,7 +45,7 @@ def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], val
         if given.values.get(path, "") == "":
             given.report.refuse(name, f"must be a number, which {kind} needs")
         return
-    keep(given, path, NEEDS[kind])
+    given.keep_value(path, NEEDS[kind])
     if kind != "GPU":
         values[NEEDS[kind]] = number
     elif number:
@@ -81,7 +75,7 @@ def environment(given: RequestFields, base: str, values: Json) -> None:
         else:
             env[name], at[name] = value, path
         for each in ("name", "value"):
-            keep(given, f"{path}.{each}", "env")
+            given.keep_value(f"{path}.{each}", "env")
     if env:
         values["env"] = env
 
@@ -103,7 +97,7 @@ def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[s
     for name in parameters:
         path = f"parameters.{name}"
         if name in used:
-            keep(given, path, "command")
+            given.keep_value(path, "command")
         elif name in inside:
             why = f"stands inside of a word of the command; write the value there in place of Ref::{name}"
             given.report.decide(given.name(path), why)
@@ -125,7 +119,7 @@ def attempts_of(given: RequestFields, values: Json) -> None:
     """`retryStrategy` as retries or lost_retries."""
     base = "retryStrategy"
     attempts = given.whole(f"{base}.attempts", 1)
-    keep(given, f"{base}.attempts", "retries")
+    given.keep_value(f"{base}.attempts", "retries")
     paths = given.items(f"{base}.evaluateOnExit")
     if attempts is None:
         if given.has(base) and given.values.get(f"{base}.attempts", "") == "":
@@ -137,7 +131,7 @@ def attempts_of(given: RequestFields, values: Json) -> None:
         rule = {each: given.text(f"{path}.{each}") for each in fields}
         rules.append({each: text for each, text in rule.items() if text is not None})
         for each in fields:
-            keep(given, f"{path}.{each}", "retries")
+            given.keep_value(f"{path}.{each}", "retries")
         action = str(rule["action"])
         if action.upper() not in ("RETRY", "EXIT"):
             given.report.refuse(given.name(f"{path}.action"), "must be RETRY or EXIT")
@@ -186,6 +180,6 @@ def labels(given: RequestFields, values: Json) -> None:
             given.left_out(f"tags.{name}", "is kept for AWS and accel")
         else:
             found[name] = text
-            keep(given, f"tags.{name}", "labels")
+            given.keep_value(f"tags.{name}", "labels")
     if found:
         values["labels"] = found

@@ -23,8 +23,6 @@ from .tasks import (
     chosen_mount,
     chosen_secret,
     is_filled,
-    keep,
-    leave,
     mount,
     node_exports,
     own_names,
@@ -111,7 +109,7 @@ def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     dstack_resources.read(given, values)
     if (count := given.whole("nodes", 1)) and count > 1:
         values["nodes"] = count
-    keep(given, "nodes", "nodes")
+    given.keep_value("nodes", "nodes")
     secrets = _variables(given, document, chosen.variables, values)
     _command(given, values)
     _mounts(given, document, chosen.mounts, values)
@@ -139,12 +137,12 @@ def _image(given: RequestFields, image: str | None, values: Json) -> None:
     text = given.text("image")
     if image:
         values["image"] = image_of(given, "--image", image)
-        leave(given, "image", "--image is in its place")
+        given.leave_value("image", "--image is in its place")
     elif text and is_filled(given, "image", text):
         values["image"] = image_of(given, "image", text, to="image")
     for path in ("python", "nvcc"):
         if path in given.values and image:
-            leave(given, path, "--image is in its place")
+            given.leave_value(path, "--image is in its place")
         elif path in given.values:
             why = "is of dstack's own image; name one that has it with --image"
             given.report.decide(given.name(path), why, is_open=False)
@@ -214,7 +212,7 @@ def _command(given: RequestFields, values: Json) -> None:
     if not commands and not entrypoint:
         if "image" not in values and not given.has("groups"):
             given.report.refuse("commands", "are missing, and there is no image that has a command of its own")
-        leave(given, "shell", "there are no commands")
+        given.leave_value("shell", "there are no commands")
         if folder:
             given.report.decide(given.name("working_dir"), "is the image's own; write `cd` before a command")
         return
@@ -226,13 +224,13 @@ def _command(given: RequestFields, values: Json) -> None:
         argv = _split(given, entrypoint)
         if before or folder:
             given.report.decide("entrypoint", "takes variables or a folder of dstack's; write commands in its place")
-        keep(given, "entrypoint", "command")
-        leave(given, "shell", "the entry point is run without one")
+        given.keep_value("entrypoint", "command")
+        given.leave_value("shell", "the entry point is run without one")
         for path in given.paths("commands"):
             given.report.keep(given.name(path), "command")
         values["command"] = [*argv, *commands]
         return
-    keep(given, "shell", "command")
+    given.keep_value("shell", "command")
     if folder:
         before.append(f"cd {shlex.quote(folder)}")
         if is_filled(given, "working_dir", folder):
@@ -315,7 +313,7 @@ def _mounts(given: RequestFields, document: Json, chosen: Mapping[str, str], val
             if not chosen_mount(given, path, seen, chosen, values):
                 _mount(given, at, source, seen, {}, values)
                 _keep_path(given, path, at, seen)
-            leave(given, f"{path}.optional", "a mount is always there")
+            given.leave_value(f"{path}.optional", "a mount is always there")
     if isinstance(volumes, str):
         given.report.refuse("volumes", "must be a list")
 
@@ -323,9 +321,9 @@ def _mounts(given: RequestFields, document: Json, chosen: Mapping[str, str], val
 def _keep_path(given: RequestFields, path: str, at: str, seen: str) -> None:
     """What became of where a volume is seen: it goes the way of its source."""
     if given.report.stopped_by(given.name(at)):
-        leave(given, f"{path}.path", "goes with the volume")
+        given.leave_value(f"{path}.path", "goes with the volume")
     elif seen:
-        keep(given, f"{path}.path", "mounts")
+        given.keep_value(f"{path}.path", "mounts")
 
 
 def _mount(given: RequestFields, path: str, source: str, seen: str, chosen: Mapping[str, str], values: Json) -> None:

@@ -6,7 +6,7 @@ from accel.duration import seconds
 
 from .fields import RequestFields
 from .reading import Json
-from .tasks import Place, cloud_of, is_filled, keep, leave
+from .tasks import Place, cloud_of, is_filled
 
 _BACKENDS = {"aws": "aws", "gcp": "gcp", "kubernetes": "kubernetes"}
 
@@ -22,29 +22,31 @@ def read(given: RequestFields, values: Json, place: Place) -> None:
     if policy == "auto":
         given.report.keep("spot_policy", why="is so without spot")
     else:
-        keep(given, "spot_policy", f"spot: {str(policy == 'spot').lower()}")
+        given.keep_value("spot_policy", f"spot: {str(policy == 'spot').lower()}")
     if policy is None:
         given.report.note("spot_policy", "is on-demand there without it: spot: false")
     _retry(given, values)
     _duration(given, values)
     criteria = given.text("stop_criteria")
-    leave(given, "stop_criteria", "a job of several nodes ends with its main node" if criteria else "")
+    given.leave_value("stop_criteria", "a job of several nodes ends with its main node" if criteria else "")
     for name, text in given.mapping("tags").items():
         if name.startswith("accel-"):
-            leave(given, f"tags.{name}", "is the platform's own")
+            given.leave_value(f"tags.{name}", "is the platform's own")
         elif is_filled(given, f"tags.{name}", text):
             values.setdefault("labels", {})[name] = text
-            keep(given, f"tags.{name}", "labels")
+            given.keep_value(f"tags.{name}", "labels")
 
 
 def _place(given: RequestFields, place: Place) -> None:
     backends, regions = given.texts("backends"), given.texts("regions")
     region = regions[0] if len(regions) == 1 else ""
-    leave(given, "regions", "is the target's")
+    given.leave_value("regions", "is the target's")
     if len(backends) == 1:
-        leave(given, "backends", cloud_of(given, "backends", _BACKENDS.get(backends[0], backends[0]), region, place))
+        given.leave_value(
+            "backends", cloud_of(given, "backends", _BACKENDS.get(backends[0], backends[0]), region, place)
+        )
     else:
-        leave(given, "backends", "--to chooses the target")
+        given.leave_value("backends", "--to chooses the target")
         place.region = region
 
 
@@ -52,7 +54,7 @@ def _retry(given: RequestFields, values: Json) -> None:
     flag = given.values.get("retry")
     if isinstance(flag, bool) and not flag:
         values |= {"retries": 0, "lost_retries": 0}
-        keep(given, "retry", "retries: 0, lost_retries: 0")
+        given.keep_value("retry", "retries: 0, lost_retries: 0")
         return
     why = "a job file counts attempts, and has no time for them: write retries (after any failure) or lost_retries"
     for path in given.paths("retry"):

@@ -11,7 +11,7 @@ from accel.catalog.accelerators import accelerators
 
 from .fields import RequestFields
 from .reading import Json
-from .tasks import accelerator, keep, least, leave, mib
+from .tasks import accelerator, least, mib
 
 BASE = "resources"
 KNOWN = (
@@ -89,7 +89,7 @@ def _cpu(given: RequestFields, values: Json) -> None:
         count = f"{path}.count"
     if value := given.text(f"{path}.arch"):
         arch = value
-        leave(given, f"{path}.arch", _of_arch(arch))
+        given.leave_value(f"{path}.arch", _of_arch(arch))
     low, paths = _low(given, count)
     number = int(low) if re.fullmatch(r"\d{1,5}", low) and int(low) else 0
     if number:
@@ -183,7 +183,7 @@ def _of_mapping(given: RequestFields, path: str, found: _Gpu) -> None:
     if vendor := given.text(f"{path}.vendor"):
         found.vendor = VENDORS.get(vendor.lower(), vendor[:20])
         if found.vendor == "nvidia" or (found.vendor == "google" and found.names):
-            leave(given, f"{path}.vendor", "the type says it" if found.names else "is what targets have")
+            given.leave_value(f"{path}.vendor", "the type says it" if found.names else "is what targets have")
         else:
             given.report.refuse(given.name(f"{path}.vendor"), "is of accelerators that no target has")
         found.name_at = found.name_at or f"{path}.vendor"
@@ -199,7 +199,7 @@ def _of_mapping(given: RequestFields, path: str, found: _Gpu) -> None:
                 given.report.changed(given.name(each), low or None, OF_LEAST)
         if name == "count":
             found.count, found.count_at = low or "0", paths[0]
-            keep(given, at, "accelerator.count")
+            given.keep_value(at, "accelerator.count")
         else:
             found.memory, found.memory_at = low, paths[0]
     for name in ("total_memory", "compute_capability"):
@@ -230,7 +230,7 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
         accelerator(given, at, named, count, values)
         _type_is(given, at, values)
         if found.memory and found.memory_at != at:
-            keep(given, found.memory_at, f"accelerator.type: {named}")
+            given.keep_value(found.memory_at, f"accelerator.type: {named}")
         return
     if not re.fullmatch(r"\d{1,3}", count):
         report.refuse(given.name(found.count_at or path), "must be a number of GPUs")
@@ -243,9 +243,9 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
             return
         report.decide(given.name(found.memory_at), said, new="any GPU of the target", is_open=False)
     elif ".." not in found.count:
-        keep(given, path, "accelerator.count")
+        given.keep_value(path, "accelerator.count")
         if found.vendor:
-            keep(given, at, "accelerator")
+            given.keep_value(at, "accelerator")
 
 
 def _type_is(given: RequestFields, at: str, values: Json) -> None:

@@ -166,6 +166,16 @@ class RequestFields:
         for each in self.paths(path):
             self.report.keep(self.name(each), to, why)
 
+    def keep_value(self, path: str, to: str = "", why: str = "") -> None:
+        """As Report.keep, of the value at a path alone: what is below one that should be no object was not read."""
+        if path in self.values:
+            self.report.keep(self.name(path), to, why)
+
+    def leave_value(self, path: str, why: str) -> None:
+        """As Report.changed to nothing, of the value at a path alone."""
+        if path in self.values:
+            self.report.changed(self.name(path), None, why)
+
     def left_out(self, path: str, why: str, rule: str = "") -> None:
         """As Report.changed to nothing, for all that is at a path and below."""
         for each in self.paths(path):

@@ -108,8 +108,7 @@ class ManifestFields(RequestFields):
     """The fields of a manifest; keep() is of the one value at a path, as what is below was not read with it."""
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
-        if path in self.values:
-            self.report.keep(self.name(path), to, why)
+        self.keep_value(path, to, why)
 
     def settle(self, path: str, why: str, new: str | None = None) -> None:
         """Leaves out what is at a path and below; whether that will do is for the author to decide."""

@@ -21,8 +21,6 @@ from .tasks import (
     chosen_mount,
     chosen_secret,
     is_filled,
-    keep,
-    leave,
     mount,
     node_exports,
     own_names,
@@ -143,11 +141,11 @@ def _nodes(given: RequestFields, values: Json, block: Json) -> None:
         return
     if str(values.get("accelerator", {}).get("type", "")).startswith("v") and count > 1:
         block["slices"] = count
-        keep(given, "num_nodes", "tpu_vm.slices")
+        given.keep_value("num_nodes", "tpu_vm.slices")
         return
     if count > 1:
         values["nodes"] = count
-    keep(given, "num_nodes", "nodes")
+    given.keep_value("num_nodes", "nodes")
 
 
 def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], values: Json) -> None:
@@ -177,7 +175,7 @@ def _command(given: RequestFields, values: Json) -> None:
     """setup, which is a program of its own there, and run; before them what they take for SkyPilot's variables."""
     setup, run = given.text("setup"), given.text("run")
     for path in ("setup", "run"):
-        keep(given, path, "command")
+        given.keep_value(path, "command")
     if not setup and not run:
         given.report.refuse("run", "is missing, and a job runs a command; a cluster to log in to is no job")
         return
@@ -313,17 +311,17 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Pl
     mounted = False
     if isinstance(source, str) and source:
         mounted = _file_mount(given, f"{path}.source", source, seen, values, copied=mode == "COPY")
-        leave(given, f"{path}.name", "the source names the bucket")
+        given.leave_value(f"{path}.name", "the source names the bucket")
     elif source:
         why = "are on this machine; put them into the folder of submit --code, or into a bucket"
         given.report.decide(f"{path}.source", f"{why} and give --mount {seen}=<source>", is_open=False)
-        leave(given, f"{path}.name", "is the bucket that SkyPilot makes of them")
+        given.leave_value(f"{path}.name", "is the bucket that SkyPilot makes of them")
     elif bucket:
         scheme = STORES.get(store) or ("s3" if "aws-batch" in place.kinds else "gs" if place.kinds else "")
         if store and store not in STORES:
             why = f"is of a store that no target mounts: give --mount {seen}=<source>"
             given.report.decide(given.name(f"{path}.store"), why)
-            leave(given, f"{path}.name", "is of that store")
+            given.leave_value(f"{path}.name", "is of that store")
         elif not scheme:
             why = f"is a bucket of either cloud: give --mount {seen}=s3://{bucket[:60]} or gs://{bucket[:60]}"
             given.report.decide(given.name(f"{path}.name"), why)
@@ -340,19 +338,19 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Pl
     for each in ("mount", "mount_cached"):
         at = f"{path}.config.{each}.read_only"
         if mounted and read_only and given.flag(at):
-            keep(given, at, "read_only")
+            given.keep_value(at, "read_only")
         else:
-            leave(given, at, "a mount can be written to without it")
-    leave(given, f"{path}.store", "the source names it")
+            given.leave_value(at, "a mount can be written to without it")
+    given.leave_value(f"{path}.store", "the source names it")
     if mode not in ("MOUNT", "COPY", "MOUNT_CACHED"):
         given.report.refuse(given.name(f"{path}.mode"), "must be MOUNT, COPY or MOUNT_CACHED")
     elif mode == "MOUNT" and mounted:
-        keep(given, f"{path}.mode", "mounts")
+        given.keep_value(f"{path}.mode", "mounts")
     else:
-        leave(given, f"{path}.mode", "a job file's mounts are neither copies nor caches")
-    leave(given, f"{path}.persistent", "a bucket stays")
+        given.leave_value(f"{path}.mode", "a job file's mounts are neither copies nor caches")
+    given.leave_value(f"{path}.persistent", "a bucket stays")
     for each in ("mount_options", "type"):
-        leave(given, f"{path}.{each}", "a target has the options of its own mounts")
+        given.leave_value(f"{path}.{each}", "a target has the options of its own mounts")
     for each in given.paths(f"{path}.config"):
         if not each.endswith(".read_only"):
             given.report.changed(given.name(each), None, "a target has the options of its own mounts")
@@ -377,8 +375,8 @@ def _volumes(given: RequestFields, document: Json, chosen: Mapping[str, str], va
 
 def _workdir(given: RequestFields) -> None:
     if folder := given.text("workdir"):
-        leave(given, "workdir", f"goes with the job: submit --code {folder[:80]}")
+        given.leave_value("workdir", f"goes with the job: submit --code {folder[:80]}")
     url = given.text("workdir.url")
     if url:
-        leave(given, "workdir.url", "is cloned there: clone it here, and submit --code its folder")
-        leave(given, "workdir.ref", "check it out before you submit")
+        given.leave_value("workdir.url", "is cloned there: clone it here, and submit --code its folder")
+        given.leave_value("workdir.ref", "check it out before you submit")

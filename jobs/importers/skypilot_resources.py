@@ -12,7 +12,7 @@ from accel.catalog.nearest import UnknownName
 from .fields import RequestFields
 from .images import image_of
 from .reading import Json
-from .tasks import TPU_KINDS, Place, accelerator, cloud_of, is_filled, keep, least, leave, mib
+from .tasks import TPU_KINDS, Place, accelerator, cloud_of, is_filled, least, mib
 
 BASE = "resources"
 KNOWN = (
@@ -80,12 +80,12 @@ def read(given: RequestFields, image: str | None, values: Json, block: Json, pla
     _instance_type(of, values, place)
     _tpu(of, values, block, place)
     for name, why in LEFT_OUT.items():
-        leave(given, of.at(name), why)
+        given.leave_value(of.at(name), why)
         if name == "ports":
             for each in given.items(of.at(name)):
-                leave(given, each, why)
+                given.leave_value(each, why)
     path = of.at("autostop")
-    leave(given, path, "a job's machines go when it ends")
+    given.leave_value(path, "a job's machines go when it ends")
     if given.has(f"{path}.hook"):
         why = "is run before the machines go, which no target does; write it at the end of run"
         given.report.decide(given.name(f"{path}.hook"), why, is_open=False)
@@ -112,7 +112,7 @@ def _accelerators(of: Resources, values: Json) -> None:
             name = each[len(path) + 1 :]
             if isinstance(count, str) or count is None:
                 choices.append((each, name if count is None else f"{name}:{count}"))
-    keep(given, path, "accelerator")
+    given.keep_value(path, "accelerator")
     for index, (at, text) in enumerate(choices):
         name, _, count = text.replace("=", ":").partition(":")
         if index == 0:
@@ -163,7 +163,7 @@ def _cpus(of: Resources, values: Json) -> None:
         why = "is the least that machines may have" if open_ended else "is rounded up: vCPUs are whole"
         given.report.changed(given.name(path), count, why)
     else:
-        keep(given, path, "cpus")
+        given.keep_value(path, "cpus")
 
 
 def _disk(of: Resources, values: Json) -> None:
@@ -179,7 +179,7 @@ def _disk(of: Resources, values: Json) -> None:
         if not gib:
             given.report.refuse(given.name(path), "must be GB such as 256 or 256GB")
         elif "disk_gib" in values:
-            leave(given, path, "a job file has one size, which disk_size says")
+            given.leave_value(path, "a job file has one size, which disk_size says")
         else:
             values["disk_gib"] = gib
             if open_ended:
@@ -192,7 +192,7 @@ def _spot(of: Resources, values: Json) -> None:
     given, path = of.given, of.at("use_spot")
     spot = given.flag(path)
     values["spot"] = bool(spot)
-    keep(given, path, "spot")
+    given.keep_value(path, "spot")
     if not given.has(path):
         given.report.note(path, "is false there without it, so the job is on demand: spot: false")
 
@@ -210,10 +210,10 @@ def _recovery(of: Resources, values: Json) -> None:
                 given.report.keep(given.name(at), "lost_retries: 0")
             else:
                 why = "a target tries again what the cloud takes away, at its own places (lost_retries says how often)"
-                leave(given, at, why)
+                given.leave_value(at, why)
         if (count := given.whole(f"{path}.max_restarts_on_errors")) is not None:
             values["retries"] = count
-            keep(given, f"{path}.max_restarts_on_errors", "retries")
+            given.keep_value(f"{path}.max_restarts_on_errors", "retries")
         codes = f"{path}.recover_on_exit_codes"
         if codes in given.values:
             why = "a job is tried again by its exit code on Google Batch alone: google_batch.exit_codes"
@@ -236,7 +236,7 @@ def _image(of: Resources, image: str | None, values: Json) -> None:
             if is_filled(given, each, named):
                 values["image"] = image_of(given, each, re.sub(r"^docker:(//)?", "", named), to="image")
         elif named.startswith("docker:"):
-            leave(given, each, "is of another region; a job file has one image")
+            given.leave_value(each, "is of another region; a job file has one image")
         elif isinstance(text, str):
             why = "is an image of machines, and a job runs in a container: name one with --image"
             given.report.decide(given.name(each), why)
@@ -248,11 +248,11 @@ def _container_image(of: Resources, values: Json) -> None:
     at = base if base in given.values else f"{base}.ref"
     text = given.text(at)
     if text and "image" in values:
-        leave(given, at, "another image is in its place")
+        given.leave_value(at, "another image is in its place")
     elif text and is_filled(given, at, text):
         values["image"] = image_of(given, at, text, to="image")
     for each in ("release", "distribution"):
-        leave(given, f"{base}.{each}", "is of SkyPilot's own registry")
+        given.leave_value(f"{base}.{each}", "is of SkyPilot's own registry")
 
 
 def _where(of: Resources, place: Place) -> None:
@@ -262,14 +262,14 @@ def _where(of: Resources, place: Place) -> None:
         parts = text.split("/")
         named = parts[0].lower() in ("k8s", "kubernetes", "ssh", "slurm")
         where = parts[1] if len(parts) > 1 and not named and parts[1] != "*" else ""
-        leave(given, infra, cloud_of(given, infra, parts[0], where, place))
+        given.leave_value(infra, cloud_of(given, infra, parts[0], where, place))
     if text := given.text(cloud):
-        leave(given, cloud, cloud_of(given, cloud, text, given.text(region) or "", place))
+        given.leave_value(cloud, cloud_of(given, cloud, text, given.text(region) or "", place))
     elif text := given.text(region):
         place.region = text
-    leave(given, region, "is the target's")
+    given.leave_value(region, "is the target's")
     zone = of.at("zone")
-    leave(given, zone, "is the target's; a job's own are zones of the block gce, google_batch or tpu_vm")
+    given.leave_value(zone, "is the target's; a job's own are zones of the block gce, google_batch or tpu_vm")
 
 
 def _instance_type(of: Resources, values: Json, place: Place) -> None:
@@ -305,20 +305,20 @@ def _tpu(of: Resources, values: Json, block: Json, place: Place) -> None:
     if version := given.text(path):
         if is_tpu:
             block["runtime_version"] = version
-            keep(given, path, "tpu_vm.runtime_version")
+            given.keep_value(path, "tpu_vm.runtime_version")
         else:
-            leave(given, path, "is of TPUs, and the job has none")
+            given.leave_value(path, "is of TPUs, and the job has none")
     path = of.at("accelerator_args.tpu_vm")
     if given.flag(path) is False:
         given.report.refuse(given.name(path), "is a TPU node, which has ended; TPU VMs are what there is")
-    leave(given, path, "TPU VMs are what there is")
+    given.leave_value(path, "TPU VMs are what there is")
 
 
 def _labels(of: Resources, values: Json) -> None:
     given, path = of.given, of.at("labels")
     for name, text in given.mapping(path).items():
         if name.startswith("accel-"):
-            leave(given, f"{path}.{name}", "is the platform's own")
+            given.leave_value(f"{path}.{name}", "is the platform's own")
         elif is_filled(given, f"{path}.{name}", text):
             values.setdefault("labels", {})[name] = text
-            keep(given, f"{path}.{name}", "labels")
+            given.keep_value(f"{path}.{name}", "labels")

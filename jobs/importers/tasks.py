@@ -56,18 +56,6 @@ def least(text: str) -> tuple[str, bool]:
     return text.rstrip("+").strip(), text.endswith("+")
 
 
-def keep(given: RequestFields, path: str, to: str = "") -> None:
-    """As Report.keep, of the value at a path alone: what is below one that should be no object was not read."""
-    if path in given.values:
-        given.report.keep(given.name(path), to)
-
-
-def leave(given: RequestFields, path: str, why: str) -> None:
-    """As Report.changed to nothing, of the value at a path alone."""
-    if path in given.values:
-        given.report.changed(given.name(path), None, why)
-
-
 def accelerator(given: RequestFields, path: str, name: str, count: str, values: Json) -> None:
     """An accelerator and its number, as any cloud has it."""
     at, report = given.name(path), given.report
@@ -81,7 +69,7 @@ def accelerator(given: RequestFields, path: str, name: str, count: str, values: 
             report.refuse(at, f"asks for {count[:20]} slices; a job has one, or tpu_vm.slices of them")
             return
         values["accelerator"] = {"type": slice_name}
-        keep(given, path, "accelerator.type")
+        given.keep_value(path, "accelerator.type")
         if slice_name != name:
             report.changed(at, slice_name, "is the slice's name in the Cloud TPU API")
         return
@@ -92,7 +80,7 @@ def accelerator(given: RequestFields, path: str, name: str, count: str, values: 
         report.refuse(at, f"asks for {count[:20]} of {name[:40]}: {why}")
     elif stands:
         values["accelerator"] = {"type": name, "count": int(whole[1])}
-        keep(given, path, "accelerator")
+        given.keep_value(path, "accelerator")
 
 
 def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Mapping[str, str], values: Json) -> None:
