@@ -21,7 +21,7 @@ from ..importers.kinds import KINDS, ImportOptions
 from ..importers.names import suggestion
 from ..importers.options import Form, Options, k80_replacement
 from ..importers.reading import bounded, file_bytes, read_as_spaces
-from ..model.document import Document
+from ..model.document import Document, JobDumper
 
 if TYPE_CHECKING:
     from accel.contract.targets import Target
@@ -259,24 +259,10 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
     text = (
         json.dumps(values, indent=2) + "\n"
         if output == "json"
-        else yaml.dump(values, Dumper=_dumper(), sort_keys=False)
+        else yaml.dump(values, Dumper=JobDumper, sort_keys=False)
     )
     # The user's own file in another form: redacted it would be another job.
     click.echo(text, own(sys.stdout), nl=False)
-
-
-def _dumper() -> Any:
-    """Writes texts of several lines, which are scripts, as they are."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        pass
-
-    def text(dumper: Any, value: str) -> Any:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
-    return Dumper
 
 
 def _to(settings: Settings, kind: str, found: "ImportResult") -> None:

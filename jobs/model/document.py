@@ -225,19 +225,19 @@ def _bytes(path: str) -> tuple[str, bytes]:
 
 def dump(job: Job) -> str:
     """The job as a job file; reading it gives an equal job."""
-    return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=JobDumper, sort_keys=False, allow_unicode=True)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes a text with no-break spaces: outside quotes they are read as spaces."""
+class JobDumper(yaml.SafeDumper):
+    """Quotes a text with no-break spaces, which are read as spaces outside quotes, and writes scripts as blocks."""
 
 
-def _text(dumper: _Dumper, data: str) -> yaml.ScalarNode:
-    style = '"' if any(blank in data for blank in BLANKS) else None
+def _text(dumper: JobDumper, data: str) -> yaml.ScalarNode:
+    style = '"' if any(blank in data for blank in BLANKS) else "|" if "\n" in data else None
     return yaml.ScalarNode("tag:yaml.org,2002:str", data, style=style)
 
 
-_Dumper.add_representer(str, _text)
+JobDumper.add_representer(str, _text)
 
 
 def _is_mapping(value: Any) -> bool:
