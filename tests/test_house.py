@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,41 @@ def test_imports_stand_at_the_top() -> None:
         found = {each for node in inside for each in ast.walk(node) if isinstance(each, ast.ImportFrom)}
         late += sum(len(each.names) for each in found if each.level or (each.module or "").split(".")[0] in PRODUCT)
     assert 0 < late <= LATE_IMPORTS
+
+
+def asked_of_platforms(source: str) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each `platform_module(kind, module).name`, also where the module is assigned first."""
+    tree = ast.parse(source)
+    calls = {
+        node: node.args[1].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "platform_module"
+        if isinstance(node.args[1], ast.Constant)
+    }
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        inside = list(ast.walk(function))
+        assigned = {
+            ast.unparse(node.targets[0]): calls[node.value]
+            for node in inside
+            if isinstance(node, ast.Assign) and node.value in calls
+        }
+        for node in inside:
+            if isinstance(node, ast.Attribute):
+                module = calls.get(node.value) or assigned.get(ast.unparse(node.value))
+                if module:
+                    yield module, node.attr
+
+
+def test_what_platforms_are_asked_for_by_name_is_there() -> None:
+    needed: dict[str, set[str]] = {}
+    for path in files("jobs", "stacks"):
+        for module, name in asked_of_platforms(path.read_text()):
+            needed.setdefault(module, set()).add(name)
+    assert len(needed) > 2
+    for module, names in needed.items():
+        folders = (path.parent.name for path in (ROOT / "jobs/backends").glob(f"*/{module}.py"))
+        there = set().union(*(dir(import_module(f"jobs.backends.{folder}.{module}")) for folder in folders))
+        assert names - there == set(), module
 
 
 def test_the_map_of_the_house_is_true() -> None:

@@ -94,7 +94,7 @@ class _Batch:
         return job_id
 
     def listed(self) -> list[ClaimedJob]:
-        return _find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
+        return find_jobs(self._clients.batch, self._submit["jobQueue"], self.name, self.key)
 
     def stop(self, job_id: str, reason: str) -> None:
         _terminate(self._clients.batch, job_id, reason)
@@ -124,7 +124,7 @@ class _Batch:
             raise CloudSilent("RegisterJobDefinition: the answer has no ARN")
 
 
-def _find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob]:
+def find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob]:
     """Return the jobs of a queue with this name (ListJobs compares without case) and this key in their tags."""
     filters = [{"name": "JOB_NAME", "values": [name]}]
     summaries = (job for page in pages(batch, jobQueue=queue, filters=filters) for job in page)

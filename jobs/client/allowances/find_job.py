@@ -70,7 +70,7 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
     claim = TableClaims(clients, target.claim_table).read(hold.key) if target.claim_table else None
     if claim and claim.job_id:
         return JobRef(target.kind, target.region, claim.job_id)
-    found = platform_module(target.kind, "lookup").find_jobs(clients.batch, target.queue_arn, hold.name, hold.key)
+    found = platform_module(target.kind, "submit").find_jobs(clients.batch, target.queue_arn, hold.name, hold.key)
     return JobRef(target.kind, target.region, min(found).id) if found else None
 
 
