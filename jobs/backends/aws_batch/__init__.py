@@ -9,11 +9,8 @@ from accel.diagnostics.collector import Diagnostics
 
 from ...model.job import Job
 from ..base import Attempt, Explanation, JobRef, LogLine, PlatformBackend, QuotaAnswer, Request, Status
-from ..claims.dynamodb import TableClaims
-from ..claims.files import FileClaims
 from ..free_gpus import Free
 from ..tasks import TaskStatus
-from . import logs, quota, status, submit
 from .definition import choose
 from .labels import KIND
 from .request import render
@@ -50,20 +47,15 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py for how, and for what it does not cover."""
-        table = self._target.claim_table if self._target else None
-        if table and self._target and self._target.budget_stops:
-            submit.refuse(self._clients, table)
-        if table is None:
-            return submit.submit(request, self._clients, FileClaims(request.body["submit"]["jobQueue"]))
-        return submit.submit(request, self._clients, TableClaims(self._clients, table))
+        return self._submission.submit(request, self._clients, self._target)
 
     def status(self, ref: JobRef) -> Status:
         """From DescribeJobs. Raises NotFound where Batch does not know the job."""
-        return status.status(self._clients, self._checked(ref), self._queue_name)
+        return self._states.status(self._clients, self._checked(ref), self._queue_name)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """From DescribeJobs, a hundred jobs a call; without those that Batch does not know."""
-        return status.statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
+        return self._states.statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
@@ -79,42 +71,46 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
-        submit.cancel(self._clients, self._checked(ref), reason)
+        self._submission.cancel(self._clients, self._checked(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
         group = self._target.log_group if self._target else None
-        return logs.logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
+        return self._streams.logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The queue's jobs, newest first; array tasks are part of their job."""
         target_name, target = self._needed("list")
-        return status.listed(self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress)
+        return self._states.listed(
+            self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress
+        )
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """The same definition, size, command and environment as the job of `ref` had."""
-        return submit.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target)
+        return self._submission.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, an array of these tasks; a plain job of one."""
-        return submit.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target, tasks)
+        return self._submission.resubmit_request(
+            self._clients, self._checked(ref), key, self._queue_name, self._target, tasks
+        )
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From ListJobs and DescribeJobs of the array's children."""
-        return status.tasks(self._clients, self._checked(ref))
+        return self._states.tasks(self._clients, self._checked(ref))
 
     def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
         """From FilterLogEvents, a hundred attempts a call."""
         group = self._target.log_group if self._target else None
-        return logs.progress_lines(self._clients, self._checked(ref), group, tasks)
+        return self._streams.progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From DescribeJobs: its attempts that have ended, and the present one."""
-        return status.attempts(self._clients, self._checked(ref))
+        return self._states.attempts(self._clients, self._checked(ref))
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""
@@ -124,13 +120,38 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
     def free(self) -> Sequence[Free]:
         """From DescribeComputeEnvironments. See quota.py."""
-        return quota.free(self._clients, self._needed("free")[1])
+        return self._quotas.free(self._clients, self._needed("free")[1])
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""
         _, target = self._needed("quota")
         choice = choose(job, target, Diagnostics())
-        return quota.check(choice.size, target, job.nodes) if choice else QuotaAnswer()
+        return self._quotas.check(choice.size, target, job.nodes) if choice else QuotaAnswer()
+
+    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    @property
+    def _submission(self):
+        from . import submit
+
+        return submit
+
+    @property
+    def _states(self):
+        from . import status
+
+        return status
+
+    @property
+    def _streams(self):
+        from . import logs
+
+        return logs
+
+    @property
+    def _quotas(self):
+        from . import quota
+
+        return quota
 
     def _queue_name(self, queue_arn: str) -> str | None:
         """The target's name, where the queue is the target's."""

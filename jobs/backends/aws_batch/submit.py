@@ -22,7 +22,8 @@ from ...model import sweep_tasks
 from ...model.keys import NAMED_DIGITS, platform_name
 from ..base import JobRef, Request
 from ..claims import submit as submission
-from ..claims.claim import Claims
+from ..claims.dynamodb import TableClaims
+from ..claims.files import FileClaims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
 from . import labels
 from .checks import ONE_MACHINE_ONLY
@@ -47,12 +48,16 @@ TASK_ALONE = (
 log = logging.getLogger("accel.jobs.aws_batch")
 
 
-def submit(request: Request, clients: Clients, claims: Claims) -> JobRef:
-    """The job of request.key, made now or before.
+def submit(request: Request, clients: Clients, target: AwsBatchTarget | None) -> JobRef:
+    """The job of request.key, made now or before: claimed in the stack's table, where it has one.
 
-    Raises BadInput where the key is another job's, NoCredentials and CloudRefused where nothing was made,
-    CloudSilent where that is not known: submit the same key again.
+    Raises OverLimit where a budget has stopped the stack, BadInput where the key is another job's, NoCredentials and
+    CloudRefused where nothing was made, CloudSilent where that is not known: submit the same key again.
     """
+    table = target.claim_table if target else None
+    if target and table and target.budget_stops:
+        refuse(clients, table)
+    claims = TableClaims(clients, table) if table else FileClaims(request.body["submit"]["jobQueue"])
     job_id, there = submission.submit(_Batch(request, clients), claims)
     return JobRef(KIND, clients.region, job_id, there)
 
