@@ -291,7 +291,7 @@ def asked_of_platforms(source: str) -> Iterator[tuple[str, str]]:
     """Yield module and name of each `platform_module(kind, module).name`, also where the module is assigned first."""
     tree = ast.parse(source)
     calls = {
-        node: node.args[1].value
+        node: str(node.args[1].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "platform_module"
         if isinstance(node.args[1], ast.Constant)

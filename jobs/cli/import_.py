@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ from accel.diagnostics.redaction import own
 from accel.diagnostics.yaml_positions import BYTES_MAX, Tree
 
 from ..client.resolve import targets
-from ..importers.kinds import KINDS, ImportOptions
+from ..importers.kinds import KINDS, importer_of
 from ..importers.names import suggestion
-from ..importers.options import Form, Options, k80_replacement
+from ..importers.options import Capacity, Form, ImportOptions, k80_replacement
 from ..importers.reading import bounded, file_bytes, read_as_spaces
 from ..model.document import Document, JobDumper
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..importers.outcome import ImportResult
 
-FORMS = ("custom-job", "tuning")
+FORMS: Mapping[str, Form] = {"custom-job": "custom-job", "tuning": "tuning"}
 """Outputs beside a job file."""
 
 
@@ -78,7 +79,7 @@ def import_(
     told: str,
     image: str | None,
     k80: str | None,
-    capacity: str | None,
+    capacity: Capacity | None,
     variables: tuple[str, ...],
     mounts: tuple[str, ...],
 ) -> None:
@@ -114,11 +115,16 @@ def import_(
     given = {"flags after --": flags, **options, "--mount": mounts, f"-o {output}": output in FORMS}
     _apply_to(kind, given)
     data = _data(file) if data is None else data
-    if kind in ("vertex", "ai-platform"):
-        found = _for_vertex(kind, name, data, flags, output, {**options, "--var": _pairs("--var", variables)})
-    else:
-        chosen = ImportOptions(image, _pairs("--var", variables), _pairs("--mount", mounts))
-        found = _imported(kind, name, data, chosen)
+    chosen = ImportOptions(
+        image,
+        _pairs("--var", variables),
+        _pairs("--mount", mounts),
+        flags,
+        FORMS.get(output, "job"),
+        k80_replacement(k80),
+        capacity,
+    )
+    found = importer_of(kind)(name, data, chosen)
     to = _aws_batch_targets(settings, found) if kind == "aws-batch" else []
     stops = found.report.stops
     strict = [] if not settings.strict else found.report.of("changed", "decision")
@@ -189,38 +195,6 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
             raise BadInput(f"{option}: must be <name>=<value>, is {text[:60]!r}")
         found[name] = value
     return found
-
-
-def _for_vertex(
-    kind: str, name: str, data: bytes, flags: tuple[str, ...], output: str, chosen: dict[str, Any]
-) -> "ImportResult":
-    form: Form = "custom-job" if output == "custom-job" else "tuning" if output == "tuning" else "job"
-    k80 = k80_replacement(chosen["--k80-replacement"])
-    options = Options(form, k80, chosen["--image"], chosen["--capacity"], chosen["--var"])
-    if kind == "vertex":
-        from ..importers import vertex
-
-        return vertex.imported(name, data, flags, options)
-    from ..importers import ai_platform
-
-    return ai_platform.imported(name, data, flags, options)
-
-
-def _imported(kind: str, name: str, data: bytes, chosen: ImportOptions) -> "ImportResult":
-    """Of a kind without choices of its own."""
-    if kind == "aws-batch":
-        from ..importers import aws_batch as importer
-    elif kind == "google-batch":
-        from ..importers import google_batch as importer
-    elif kind == "slurm":
-        from ..importers import slurm as importer
-    elif kind == "kubernetes":
-        from ..importers import kubernetes as importer
-    elif kind == "skypilot":
-        from ..importers import skypilot as importer
-    else:
-        from ..importers import dstack as importer
-    return importer.imported(name, data, chosen)
 
 
 def _say(found: "ImportResult", stops: list[Any]) -> None:

@@ -2,7 +2,7 @@
 flags; the flags win."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from accel.catalog import UnknownName
@@ -19,7 +19,7 @@ from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_O
 from .ai_platform_pools import machines, program
 from .ai_platform_tuning import is_search, left_to_decide, tuning
 from .fields import RequestFields
-from .options import Options
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json
 from .redact import hide
@@ -27,12 +27,12 @@ from .report import Report
 from .vertex_values import job_values
 
 
-def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> ImportResult:
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a file (config.yaml, JSON, or a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
     """
-    given, secrets = source(name, data, flags, options.variables)
+    given, secrets = source(name, data, options)
     report = given.report
     for each in OUTPUT_ONLY:
         given.left_out(each, "is set by the service")
@@ -164,12 +164,12 @@ JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of 
 """Names, in the report, of what a command line has besides flags."""
 
 
-def source(
-    name: str, data: bytes, flags: Sequence[str], variables: Mapping[str, str]
-) -> tuple[RequestFields, list[str]]:
+def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, list[str]]:
     """The fields of the job, and values that are secrets. Raises BadInput."""
-    text = data.decode("utf-8-sig", errors="replace")
-    written = gcloud.source(name, data, flags, variables, VERB, FLAGS, lambda command: _its_words(name, command))
+    text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
+    written = gcloud.source(
+        name, data, options.flags, variables, VERB, FLAGS, lambda command: _its_words(name, command)
+    )
     lines = written.lines
     vertex_templates.fill(written.document, variables)
     given = _of(written.document, lines, text, variables)

@@ -15,8 +15,8 @@ from . import aws_batch_definitions, aws_cli, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
 from .aws_batch_fields import attempts_of, environment, labels, needs, with_parameters
 from .fields import RequestFields
-from .kinds import ImportOptions
 from .names import job_name
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
 from .recognition import resource_text

@@ -13,8 +13,8 @@ from accel.diagnostics.redaction import SECRET_NAME
 from . import dstack_profile, dstack_resources, vertex_templates
 from .fields import RequestFields
 from .images import image_of
-from .kinds import ImportOptions
 from .names import job_name
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide

@@ -13,8 +13,8 @@ from . import google_batch_command, vertex_templates
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
-from .kinds import ImportOptions
 from .names import job_name
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide

@@ -1,7 +1,12 @@
 """The kinds of documents that are imported: what each is, and which options of the command are for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+from .options import ImportOptions
+from .outcome import ImportResult
 
 
 @dataclass(frozen=True)
@@ -12,15 +17,6 @@ class DocumentKind:
     text: str
     options: frozenset[str] = frozenset()
     targets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """What the user chose for a kind without choices of its own. `mounts`: source by path."""
-
-    image: str | None = None
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 FLAGS = "flags after --"
@@ -42,3 +38,14 @@ KINDS: Mapping[str, DocumentKind] = {
     "skypilot": DocumentKind("a task of SkyPilot", frozenset({"--image", "--var", "--mount"})),
     "dstack": DocumentKind("a task of dstack", frozenset({"--image", "--var", "--mount"})),
 }
+
+
+class Importer(Protocol):
+    """How the job of a document of a kind is read; `name` is the file's. Raises BadInput where it cannot be read."""
+
+    def __call__(self, name: str, data: bytes, options: ImportOptions) -> ImportResult: ...
+
+
+def importer_of(kind: str) -> Importer:
+    """Return the importer of a kind; it is loaded here, since each has rules and libraries of its own."""
+    return import_module(f".{kind.replace('-', '_')}", __package__).imported

@@ -12,10 +12,10 @@ from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
 
-from .kinds import ImportOptions
 from .kubernetes_pods import ConfigMaps, PodJob, set_ranks
 from .kubernetes_shapes import CORE, JOB, Work, deadline, finish, job_of, keep_s, same_pods, template_job
 from .kubernetes_values import ManifestFields, at, list_of, object_of
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument, leaves, read
 from .redact import hide

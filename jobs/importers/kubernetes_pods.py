@@ -12,7 +12,6 @@ from typing import Any
 from accel.contract.variables import RESERVED_PREFIXES
 
 from .images import image_of
-from .kinds import ImportOptions
 from .kubernetes_nodes import Machines, machines
 from .kubernetes_values import (
     ManifestFields,
@@ -26,6 +25,7 @@ from .kubernetes_values import (
     references,
 )
 from .kubernetes_volumes import volumes
+from .options import ImportOptions
 from .reading import Json
 
 OF_TARGET = "has no place in a job file: a target has its own"

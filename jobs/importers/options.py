@@ -1,6 +1,6 @@
 """What the user chose for an import."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
@@ -15,15 +15,20 @@ Capacity = Literal["spot", "flex-start"]
 
 
 @dataclass(frozen=True)
-class Options:
-    """Of what was written for Vertex AI, or before it for AI Platform Training. `k80`: what replaces a K80.
-    `capacity`: how to have machines that cannot be had on demand."""
+class ImportOptions:
+    """Each kind of document uses those that are for it: kinds.KINDS."""
 
+    image: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Source by path."""
+    flags: Sequence[str] = ()
+    """Of gcloud; they win over the file's."""
     form: Form = "job"
     k80: str = REPLACEMENTS[0]
-    image: str | None = None
+    """What replaces a K80."""
     capacity: Capacity | None = None
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How to have machines that cannot be had on demand."""
     today: date = field(default_factory=date.today)
 
 

@@ -11,8 +11,8 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from . import skypilot_resources, vertex_templates
 from .fields import RequestFields
-from .kinds import ImportOptions
 from .names import job_name
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide

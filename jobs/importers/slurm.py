@@ -14,8 +14,8 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from ..model.job import NAME_MAX
 from .fields import RequestFields
-from .kinds import ImportOptions
 from .names import job_name
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument
 from .redact import hide

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from . import slurm_variables as variables
 from .fields import RequestFields
 from .images import image_of
-from .kinds import ImportOptions
+from .options import ImportOptions
 from .reading import Json
 from .report import Report
 from .slurm_resources import Options

@@ -11,7 +11,7 @@ from accel.rules.jobs import image_cuda, imports
 
 from . import gcloud, shell, vertex_schema, vertex_templates
 from .fields import RequestFields
-from .options import Options
+from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json
 from .redact import hide
@@ -20,12 +20,12 @@ from .vertex_values import NO_KEY, job_values
 KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
 
-def imported(name: str, data: bytes, flags: Sequence[str], options: Options) -> ImportResult:
+def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
     """
-    given, region, secrets = source(name, data, flags, options)
+    given, region, secrets = source(name, data, options)
     if not given.has("displayName"):
         given.values["displayName"] = name.rpartition("/")[2].partition(".")[0]
     vertex_templates.samples(given)
@@ -77,13 +77,13 @@ PACKAGED_KEYS = ("executor-image-uri", "python-module")
 """Of a package that is there already; of a pool that gcloud builds they are what the image is made of."""
 
 
-def source(name: str, data: bytes, flags: Sequence[str], options: Options) -> tuple[RequestFields, str, list[str]]:
+def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, str, list[str]]:
     """The fields of a CustomJob, in the API's names, the region if a flag says it, and values that are secrets.
 
     Raises BadInput.
     """
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
-    written = gcloud.source(name, data, flags, variables, VERB, FLAGS, _take_words)
+    written = gcloud.source(name, data, options.flags, variables, VERB, FLAGS, _take_words)
     lines = written.lines
     vertex_templates.fill(written.document, variables)
     given = _of(written.document, lines, shell.roles(text), variables)
@@ -134,7 +134,9 @@ def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
     return f"{POOL}[{index}].{key}" if len(command.flags[POOL]) > 1 else f"{POOL}.{key}"
 
 
-def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, options: Options) -> None:
+def _flags(
+    given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, options: ImportOptions
+) -> None:
     report = given.report
     for flag, values in command.flags.items():
         if flag != POOL and len(set(values)) > 1:
@@ -191,7 +193,7 @@ def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Paste
                 given.report.findings(field, imports.variable(written, plain, field))
 
 
-def _pools(given: RequestFields, command: gcloud.CommandLine, options: Options) -> None:
+def _pools(given: RequestFields, command: gcloud.CommandLine, options: ImportOptions) -> None:
     """`--worker-pool-spec`: all pools of the job, in place of the file's."""
     again = {
         _named(command, index, key) for index, value in enumerate(command.flags[POOL]) for key in gcloud.pairs(value)
@@ -233,7 +235,7 @@ def _as_built(given: RequestFields, path: str) -> None:
 
 
 def _local(
-    given: RequestFields, command: gcloud.CommandLine, index: int, pool: Mapping[str, str], options: Options
+    given: RequestFields, command: gcloud.CommandLine, index: int, pool: Mapping[str, str], options: ImportOptions
 ) -> None:
     """A pool whose image gcloud builds of a folder here: the folder goes with `submit --code` instead."""
     report, path = given.report, f"{SPEC}.workerPoolSpecs[{index}].containerSpec"

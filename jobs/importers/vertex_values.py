@@ -15,7 +15,7 @@ from ..backends.vertex.pools import DISK_GB
 from .fields import RequestFields
 from .images import image_of
 from .names import job_name
-from .options import Capacity, Options
+from .options import Capacity, ImportOptions
 from .reading import Json
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -265,7 +265,7 @@ NAMED = {
 }
 
 
-def job_values(given: RequestFields, options: Options | None = None) -> Json:
+def job_values(given: RequestFields, options: ImportOptions | None = None) -> Json:
     """The values of a job file for the custom job in `given`; what cannot be carried is in its report. Without options,
     the images in it were chosen today."""
     image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)

@@ -16,7 +16,7 @@ from accel.contract.targets import write
 from jobs.backends.aws_batch import retries
 from jobs.backends.base import Request
 from jobs.importers.aws_batch import KNOWN, fitted, imported
-from jobs.importers.kinds import ImportOptions
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.document import parse

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from accel.diagnostics.errors import BadInput
 from jobs.importers.dstack import imported
-from jobs.importers.kinds import ImportOptions
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from tests.jobs.imports.leaf_laws import lost, unread
 

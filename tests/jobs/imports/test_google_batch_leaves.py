@@ -13,7 +13,7 @@ import pytest
 
 from accel.diagnostics.errors import BadInput
 from jobs.importers.google_batch import imported
-from jobs.importers.kinds import ImportOptions
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.report import Entry
 from jobs.model.job import Job

@@ -14,8 +14,8 @@ from click.testing import Result
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.yaml_positions import Tree
 from jobs.importers import kubernetes
-from jobs.importers.kinds import ImportOptions
 from jobs.importers.kubernetes_values import quantity
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.document import Document

@@ -9,8 +9,7 @@ from hypothesis import assume, example, given
 from accel.diagnostics.errors import BadInputs
 from jobs.backends.base import Request
 from jobs.importers import google_batch, vertex
-from jobs.importers.kinds import ImportOptions
-from jobs.importers.options import Options
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from tests.jobs.backends import google_batch_target, vertex_jobs
 from tests.jobs.backends.test_google_batch_shapes import FIELDS as OF_BATCH
@@ -62,7 +61,7 @@ def test_vertex(fields: Json) -> None:
         body = vertex_jobs.make_request(**fields).body["customJob"]
     except BadInputs:
         return
-    options = Options(today=vertex_jobs.TODAY)
-    found = vertex.imported("job.json", json.dumps(body).encode(), (), options)
+    options = ImportOptions(today=vertex_jobs.TODAY)
+    found = vertex.imported("job.json", json.dumps(body).encode(), options)
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     same(found, vertex_jobs.make_request(**{**found.values, **_named(found)}), "customJob", body)

@@ -12,7 +12,7 @@ from click.testing import Result
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.yaml_positions import Tree
 from jobs.importers import recognition
-from jobs.importers.kinds import ImportOptions
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.skypilot import imported
 from jobs.model.document import Document

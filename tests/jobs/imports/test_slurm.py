@@ -14,7 +14,7 @@ from click.testing import Result
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.yaml_positions import Tree
 from jobs.importers import slurm, slurm_values
-from jobs.importers.kinds import ImportOptions
+from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.slurm_options import KNOWN, body_of, directives
 from jobs.importers.slurm_script import statements
