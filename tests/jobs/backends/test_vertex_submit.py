@@ -39,9 +39,9 @@ ANSWERS = ["429", "403 throttle", "400", "403", "401", "404", "500", "502", "503
 FAULTS = [*ANSWERS, "reset", "close", "hang", *ACCEPTED, *GARBLED]
 DEFINITE = {"400": CloudRefused, "403": CloudRefused, "404": NotFound}
 TIMES = (1, 9)
-REPEATS = 50
-"""Of the soak: 200 submits for each fault, half of them with each kind of claims."""
-RANDOM = 3000
+REPEATS = 3
+"""Of the soak: 12 submits for each fault, half of them with each kind of claims; most of a case is waiting."""
+RANDOM = 300
 PARTS = range(3 if SOAK else 1)
 """Of the soak's long tests: they wait more than they work, and can be run side by side (`-k "create and part1"`)."""
 
