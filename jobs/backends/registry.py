@@ -1,5 +1,6 @@
-"""Which backend serves a target, and which serves a job that exists. SDKs are imported inside the case."""
+"""Which backend serves a target, and which serves a job that exists."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -9,6 +10,17 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.messages import did_you_mean, name_shown
 
 from .base import Backend, JobRef, PlatformBackend
+
+_CLASSES: Mapping[str, tuple[str, str]] = {
+    "aws-batch": ("aws_batch", "AwsBatchBackend"),
+    "gke": ("gke", "GkeBackend"),
+    "tpu-vm": ("vm.tpu", "TpuVmBackend"),
+    "gce": ("vm.gpu", "GceBackend"),
+    "google-batch": ("google_batch", "GoogleBatchBackend"),
+    "vertex": ("vertex", "VertexBackend"),
+    "local": ("local", "LocalBackend"),
+}
+"""Package and class of each kind of targets; a package is loaded, with its SDK, when one of its jobs is met."""
 
 
 def of_target(name: str, target: AnyTarget) -> Backend:
@@ -28,40 +40,11 @@ def of_ref(ref: JobRef) -> Backend:
 
 def platform_module(kind: str, name: str) -> ModuleType:
     """Return a module of the folder of a kind of targets, such as `labels` of `gke`, so that others load no backend."""
-    folder = "vm" if kind in ("tpu-vm", "gce") else kind.replace("-", "_")
+    folder = _CLASSES[kind][0].partition(".")[0]
     return import_module(f".{folder}.{name}", __package__)
 
 
 def backend_class(kind: str) -> type[PlatformBackend[Any, Any, Any]]:
     """Return the class of a kind of targets. Raise KeyError for an unknown kind."""
-    match kind:
-        case "aws-batch":
-            from .aws_batch import AwsBatchBackend
-
-            return AwsBatchBackend
-        case "gke":
-            from .gke import GkeBackend
-
-            return GkeBackend
-        case "tpu-vm":
-            from .vm.tpu import TpuVmBackend
-
-            return TpuVmBackend
-        case "gce":
-            from .vm.gpu import GceBackend
-
-            return GceBackend
-        case "google-batch":
-            from .google_batch import GoogleBatchBackend
-
-            return GoogleBatchBackend
-        case "vertex":
-            from .vertex import VertexBackend
-
-            return VertexBackend
-        case "local":
-            from .local import LocalBackend
-
-            return LocalBackend
-        case _:
-            raise KeyError(kind)
+    package, name = _CLASSES[kind]
+    return getattr(import_module(f".{package}", __package__), name)

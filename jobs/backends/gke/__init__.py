@@ -12,7 +12,6 @@ from ..base import Attempt, Explanation, JobRef, LogLine, Places, PlatformBacken
 from ..free_gpus import Free
 from ..google_budget_gate import refuse
 from ..tasks import TaskStatus
-from . import logs, quota, status, submit
 from .clusters import Clusters
 from .labels import KIND, Scope
 from .request import render
@@ -58,7 +57,7 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
         if self._target and self._target.stop:
             refuse(Google(self._clusters.timing), self._target)
         self._turn()
-        return submit.submit(request, self._clusters.api)
+        return self._submission.submit(request, self._clusters.api)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Make what threads of one process share: connections and a rate."""
@@ -67,49 +66,49 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
 
     def status(self, ref: JobRef) -> Status:
         """From the Job or JobSet and its pods. Raises NotFound."""
-        return status.status(*self._at(ref))
+        return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that the cluster does not know."""
         refs = [self._checked(ref) for ref in refs]
-        return status.statuses(self._clusters.api, self._scope, refs)
+        return self._states.statuses(self._clusters.api, self._scope, refs)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The namespace's jobs, newest first; tasks and nodes are part of their job."""
-        return status.listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
+        return self._states.listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
         """From the cluster's nodes and pods, and Kueue's quota. See quota.py."""
         _, target = self._needed("free")
-        return quota.free(self._clusters.api, target)
+        return self._quotas.free(self._clusters.api, target)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ends the job's pods and gives its quota back; the job stays to be seen. See submit.py."""
-        submit.cancel(*self._at(ref), reason)
+        self._submission.cancel(*self._at(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every pod's lines; tasks or nodes side by side, unless `task` names one."""
-        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From its pods, as long as the cluster keeps them."""
-        return status.attempts(*self._at(ref))
+        return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        return submit.resubmit_request(*self._at(ref), key)
+        return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer indexes."""
-        return submit.resubmit_request(*self._at(ref), key, tasks)
+        return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From the Job and its pods, some hundreds a call."""
-        return status.tasks(*self._at(ref))
+        return self._states.tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
         """The tasks or nodes whose pods run now."""
@@ -132,6 +131,31 @@ class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
         from .explain import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
+
+    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    @property
+    def _submission(self):
+        from . import submit
+
+        return submit
+
+    @property
+    def _states(self):
+        from . import status
+
+        return status
+
+    @property
+    def _streams(self):
+        from . import logs
+
+        return logs
+
+    @property
+    def _quotas(self):
+        from . import quota
+
+        return quota
 
     def _at(self, ref: JobRef) -> tuple[Api, Scope, JobRef]:
         """Where to ask for a job of this scope."""

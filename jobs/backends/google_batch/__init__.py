@@ -12,7 +12,6 @@ from ..base import Attempt, Explanation, JobRef, LogLine, QuotaAnswer, Request, 
 from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
 from ..tasks import TaskStatus
-from . import logs, quota, status, submit
 from .labels import KIND, Scope
 from .request import render
 
@@ -50,47 +49,47 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See submit.py."""
         refuse(self._google, self._target)
-        return submit.submit(request, self._google, self._turn)
+        return self._submission.submit(request, self._google, self._turn)
 
     def status(self, ref: JobRef) -> Status:
         """From the job and, where they are few, its tasks. Raises NotFound."""
-        return status.status(*self._at(ref))
+        return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Batch does not know."""
-        return status.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+        return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs, newest first; tasks and nodes are part of their job."""
-        return status.listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return self._states.listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
-        submit.cancel(*self._at(ref))
+        self._submission.cancel(*self._at(ref))
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
-        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         """From what Batch tells of each task."""
-        return status.attempts(*self._at(ref))
+        return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another id."""
-        return submit.resubmit_request(*self._at(ref), key)
+        return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
         """As again, with fewer tasks."""
-        return submit.resubmit_request(*self._at(ref), key, tasks)
+        return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         """From Batch's list of them, a thousand a call."""
-        return status.tasks(*self._at(ref))
+        return self._states.tasks(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
         """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be
@@ -99,10 +98,35 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
             request = self.render(job, platform_name(job.name, _ANY_KEY), _ANY_KEY)
         except BadInput:
             return QuotaAnswer()
-        return quota.quota(request, self._timing)
+        return self._quotas.quota(request, self._timing)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
         from .explain import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
+
+    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    @property
+    def _submission(self):
+        from . import submit
+
+        return submit
+
+    @property
+    def _states(self):
+        from . import status
+
+        return status
+
+    @property
+    def _streams(self):
+        from . import logs
+
+        return logs
+
+    @property
+    def _quotas(self):
+        from . import quota
+
+        return quota

@@ -9,12 +9,7 @@ from accel.contract.google_jobs import VertexTarget
 
 from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
-from ..claims.claim import Claims
-from ..claims.files import FileClaims
-from ..claims.firestore import FirestoreClaims
-from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
-from . import logs, quota, status, submit
 from .labels import KIND, Scope
 from .request import render
 
@@ -78,14 +73,7 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
-        refuse(self._google, self._target)
-        return submit.submit(request, self._google, self._claims(request), self._times, self._turn)
-
-    def _claims(self, request: Request) -> Claims:
-        """In the target's database; without one, those of this machine alone."""
-        if self._target is None or self._target.claims is None:
-            return FileClaims(f"{KIND}:{request.body['parent']}")
-        return FirestoreClaims(self._google, self._target.claims)
+        return self._submission.submit(request, self._google, self._target, self._times, self._turn)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Of one process they share a session and a rate: a little less than Vertex takes, where nothing is said."""
@@ -94,31 +82,31 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
 
     def status(self, ref: JobRef) -> Status:
         """From the custom job. Raises NotFound."""
-        return status.status(*self._at(ref))
+        return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         """Many with a few lists; without those that Vertex does not know."""
-        return status.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+        return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs that were made here, newest first."""
-        return status.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Asks Vertex to stop the job; it keeps no reason. An ended job stays as it is."""
-        submit.cancel(self._google, self._scope, self._checked(ref).id)
+        self._submission.cancel(self._google, self._scope, self._checked(ref).id)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
         """Every replica's lines; nodes side by side, unless `task` names one."""
-        return logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         """What was sent, under another name."""
-        return submit.resubmit_request(*self._at(ref), key)
+        return self._submission.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
@@ -130,4 +118,29 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         """Whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
-        return quota.check(body["customJob"], target.project, target.region)
+        return self._quotas.check(body["customJob"], target.project, target.region)
+
+    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    @property
+    def _submission(self):
+        from . import submit
+
+        return submit
+
+    @property
+    def _states(self):
+        from . import status
+
+        return status
+
+    @property
+    def _streams(self):
+        from . import logs
+
+        return logs
+
+    @property
+    def _quotas(self):
+        from . import quota
+
+        return quota

@@ -12,15 +12,18 @@ from typing import Any
 from accel.clouds.backoff import Lease
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, line
+from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound, OverLimit, Throttled
 
 from ...model.keys import platform_name
 from ..base import JobRef, Request
 from ..claims import submit as submission
-from ..claims.claim import Claims
+from ..claims.files import FileClaims
+from ..claims.firestore import FirestoreClaims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
+from ..google_budget_gate import refuse
 from . import labels
-from .labels import Scope
+from .labels import KIND, Scope
 from .lookup import ELSEWHERE, Job, listed, look, number, part
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
@@ -29,13 +32,19 @@ https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/264"""
 MORE = "`accel-jobs doctor`, or the page of quotas in the console, shows the project's; Vertex AI has quotas of its own"
 
 
-def submit(request: Request, google: Google, claims: Claims, pace: Pace, turn: Callable[[], None]) -> JobRef:
-    """The job of request.key, made now or before; `turn` waits until a request may be sent.
+def submit(
+    request: Request, google: Google, target: VertexTarget | None, pace: Pace, turn: Callable[[], None]
+) -> JobRef:
+    """The job of request.key, made now or before; `turn` waits until a request may be sent. It is claimed in the
+    target's database; without one, on this machine alone.
 
-    Raises BadInput where the key is another job's, NoCredentials, CloudRefused, NotFound and OverLimit where nothing
-    was made, CloudSilent where that is not known: submit the same key again.
+    Raises BadInput where the key is another job's; NoCredentials, CloudRefused, NotFound and OverLimit (also where a
+    budget has stopped the stack) where nothing was made; CloudSilent where that is not known: submit it again.
     """
+    refuse(google, target)
     scope = Scope.of_parent(request.body["parent"])
+    database = target.claims if target else None
+    claims = FirestoreClaims(google, database) if database else FileClaims(f"{KIND}:{request.body['parent']}")
     job_id, there = submission.submit(_Vertex(request, google, scope, pace, turn), claims)
     return replace(scope.ref(job_id), there=there)
 
