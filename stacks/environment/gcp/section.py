@@ -39,7 +39,6 @@ from .jobs_config import (
 from .network import Place
 from .providers import gcp_provider, labels
 
-
 _Targets = dict[str, pulumi.Output[dict[str, Any]]]
 _Wired = Mapping[str, pulumi.Input[Any]]
 
