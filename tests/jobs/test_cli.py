@@ -393,7 +393,7 @@ def test_version_of_a_package_that_was_installed_from_git(tmp_path: Path, monkey
     (info / "direct_url.json").write_text(json.dumps(noted))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(group, "__file__", str(tmp_path / "accel" / "jobs" / "cli" / "version.py"))
-    assert group._commit()  # pyright: ignore[reportPrivateUsage] == ", commit 0123456789ab"
+    assert group._commit() == ", commit 0123456789ab"  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_history_is_bounded_and_forgiving(monkeypatch: pytest.MonkeyPatch) -> None:
