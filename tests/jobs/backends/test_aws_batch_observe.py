@@ -22,7 +22,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsEr
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.base import JobRef, LogLine, Phase
 from jobs.client.waiting import wait_for
-from sandbox.aws.batch.api import SUMMARY
+from sandbox.aws.batch.jobs import SUMMARY
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, QUICK, REGION, make_target
 
 ID = "0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
