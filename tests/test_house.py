@@ -220,9 +220,7 @@ def test_no_module_class_or_function_has_a_banned_name() -> None:
 
 
 APART: Mapping[str, str] = {
-    r"jobs\.backends\.[.\w]+\.(explain|facts|logs|quota|request|shell|submit)": (
-        "each backend has the same files"
-    ),
+    r"jobs\.backends\.[.\w]+\.(explain|facts|logs|quota|request|shell|submit)": ("each backend has the same files"),
     r"jobs\.backends\.(aws_batch|vm)\.explain\.\w+": "what is read of a platform stands apart from what follows of it",
     r"jobs\.backends\.vm\.iap|jobs\.agent\.program\.hosts": "how a machine is reached, and the other machines of a job",
     r"jobs\.cli\.(execution|logs)": "what a verb needs when it runs and its help does not",

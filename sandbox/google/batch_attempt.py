@@ -1,5 +1,5 @@
-"""One attempt of a task: its runnables in their order, those that are local as processes of this machine; and what Google
-Batch says of a job and its tasks: status events, notifications, log entries.
+"""One attempt of a task: its runnables in their order, those that are local as processes of this machine; and what
+Google Batch says of a job and its tasks: status events, notifications, log entries.
 
 Forms: https://docs.cloud.google.com/batch/docs/troubleshooting (tasks), https://github.com/nextflow-io/nextflow/issues/4225
 (states of jobs), https://github.com/broadinstitute/cromwell (BatchRequestExecutorSpec: a job that failed by a task).
