@@ -220,11 +220,9 @@ def test_no_module_class_or_function_has_a_banned_name() -> None:
 
 
 APART: Mapping[str, str] = {
-    r"jobs\.backends\.[.\w]+\.(checks|explain|facts|logs|machine|quota|request|shell|slices|status|submit)": (
-        "each backend has the same files"
-    ),
+    r"jobs\.backends\.[.\w]+\.(explain|facts|logs|quota|request|shell|submit)": ("each backend has the same files"),
     r"jobs\.backends\.(aws_batch|vm)\.explain\.\w+": "what is read of a platform stands apart from what follows of it",
-    r"jobs\.backends\.vm\.hosts|jobs\.agent\.program\.hosts": "the other machines of a job, an idea of its own",
+    r"jobs\.backends\.vm\.iap|jobs\.agent\.program\.hosts": "how a machine is reached, and the other machines of a job",
     r"jobs\.cli\.(execution|logs)": "what a verb needs when it runs and its help does not",
     r"jobs\.client\.allowances\.\w+": "a store each, and the reservation beside the settlement",
     r"jobs\.client\.code\.archive": "what is packed stands apart from where it is sent",
@@ -235,9 +233,9 @@ APART: Mapping[str, str] = {
     r"policy\.(analyzer|commands)": "loaded by the engine, or by the command, and never by both",
     r"sandbox\.[.\w]+": "an API, or an actor behind it, each",
     r"stacks\.environment\.\w+\.\w+": "a chapter of an environment's section",
-    r"stacks\.operations\.adopt\.\w+": "a kind of resource each",
+    r"stacks\.operations\.adopt\.batch": "what AWS answers as values of ours, apart from the files that are written",
     r"stacks\.operations\.\w+\.(live_)?(aws|gcp|google|engine)": "a cloud of an operation each, or the engine",
-    r"components\.aws\.alarms|accel\.console\.version": "an idea of its own",
+    r"components\.aws\.alarms": "an idea of its own",
 }
 """Why a module that only one module of its folder imports is no part of that one. By what the names begin with."""
 SINGLE_IMPORTER = 110

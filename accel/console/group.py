@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -100,12 +101,10 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    from .version import commit
-
     try:
-        click.echo(f"accel {version('accel-infra')}{commit()}")
+        click.echo(f"accel {version('accel-infra')}{_commit()}")
     except PackageNotFoundError:
-        click.echo(f"accel, from a checkout{commit()}")
+        click.echo(f"accel, from a checkout{_commit()}")
     context.exit()
 
 
@@ -126,3 +125,45 @@ def common(names: Sequence[str] = COMMON) -> list[click.Option]:
         help="Show the version.",
     )
     return [*options(names), version]
+
+
+_COMMIT_DIGITS = 12
+_LOOK_S = 5
+
+
+def _commit() -> str:
+    """`, commit 1a2b3c4d5e6f`, with changes where a checkout has some; else nothing."""
+    root = Path(__file__).resolve().parents[2]
+    found = _of_checkout(root) if (root / ".git").exists() else _of_package()
+    return f", commit {found}" if found else ""
+
+
+def _of_checkout(root: Path) -> str:
+    import shutil
+    import subprocess
+
+    if not (git := shutil.which("git")):
+        return ""
+    # A repository can name a program as its file system's monitor, which this would run.
+    ask = [git, "-c", "core.fsmonitor=false", "-C", str(root), "describe", "--always", "--exclude=*", "--abbrev=12"]
+    try:
+        done = subprocess.run(
+            [*ask, "--dirty= with changes"], capture_output=True, text=True, timeout=_LOOK_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _of_package() -> str:
+    """What pip noted. Source: https://packaging.python.org/en/latest/specifications/direct-url/"""
+    import json
+    from importlib.metadata import distribution, packages_distributions
+
+    for name in packages_distributions().get("accel", ()):
+        try:
+            noted: Any = json.loads(distribution(name).read_text("direct_url.json") or "{}")
+            return str(noted["vcs_info"]["commit_id"])[:_COMMIT_DIGITS]
+        except (ValueError, KeyError, TypeError):
+            continue
+    return ""

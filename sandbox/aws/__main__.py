@@ -12,7 +12,7 @@ Requests are signed with an access key of keys.py. Control, besides the AWS APIs
     POST   /sandbox-api/spend   {"budget": NAME, "actual": 1200}: what a budget shows; budgets.py.
     POST   /sandbox-api/functions {"function": NAME, "event": {}}: calls a Lambda function; functions.py.
     POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of a quota; service_quotas.py.
-    POST   /sandbox-api/permissions {"caller": NAME, "policies": [{}]}: what an access key may do; callers.py.
+    POST   /sandbox-api/permissions {"caller": NAME, "policies": [{}]}: what an access key may do; permissions.py.
     GET    /sandbox-api/faults  the plans and how often each fired; DELETE ends them.
 """
 
@@ -33,7 +33,7 @@ from urllib.parse import parse_qs
 from ..keys import key
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
-from .callers import Callers
+from .permissions import Callers
 from .signatures import CONTROL, Guard
 
 # Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.

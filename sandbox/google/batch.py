@@ -16,10 +16,10 @@ from typing import Any
 from accel.catalog.places import regions
 
 from . import PROJECT, PROJECT_NUMBER
+from .batch_attempt import CODES, PREEMPTED, time_of
 from .batch_checks import check_request, completed
 from .batch_job import OVER, Job
 from .batch_settings import change, settings
-from .batch_words import CODES, PREEMPTED, time_of
 from .errors import ApiError
 from .operations import begin
 from .verbs import matches

@@ -13,25 +13,28 @@ from typing import Any
 
 from sandbox import loopback
 
-from .batch_attempt import Attempt, Pretended, Real, really_runs
-from .batch_checks import numbered
-from .batch_machines import Shape, Vm
-from .batch_settings import Settings, settings
-from .batch_words import (
+from .batch_attempt import (
     OTHERWISE,
     PREEMPTED,
+    Attempt,
     Event,
     Log,
+    Pretended,
+    Real,
     failed_text,
     job_event,
     job_text,
     no_agent_text,
     notify,
+    really_runs,
     refused_text,
     short_text,
     task_event,
     time_of,
 )
+from .batch_checks import numbered
+from .batch_machines import Shape, Vm
+from .batch_settings import Settings, settings
 from .world import Json, World
 
 ENDED = ("SUCCEEDED", "FAILED", "UNEXECUTED")

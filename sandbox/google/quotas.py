@@ -16,7 +16,7 @@ from . import PROJECT, PROJECT_NUMBER, verbs
 from .capacity import metrics
 from .compute import compute_collection, zones
 from .errors import ApiError
-from .tpu_checks import zones as tpu_zones
+from .tpu_nodes import zones as tpu_zones
 from .world import Call, Collection, Json, World
 
 PATH = "/cloudquotas.googleapis.com/"

@@ -23,11 +23,14 @@ from accel.catalog.tpu import tpu
 from . import PROJECT, tpu_nodes, verbs
 from .errors import ApiError
 from .faults import Plan
-from .tpu_checks import (
+from .tpu_nodes import (
+    GRACE_S,
     NAME,
     bad_argument,
     bad_request,
+    boot,
     checked,
+    complete,
     count,
     located,
     out_of_stock,
@@ -36,7 +39,6 @@ from .tpu_checks import (
     within_quota,
     zones,
 )
-from .tpu_nodes import GRACE_S, boot, complete
 from .world import Call, Collection, Json, Pending, World, by_id, stamp
 
 _DATA = {"ACTIVE", "CREATING", "DELETING", "FAILED", "PROVISIONING", "SUSPENDED", "SUSPENDING"}

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.local import machine
+from jobs.backends import local
 from jobs.client import runtime_wheel
 from jobs.runtime.gpus import Source
 from jobs.runtime.gpus_nvml import LIBRARY, Nvml
@@ -151,7 +151,7 @@ def test_the_probe_of_a_machine_tells_its_gpus() -> None:
         done = subprocess.run(command, input="\n", capture_output=True, text=True, check=True)
         told = json.loads(done.stdout.splitlines()[0])
         assert (told["gpus"], told["gpu_names"], told["driver"]) == (len(names), names, smi("driver_version")[0])
-    assert machine.gpus() == (smi("index"), sorted(set(names)))
+    assert local.gpus() == (smi("index"), sorted(set(names)))
 
 
 TRAIN = """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from accel.console import version
+from accel.console import group
 from jobs.cli.main import VERBS
 from jobs.client import history
 from tests.jobs.batch_target import BATCH
@@ -392,8 +392,8 @@ def test_version_of_a_package_that_was_installed_from_git(tmp_path: Path, monkey
     noted = {"url": "https://x/y.git", "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef" * 2}}
     (info / "direct_url.json").write_text(json.dumps(noted))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(version, "__file__", str(tmp_path / "accel" / "jobs" / "cli" / "version.py"))
-    assert version.commit() == ", commit 0123456789ab"
+    monkeypatch.setattr(group, "__file__", str(tmp_path / "accel" / "jobs" / "cli" / "version.py"))
+    assert group._commit() == ", commit 0123456789ab"  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_history_is_bounded_and_forgiving(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from sandbox import keys
-from sandbox.plugins.aws import life
 from sandbox.plugins.aws.cloud import Account
-from sandbox.plugins.aws.plugin import KINDS
+from sandbox.plugins.aws.plugin import KINDS, UnexpectedState, create_resource, update_resource
 
 KIND = KINDS["aws:batch/computeEnvironment:ComputeEnvironment"]
 
@@ -35,13 +34,13 @@ def test_an_update_that_jobs_hold_up_is_given_up_and_goes_on(aws: Any, monkeypat
         "computeResources": resources,
         "updatePolicy": policy,
     }
-    id, outputs = life.create(account, KIND, olds)
+    id, outputs = create_resource(account, KIND, olds)
     job = aws.submit(aws.queue(id), aws.definition(["sleep", "300"]))
     aws.reaches(job, "RUNNING")
     news = {**olds, "computeResources": {**resources, "instanceTypes": ["g6"]}}
     monkeypatch.setenv("SANDBOX_WAIT_S", "0.5")
-    with pytest.raises(life.UnexpectedState) as refused:
-        life.update(account, KIND, id, outputs, olds, news)
+    with pytest.raises(UnexpectedState) as refused:
+        update_resource(account, KIND, id, outputs, olds, news)
     assert str(refused.value) == (
         f"waiting for Batch Compute Environment ({id}) update: timeout while waiting for state to become 'VALID' "
         "(last state: 'UPDATING', timeout: 20m0s)"

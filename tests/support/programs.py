@@ -37,7 +37,6 @@ IMPORTED = (
         "stacks.environment.deployment",
         "stacks.environment.gcp.section",
         "stacks.environment.gke.workloads",
-        "stacks.environment.aws.monitoring",
     ),
     *(
         f"pulumi_aws.{group}.{part}"

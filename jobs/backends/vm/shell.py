@@ -4,6 +4,10 @@ Over one SSH connection to a machine; paramiko is imported when a connection is 
 profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) where there is one, else one of our own,
 made on first use. A profile that has the key already is left as it is; else it gets it with an expiry. Source:
 https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
+
+A machine's guest agent writes its host keys to guest attributes when it boots, whence gcloud takes them too:
+googlecloudsdk/command_lib/compute/ssh_utils.py (GetHostKeysFromGuestAttributes). The name of a TPU host is there too,
+and in no other place: googlecloudsdk/command_lib/compute/tpus/tpu_vm/ssh.py.
 """
 
 import logging
@@ -12,7 +16,7 @@ import queue
 import shlex
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,12 +31,11 @@ from accel.clouds.google.rest import line, mapping, part
 from accel.clouds.kubernetes.responses import part as inside
 from accel.clouds.kubernetes.responses import parts
 from accel.clouds.timeouts import pause
-from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
 from ..base import Places, Streams
 from . import iap, labels
-from .hosts import Host, host
-from .record import Record
+from .record import MADE, Attempt, Record
 
 KEEPALIVE_S = 30
 """Between two signs of life: the relay closes a connection that says nothing for an hour (recalled, read on no page),
@@ -46,6 +49,18 @@ ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serv
 """What signing in takes. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
 _KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 """Algorithms that a type of host key is proved with, where they have other names."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One machine. `mark` is no other's, not even a later one's of the same name; `keys` are base64 by type, none where
+    it has told none."""
+
+    project: str
+    zone: str
+    instance: str
+    mark: str
+    keys: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,68 @@ class Shells:
             if (project, region) not in self._logins:
                 self._logins[project, region] = login(self._google, project, region)
             return self._logins[project, region]
+
+
+_HOST_KEYS = "hostkeys"
+"""Namespace of the guest attributes."""
+_NO_NAME = (
+    "the organisation policy compute.disableGuestAttributesAccess must not be enforced; a host that starts has none yet"
+)
+
+
+def host(google: Google, record: Record, number: int) -> Host:
+    """A machine of the job's last attempt. Raises BadInput unless it runs, NotFound where there is none (any more)."""
+    attempt = record.last
+    if record.ended or attempt.state != MADE:
+        raise BadInput(f"{record.name}: has no machines now", "`accel-jobs get` shows the job's state")
+    if not 0 <= number < record.hosts:
+        has = f"nodes 0 to {record.hosts - 1}" if record.hosts > 1 else "one node"
+        raise BadInput(f"node: {record.name} has {has}, not {number}")
+    find = _worker if record.kind == "tpu-vm" else _instance
+    try:
+        return find(google, record, attempt, number)
+    except NotFound as missing:
+        raise NotFound(f"{attempt.name} in {attempt.zone}: there is no machine {number}", iap.GONE) from missing
+
+
+def _instance(google: Google, record: Record, attempt: Attempt, number: int) -> Host:
+    project = str(record.body["project"])
+    name = f"{attempt.name}-{number}" if record.hosts > 1 else attempt.name
+    path = f"projects/{part(project)}/zones/{part(attempt.zone)}/instances/{part(name)}"
+    found = google.get("compute", path)
+    _check_state(f"{name} in {attempt.zone}", found.get("status"), "RUNNING")
+    told: list[dict[str, Any]] = []
+    # None were told, or who asks may not read them.
+    with suppress(NotFound, CloudRefused):
+        answer = google.get("compute", f"{path}/getGuestAttributes", queryPath=f"{_HOST_KEYS}/")
+        told = parts(inside(answer, "queryValue"), "items")
+    return Host(project, attempt.zone, name, f"compute.{found.get('id')}", _host_keys(told))
+
+
+def _worker(google: Google, record: Record, attempt: Attempt, number: int) -> Host:
+    project, slices = str(record.body["project"]), int(record.body["machine"]["slices"])
+    slice_number, worker = divmod(number, record.hosts // slices)
+    name = attempt.name if slices == 1 else f"{attempt.name}-{slice_number}"
+    path = f"v2/projects/{part(project)}/locations/{part(attempt.zone)}/nodes/{part(name)}"
+    node = google.get("tpu", path)
+    _check_state(f"TPU {name} in {attempt.zone}", node.get("state"), "READY")
+    answer = google.post("tpu", f"{path}:getGuestAttributes", {"workerIds": [str(worker)]}, repeat=True)
+    told = [item for each in parts(answer, "guestAttributes") for item in parts(inside(each, "queryValue"), "items")]
+    # gcloud asks for no namespace, and so does not say in which one the name is.
+    hostname = next((str(item.get("value")) for item in told if item.get("key") == "hostname"), "")
+    if not hostname:
+        raise CloudRefused(f"TPU {name} in {attempt.zone}: host {worker} has not told its name", _NO_NAME)
+    return Host(project, attempt.zone, hostname, f"tpu.{node.get('id')}-{worker}", _host_keys(told))
+
+
+def _check_state(what: str, state: object, wanted: str) -> None:
+    if state != wanted:
+        raise BadInput(f"{what}: is {state}, not {wanted}, so nothing can be run in it")
+
+
+def _host_keys(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    kept = [item for item in told if item.get("namespace") == _HOST_KEYS and item.get("key") != "hostname"]
+    return {str(item.get("key")): str(item.get("value")) for item in kept}
 
 
 def places(record: Record) -> Places:

@@ -1,13 +1,17 @@
-"""Templates and groups of virtual machines, attached disks and commitments, as the provider makes and changes them: its
-resource_compute_instance_template.go, resource_compute_instance_group_manager.go, resource_compute_attached_disk.go."""
+"""Machines that come in numbers, as the provider makes and changes them: templates and groups of virtual machines,
+attached disks, commitments, clusters and node pools. Its resource_compute_instance_template.go,
+resource_compute_instance_group_manager.go, resource_compute_attached_disk.go, resource_container_cluster.go and
+resource_container_node_pool.go."""
 
 import time
 from typing import Any
 
+from ..mapping import Unmapped
 from ..resource import State
-from .life import Kind, address, body, finished, formatted, outputs
+from .body import to_body
+from .life import InitFailed, Kind, address, body, finished, formatted, observed_state, outputs
 from .machines import disk_params, machine_body
-from .rest import Google, Json, OperationFailed
+from .rest import Google, GoogleError, Json, OperationFailed
 
 _WAIT_S = 120
 
@@ -128,3 +132,158 @@ def delete_attached(google: Google, kind: Kind, id: str, outs: State) -> None:
     at, disk = _disk_on(google, outs)
     if disk is not None:
         google.done("compute", "POST", f"{at}/detachDisk", doing="disk to detach", deviceName=disk["deviceName"])
+
+
+def _cluster_body(kind: Kind, inputs: State) -> Json:
+    sent = body(kind, inputs)
+    if inputs.get("networkingMode") != "ROUTES":
+        sent.setdefault("ipAllocationPolicy", {})["useIpAliases"] = True
+    return sent
+
+
+def create_cluster(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    path, sent = formatted(kind.path, inputs), {"cluster": _cluster_body(kind, inputs)}
+    try:
+        google.done("container", "POST", path, sent, doing="creating GKE cluster")
+        if inputs.get("removeDefaultNodePool"):
+            pool = f"{address(kind, inputs)}/nodePools/default-pool"
+            google.done("container", "DELETE", pool, doing="removing default node pool")
+    except (GoogleError, OperationFailed) as error:
+        if isinstance(error, GoogleError) and google.get("container", address(kind, inputs)) is None:
+            raise
+        # The cluster is there, so it is in the state (resource_container_cluster.go sets the id before it waits).
+        id, outs = finished(google, kind, inputs)
+        raise InitFailed(id, outs, str(error)) from error
+    return finished(google, kind, inputs)
+
+
+_SETTERS = {"maintenancePolicy": "setMaintenancePolicy", "networkPolicy": "setNetworkPolicy"}
+_DESIRED = {
+    "nodeLocations": "desiredLocations",
+    "minMasterVersion": "desiredMasterVersion",
+    "enableShieldedNodes": "desiredShieldedNodes",
+    "enableIntranodeVisibility": "desiredIntraNodeVisibilityConfig",
+    "enableMultiNetworking": "desiredEnableMultiNetworking",
+    "enableFqdnNetworkPolicy": "desiredEnableFqdnNetworkPolicy",
+}
+"""Where a change is not named after its property. Source: ClusterUpdate of the discovery document."""
+
+
+def update_cluster(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
+    """A request for each property, as the API wants it."""
+    at, document = address(kind, state), kind.document
+    fields = document.schema("ClusterUpdate")["properties"]
+    for name in sorted(changed):
+        doing = "updating GKE cluster"
+        if name == kind.labels:
+            found = google.call("GET", "container", at)
+            sent = {"resourceLabels": state["pulumiLabels"], "labelFingerprint": found["labelFingerprint"]}
+            google.done("container", "POST", f"{at}:setResourceLabels", sent, doing=doing)
+            continue
+        value = to_body(document, kind.schema, {name: state[name]} if name in state else {name: {}}, kind.names)
+        if name in _SETTERS:
+            google.done("container", "POST", f"{at}:{_SETTERS[name]}", value or {name: {}}, doing=doing)
+            continue
+        wanted = _DESIRED.get(name) or f"desired{name[:1].upper()}{name[1:]}"
+        if wanted not in fields:
+            raise Unmapped(f"a change of {name} is not mapped to ClusterUpdate")
+        (inner,) = value.values()
+        if "$ref" not in fields[wanted] or wanted in ("desiredDnsConfig", "desiredGatewayApiConfig"):
+            while isinstance(inner, dict) and list(value) == ["networkConfig"]:
+                (inner,) = inner.values()
+                break
+        elif wanted == "desiredIntraNodeVisibilityConfig":
+            inner = {"enabled": state[name]}
+        google.done("container", "PUT", at, {"update": {wanted: inner}}, doing=doing)
+
+
+def delete_cluster(google: Google, kind: Kind, id: str, outs: State) -> None:
+    if outs.get("deletionProtection", True):
+        # As the provider's resource_container_cluster.go refuses it; https://github.com/pulumi/pulumi-gcp/issues/1394.
+        text = "Cannot destroy cluster because deletion_protection is set to true."
+        raise Unmapped(f"{text} Set it to false to proceed with cluster deletion.")
+    if google.get("container", address(kind, outs)) is not None:
+        google.done("container", "DELETE", address(kind, outs), doing="deleting GKE cluster")
+
+
+def create_pool(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+    if "initialNodeCount" in inputs and "nodeCount" in inputs:
+        text = "Cannot set both initial_node_count and node_count on node pool"
+        raise Unmapped(f"{text} {inputs['name']}")
+    sent = body(kind, inputs)
+    sent["initialNodeCount"] = inputs.get("initialNodeCount", inputs.get("nodeCount", 0))
+    path = formatted(kind.path, inputs)
+    try:
+        google.done("container", "POST", path, {"nodePool": sent}, doing="creating GKE NodePool")
+    except OperationFailed as error:
+        # The pool stays, in an error; so it is in the state, tainted (resource_container_node_pool.go).
+        id, outs = finish_pool(google, kind, inputs)
+        raise InitFailed(id, outs, str(error)) from error
+    return finish_pool(google, kind, inputs)
+
+
+def finish_pool(google: Google, kind: Kind, state: State) -> tuple[str, State]:
+    id = formatted(kind.id, state)
+    found = google.get("container", id) or {}
+    return id, {**outputs(kind, {**state, "id": id}, found), **_size(google, found)}
+
+
+def _size(google: Google, found: Json) -> State:
+    """Nodes of a zone, and the groups that have them."""
+    groups = [google.get("compute", url.partition("/compute/v1/")[2]) for url in found.get("instanceGroupUrls", [])]
+    known = [group for group in groups if group]
+    if not known:
+        return {}
+    return {
+        "nodeCount": sum(group["targetSize"] for group in known) // len(known),
+        "instanceGroupUrls": [group["instanceGroup"] for group in known],
+        "managedInstanceGroupUrls": [group["selfLink"] for group in known],
+    }
+
+
+def read_pool(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+    found = google.get("container", id)
+    if found is None:
+        return None
+    parts = id.split("/")
+    named = {"project": parts[1], "location": parts[3], "cluster": parts[5], "name": parts[7]}
+    known = inputs or {**named, "initialNodeCount": found.get("initialNodeCount", 0)}
+    now, made = observed_state(kind, {**outs, **known, "id": id}, known, found)
+    size = _size(google, found)
+    if "nodeCount" in now and "nodeCount" in size:
+        now["nodeCount"] = size["nodeCount"]
+    if "autoscaling" in now and not found.get("autoscaling", {}).get("enabled"):
+        del now["autoscaling"]
+    return now, {**made, **size}
+
+
+def update_pool(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
+    at, doing = state["id"], "updating GKE node pool"
+    if "autoscaling" in changed:
+        given = state.get("autoscaling")
+        sent = {"enabled": True, **given} if given else {"enabled": False}
+        google.done("container", "POST", f"{at}:setAutoscaling", {"autoscaling": sent}, doing=doing)
+    if "management" in changed:
+        google.done("container", "POST", f"{at}:setManagement", {"management": state["management"]}, doing=doing)
+    if "nodeCount" in changed and "nodeCount" in state:
+        google.done("container", "POST", f"{at}:setSize", {"nodeCount": state["nodeCount"]}, doing=doing)
+    whole, before = body(kind, state), body(kind, olds)
+    for place in sorted(_fields(whole, before)):
+        google.done("container", "PUT", at, _pool_change(kind, place, whole), doing=doing)
+
+
+def _fields(whole: Json, before: Json) -> set[str]:
+    top = {n for n in whole.keys() | before.keys() if whole.get(n) != before.get(n)}
+    top -= {"autoscaling", "management", "initialNodeCount", "config"}
+    new, old = whole.get("config", {}), before.get("config", {})
+    return top | {f"config.{n}" for n in new.keys() | old.keys() if new.get(n) != old.get(n)}
+
+
+def _pool_change(kind: Kind, place: str, whole: Json) -> Json:
+    name = place.removeprefix("config.")
+    value = whole.get("config", {}).get(name) if place != name else whole.get(name)
+    inner = {"labels": "labels", "resourceLabels": "labels", "taints": "taints", "tags": "tags"}.get(name)
+    field = {"version": "nodeVersion", "networkConfig": "nodeNetworkConfig"}.get(name, name)
+    if field not in kind.document.schema("UpdateNodePoolRequest")["properties"]:
+        raise Unmapped(f"a change of {place} is not mapped to UpdateNodePoolRequest")
+    return {field: {inner: value or ({} if "abels" in name else [])} if inner else value}

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ..mapping import Unmapped
 from ..resource import State
-from . import gke, groups, machines
+from . import groups, machines
 from .life import Kind, Own, address, body, finished, formatted, observed_state, outputs
 from .rest import Google, GoogleError, Json
 
@@ -389,8 +389,8 @@ _NAMED = Own(
     finish=finish_named,
 )
 ACTS = {
-    "cluster": Own(create=gke.create_cluster, update=gke.update_cluster, delete=gke.delete_cluster),
-    "pool": Own(create=gke.create_pool, read=gke.read_pool, update=gke.update_pool, finish=gke.finish_pool),
+    "cluster": Own(create=groups.create_cluster, update=groups.update_cluster, delete=groups.delete_cluster),
+    "pool": Own(create=groups.create_pool, read=groups.read_pool, update=groups.update_pool, finish=groups.finish_pool),
     "nat": Own(create=create_nat, read=read_nat, update=update_nat, delete=delete_nat, finish=finish_nat),
     "member": Own(create=create_member, read=read_member, delete=delete_member),
     "service": Own(

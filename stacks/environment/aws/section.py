@@ -1,32 +1,40 @@
 """The AWS section of an environment as components."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
+from accel.budget.spending import Limit
+from accel.contract.budgets import Budget as Promise
+from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
 from accel.contract.stack import read
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs
 from components.aws.bucket_mounts import Access
+from components.aws.budget import Budget
+from components.aws.budget_stop import BudgetStop, BudgetStopArgs
 from components.aws.claim_table import ClaimTable
 from components.aws.code_bucket import CodeBucket
 from components.aws.compute_environment import ComputeEnvironment, ComputeEnvironmentArgs
+from components.aws.gpu_metrics import cloudwatch_agent_script, gpu_namespace
 from components.aws.image_repository import ImageRepository
 from components.aws.job_definition import EfsVolume, JobDefinition, JobDefinitionArgs
 from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue, JobQueueArgs
+from components.aws.monitoring import Monitoring, MonitoringArgs
 from components.aws.network import Network, NetworkArgs
-from components.aws.stop_hooks import joined_hooks
+from components.aws.stop_hooks import joined_hooks, tag_of
 from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 
 from .. import outputs
 from ..allowances import Spending
 from ..config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
+from ..export_model import promised
 from ..images_lock import pinned_images
-from ..names import targets_path
+from ..names import stack_prefix, targets_path
 from ..providers import aws_provider, tags
-from . import budgets, monitoring
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,16 @@ class _Place:
     vpc_id: pulumi.Input[str]
     subnet_ids: pulumi.Input[list[str]]
     security_group_ids: pulumi.Input[list[str]]
+
+
+@dataclass(frozen=True)
+class _Stopping:
+    """What queues and environments carry, which a budget may stop."""
+
+    tags: Mapping[str, pulumi.Input[str]]
+    """None where no budget stops anything."""
+    hooks: pulumi.ResourceHookBinding
+    """There without a budget too: the update that takes it away is held up by them where it has stopped the stack."""
 
 
 def deploy(
@@ -58,7 +76,7 @@ def deploy(
             log_group_arn=log.arn,
             repository_arns=[each.arn for each in repositories.values()],
             secret_arns=[arn for spec in section.definitions.values() for arn in spec.secrets.values()],
-            metric_namespaces=list(monitoring.gpu_namespaces(section).values()),
+            metric_namespaces=list(_gpu_namespaces(section).values()),
             mounted_buckets=_mounted_buckets(section),
             code_arn=code.folder_arn if code else None,
             log_groups=_log_groups(section),
@@ -73,7 +91,7 @@ def deploy(
     )
     claims = ClaimTable("claims", section.claims, on_aws) if section.claims else None
     paid = pay.on_aws(section.region, on_aws)
-    stop = budgets.stop(section, claims, on_stop)
+    stop = _stopping(section, claims, on_stop)
     images = pinned_images(section)
     environments = {
         name: ComputeEnvironment(
@@ -88,7 +106,7 @@ def deploy(
                 subnet_ids=_subnets(section, spec.zone, place),
                 security_group_ids=place.security_group_ids,
                 instance_profile_arn=roles.instance_profile_arn,
-                boot_scripts=monitoring.boot_scripts(section, name),
+                boot_scripts=_boot_scripts(section, name),
                 tags={**tags(environment), "Name": name},
             ),
             on_aws,
@@ -139,8 +157,8 @@ def deploy(
         ),
         on_aws,
     )
-    monitoring.deploy(section, environments, queues, on_aws)
-    budgets.deploy(section, environments, queues, claims, on_aws)
+    _deploy_monitoring(section, environments, queues, on_aws)
+    _deploy_budgets(section, environments, queues, claims, on_aws)
     outputs.export_access(submit.policy_arns)
     outputs.export_network(place.vpc_id, place.subnet_ids, place.security_group_ids)
     return outputs.export_aws(
@@ -203,3 +221,141 @@ def _network(section: Aws, on_aws: pulumi.ResourceOptions) -> _Place:
                 theirs.apply(lambda network: network.subnet_ids),
                 theirs.apply(lambda network: network.security_group_ids),
             )
+
+
+def _metric_namespace() -> str:
+    return f"{pulumi.get_project()}/{pulumi.get_stack()}"
+
+
+def _gpu_namespaces(section: Aws) -> dict[str, str]:
+    """The metric namespace of each compute environment's agents; empty where none run."""
+    if section.monitoring is None or not section.monitoring.gpu_metrics:
+        return {}
+    return {name: gpu_namespace(_metric_namespace(), name) for name in section.environments}
+
+
+def _boot_scripts(section: Aws, environment: str) -> list[str]:
+    """What instances of a compute environment run at first boot because of monitoring."""
+    namespace = _gpu_namespaces(section).get(environment)
+    if section.monitoring is None or namespace is None:
+        return []
+    return [cloudwatch_agent_script(namespace, section.monitoring.gpu_interval_s)]
+
+
+def _deploy_monitoring(
+    section: Aws,
+    environments: Mapping[str, ComputeEnvironment],
+    queues: Mapping[str, JobQueue],
+    on_aws: pulumi.ResourceOptions,
+) -> None:
+    """Create the component that watches the stack and export `monitoring`; nothing without the section."""
+    if section.monitoring is None:
+        return
+    made = Monitoring(
+        "monitoring",
+        MonitoringArgs(
+            spec=section.monitoring,
+            region=section.region,
+            prefix=stack_prefix(),
+            namespace=_metric_namespace(),
+            queue_arns={name: queue.arn for name, queue in queues.items()},
+            cluster_arns={name: environment.ecs_cluster_arn for name, environment in environments.items()},
+            gpu_namespaces=_gpu_namespaces(section),
+            permissions_boundary=section.roles.permissions_boundary,
+        ),
+        on_aws,
+    )
+    known = pulumi.Output.all(
+        topic_arn=made.topic_arn, event_log=made.event_log, dashboard=made.dashboard, namespace=_metric_namespace()
+    )
+    pulumi.export(
+        "monitoring", promised(known, lambda names: AwsMonitoring(**names).model_dump(mode="json", by_alias=True))
+    )
+
+
+def _stopping(section: Aws, claims: ClaimTable | None, hooks: pulumi.ResourceHookBinding) -> _Stopping:
+    """For every queue and environment of the section."""
+    return _Stopping(tag_of(section.region, claims.name) if claims and _limits(section) else {}, hooks)
+
+
+def _limits(section: Aws) -> dict[str, Limit]:
+    """Return those of the budgets that stop the stack, by the author's keys."""
+    return {
+        key: Limit(key, spec.stop.at, spec.stop.basis, spec.stop.running_after_s)
+        for key, spec in section.budgets.items()
+        if spec.stop
+    }
+
+
+def _deploy_budgets(
+    section: Aws,
+    environments: Mapping[str, ComputeEnvironment],
+    queues: Mapping[str, JobQueue],
+    claims: ClaimTable | None,
+    on_aws: pulumi.ResourceOptions,
+) -> None:
+    """Create the components and export `budgets`; nothing without the section."""
+    if not section.budgets:
+        return
+    made = {key: Budget(key, spec, on_aws) for key, spec in section.budgets.items()}
+    stops = _limits(section)
+    acting = _deploy_stop(section, made, stops, environments, queues, claims, on_aws) if stops and claims else None
+    known = pulumi.Output.all(
+        names={key: each.name for key, each in made.items()}, function=acting.function if acting else None
+    )
+    pulumi.export(
+        "budgets",
+        promised(
+            known,
+            lambda found: _budget_promises(section, found["names"], found["function"]),
+            optional=() if acting else ("function",),
+        ),
+    )
+
+
+def _budget_promises(section: Aws, names: Mapping[str, str], function: str | None) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, spec in section.budgets.items():
+        at = spec.stop
+        promise = Promise(
+            kind="aws",
+            name=names[key],
+            amount=spec.amount,
+            currency=spec.currency,
+            stops_at=at.at if at else None,
+            basis=at.basis if at else "actual",
+            region=section.region,
+            function=function if at else None,
+        )
+        made[key] = promise.model_dump(mode="json", by_alias=True)
+    return made
+
+
+def _deploy_stop(
+    section: Aws,
+    made: Mapping[str, Budget],
+    stops: Mapping[str, Limit],
+    environments: Mapping[str, ComputeEnvironment],
+    queues: Mapping[str, JobQueue],
+    claims: ClaimTable,
+    on_aws: pulumi.ResourceOptions,
+) -> BudgetStop:
+    told = [section.budgets[key].recipients for key in stops]
+    return BudgetStop(
+        "budget-stop",
+        BudgetStopArgs(
+            spec=section.budget_stop,
+            region=section.region,
+            limits=stops,
+            budget_names={key: made[key].name for key in stops},
+            budget_topic_arns={key: topic for key in stops if (topic := made[key].stop_topic_arn)},
+            queue_arns={name: queue.arn for name, queue in queues.items()},
+            environment_arns={name: environment.arn for name, environment in environments.items()},
+            claim_table=claims.name,
+            claim_table_arn=claims.arn,
+            emails=sorted({email for each in told for email in each.emails}),
+            topic_arns=sorted({each.sns_topic_arn for each in told if each.sns_topic_arn}),
+            permissions_boundary=section.roles.permissions_boundary,
+        ),
+        on_aws,
+    )

@@ -27,7 +27,7 @@ from components.base import Spec
 
 from ...environment.config import Environment, load_environment, warnings
 from ..stack_files import KEY
-from . import definitions, queues
+from . import batch
 from .documents import AwsResource, Json, Kind, names, read
 from .notes import Note, Part, Word
 
@@ -210,11 +210,11 @@ def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[
     """One resource, or why it is left out. `by_name`: the keys of the environments before it."""
     match one.kind:
         case "environment":
-            return queues.unfit_environment(one.document) or queues.environment(one, key)
+            return batch.unfit_environment(one.document) or batch.environment(one, key)
         case "queue":
-            return queues.unfit_queue(one, by_name, refused["environment"]) or queues.queue(one, key, by_name)
+            return batch.unfit_queue(one, by_name, refused["environment"]) or batch.queue(one, key, by_name)
         case _:
-            return definitions.unfit(one.document) or definitions.definition(one, key)
+            return batch.unfit_definition(one.document) or batch.definition(one, key)
 
 
 def _key(name: str, taken: list[str]) -> str:
@@ -229,7 +229,7 @@ def _key(name: str, taken: list[str]) -> str:
 
 def _network(found: list[AwsResource], kept: list[AwsResource], parts: Mapping[str, Part], notes: list[Note]) -> Json:
     """The network of the first environment; another one's is kept, or named as lost."""
-    places = [(queues.resources(one.document), parts[one.name], one) for one in kept]
+    places = [(batch.resources(one.document), parts[one.name], one) for one in kept]
     first = places[0][0] if places else {}
     subnets, groups = names(first, "subnets"), names(first, "securityGroupIds")
     for inner, part, one in places[1:]:
@@ -268,7 +268,7 @@ def _region_of(arns: list[str], given: str | None) -> str:
 def _repositories(parts: Mapping[str, Part]) -> list[str]:
     """Those that the stack's own execution role has to pull from."""
     images = [str(p.values.get("image", "")) for p in parts.values() if "execution_role" not in p.values]
-    return sorted({arn for image in images if (arn := definitions.repository(image))})
+    return sorted({arn for image in images if (arn := batch.repository(image))})
 
 
 def _judged(adopted: Adopted) -> Adopted:

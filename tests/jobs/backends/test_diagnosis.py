@@ -17,10 +17,10 @@ from jobs.backends.diagnosis.engine import Facts, LazyFacts, Row, diagnose, judg
 from jobs.backends.gke import explain as gke
 from jobs.backends.gke.facts import GkeFacts
 from jobs.backends.google_batch import explain as google_batch
-from jobs.backends.google_batch.facts import BatchFacts
+from jobs.backends.google_batch.explain import BatchFacts
 from jobs.backends.local import explain as local
 from jobs.backends.vertex import explain as vertex
-from jobs.backends.vertex.facts import VertexFacts
+from jobs.backends.vertex.explain import VertexFacts
 from jobs.backends.vm.explain import ended as vm
 from jobs.backends.vm.explain.facts import VmFacts
 
@@ -172,7 +172,7 @@ def test_times_in_words() -> None:
 
 FILES = {
     "aws_batch": ["aws_batch/explain"], "gke": ["gke/explain.py", "gke/facts.py"], "local": ["local/explain.py"],
-    "google_batch": ["google_batch/explain.py", "google_batch/facts.py"], "vertex": ["vertex/explain.py"],
+    "google_batch": ["google_batch/explain.py"], "vertex": ["vertex/explain.py"],
     "vm": ["vm/explain"],
 }  # fmt: skip
 

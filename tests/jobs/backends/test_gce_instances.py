@@ -7,8 +7,7 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
-from jobs.backends.vm.gpu import status
-from jobs.backends.vm.gpu.instances import Instances, instance_body
+from jobs.backends.vm.gpu.instances import INSTANCE, Instances, instance_body
 from jobs.backends.vm.records import Records
 from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from tests.jobs.backends.gce_cloud import (
@@ -150,7 +149,7 @@ def test_every_status_has_a_meaning() -> None:
     from sandbox.google.discovery import document
 
     known = document("compute.v1").schema("Instance")["properties"]["status"]["enum"]
-    assert set(known) == set(status.INSTANCE)
+    assert set(known) == set(INSTANCE)
 
 
 def test_what_a_record_knows_is_enough(cloud: Fake, machines: Instances) -> None:

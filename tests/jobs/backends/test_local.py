@@ -18,7 +18,7 @@ from accel.folders import state
 from accel.rules.jobs.exit_codes import CANNOT_RUN
 from jobs.backends import local
 from jobs.backends.base import Backend, JobRef, Listing, Logs, Phase, Request, Resubmit, Status
-from jobs.backends.local import LocalBackend, machine
+from jobs.backends.local import LocalBackend
 from jobs.model import keys
 from jobs.model.job import Job
 from tests.support.waiting import until
@@ -158,7 +158,7 @@ def test_what_is_of_another_backend_is_said(backend: LocalBackend) -> None:
 def test_what_this_machine_lacks(
     fields: dict[str, Any], fault: str, backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "gpus", lambda: (["0", "1"], ["NVIDIA H200"]))
+    monkeypatch.setattr(local, "gpus", lambda: (["0", "1"], ["NVIDIA H200"]))
     with pytest.raises(BadInputs) as caught:
         backend.submit(request(backend, **fields))
     assert fault in caught.value.messages[0]
@@ -189,13 +189,13 @@ def test_gpus_are_shared_out_among_tasks(
 
 def test_gpus_that_this_process_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nvidia_smi(tmp_path, "0, A\\n1, B\\n", monkeypatch)
-    assert machine.gpus() == (["0", "1"], ["A", "B"])
+    assert local.gpus() == (["0", "1"], ["A", "B"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert machine.gpus()[0] == ["1"]
+    assert local.gpus()[0] == ["1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert machine.gpus()[0] == []
+    assert local.gpus()[0] == []
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
-    assert machine.gpus() == ([], [])
+    assert local.gpus() == ([], [])
 
 
 # --- the life of a job

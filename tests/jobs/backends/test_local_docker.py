@@ -17,8 +17,9 @@ import pytest
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInputs, NoRuntime
 from accel.folders import state
+from jobs.backends import local
 from jobs.backends.base import JobRef, Phase, Status
-from jobs.backends.local import LocalBackend, machine
+from jobs.backends.local import LocalBackend
 from tests.jobs.backends.test_local import ended, request, texts
 from tests.support.waiting import until
 
@@ -110,7 +111,7 @@ def test_without_a_command_the_images_own_runs(backend: LocalBackend, docker: Pa
 def test_what_the_job_asks_for_is_asked_of_docker(
     backend: LocalBackend, docker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "gpus", lambda: (["0", "1", "2"], ["NVIDIA L4"]))
+    monkeypatch.setattr(local, "gpus", lambda: (["0", "1", "2"], ["NVIDIA L4"]))
     finished(
         backend,
         accelerator={"type": "l4", "count": 2},

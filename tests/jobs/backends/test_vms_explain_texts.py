@@ -10,10 +10,10 @@ from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation
 from jobs.backends.vm.cloud_messages import MachineMessages, maintenance
 from jobs.backends.vm.explain import explain, zones
-from jobs.backends.vm.gpu import status as gce_states
+from jobs.backends.vm.gpu import instances as gce_states
 from jobs.backends.vm.record import Attempt, Record, Result
 from jobs.backends.vm.state_machine import MachineState
-from jobs.backends.vm.tpu import status as tpu_states
+from jobs.backends.vm.tpu import queued as tpu_states
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
 
 
@@ -191,9 +191,9 @@ def test_health_symptoms_and_maintenance() -> None:
         "symptoms": [{"symptomType": "HBM_OUT_OF_MEMORY", "workerId": "2", "createTime": "t", "details": "full"}],
         "upcomingMaintenance": {"maintenanceStatus": "PENDING", "windowStartTime": "a", "windowEndTime": "b"},
     }
-    ill = tuple(tpu_states.ill("n", node))
+    ill = tuple(tpu_states.health_texts("n", node))
     assert ill == ("node n is UNHEALTHY_MAINTENANCE", "node n: HBM_OUT_OF_MEMORY of worker 2 at t: full")
-    assert tpu_states.ill("n", {"health": "HEALTHY"}) == []
+    assert tpu_states.health_texts("n", {"health": "HEALTHY"}) == []
     assert maintenance("node n", node) == ("node n: maintenance is PENDING, from a to b",)
     left = {f"host-{host}.json": 1 for host in range(4)}
     told = Cloud(made(tpu("ill")), RUNS, told=MachineMessages(ill=ill), left=left).why()
@@ -210,7 +210,7 @@ def test_managed_instances_and_operations_in_words() -> None:
     assert gce_states.instance_text("n-0", found) == f"instance n-0 is CREATING: {said}"
     assert gce_states.instance_text("n-1", None) == "instance n-1 is not there"
     operation = {"insertTime": "t", "operationType": "insert", "user": "u@x", "error": {"errors": [error]}}
-    assert gce_states.done(operation) == f"t insert by u@x: {said}"
+    assert gce_states.operation_text(operation) == f"t insert by u@x: {said}"
 
 
 def test_what_may_not_be_read_names_no_cause() -> None:

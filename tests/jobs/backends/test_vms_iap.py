@@ -16,8 +16,7 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backends.base import Streams
 from jobs.backends.vm import iap, shell
-from jobs.backends.vm.hosts import Host
-from jobs.backends.vm.shell import Connection
+from jobs.backends.vm.shell import Connection, Host
 from sandbox.google import PROJECT
 from sandbox.google.__main__ import Server, handler
 from sandbox.google.api import Methods

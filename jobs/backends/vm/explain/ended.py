@@ -15,7 +15,7 @@ from .waiting import NO_WAY_OUT, RELEASE_S
 _VANISHED = re.compile(r"no longer there|it was deleted")
 """Google leaves what it takes away where it was, in another state, or says so."""
 _RAN_OUT = re.compile(r"allocation interval|valid.until|its time ran out", re.IGNORECASE)
-"""Of a queued resource that failed: see STOCKOUT of tpu_vm/states.py."""
+"""Of a queued resource that failed: see STOCKOUT of tpu/queued.py."""
 _NOT_RELEASED = re.compile(r"the machines are not released")
 _RELEASE = (
     "`accel-jobs tend REF` removes them; the account that jobs run as must be able to delete its own machines, so that "

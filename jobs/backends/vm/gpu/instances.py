@@ -3,10 +3,15 @@
 One machine is an instance of the attempt's name. Several are an instance template and a managed instance group of that
 name, in which instances are made by theirs: <attempt>-0, -1, ... Source:
 https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-with-specific-names
+
+Their states, and Google's words for why there is none, are read as those of an attempt. Sources:
+https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle,
+https://docs.cloud.google.com/compute/docs/resource-error
 """
 
 import copy
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
@@ -14,13 +19,12 @@ from accel.clouds.google.rest import line, mapping, part, root_of
 from accel.clouds.kubernetes.responses import part as inside
 from accel.clouds.kubernetes.responses import parts
 from accel.clouds.timeouts import pause
-from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound
 
 from .. import instance_metadata, labels
 from ..cloud_messages import SERIAL_BYTES, MachineMessages, maintenance
 from ..record import ENDED, MADE, PLANNED, Attempt, Record
-from ..state_machine import ABSENT, STARTING, TAKEN, MachineState, NoCapacity
-from . import status
+from ..state_machine import ABSENT, BROKEN, LEAVING, RUNNING, STARTING, TAKEN, WAITING, MachineState, NoCapacity
 
 API = "compute"
 REFUSED_S = 60
@@ -53,7 +57,7 @@ class Instances:
         until, turn = time.monotonic() + REFUSED_S, 0
         while not self._done(record, attempt, operation) and time.monotonic() < until:
             found = instance_metadata.under_way(lambda: self._instance(record, attempt))
-            if found and status.of_instance(found).state != STARTING:
+            if found and of_instance(found).state != STARTING:
                 return
             pause(self._google.timing, turn)
             operation, turn = self._operation(record, attempt, operation), turn + 1
@@ -96,7 +100,7 @@ class Instances:
         except Conflict:
             raise
         except (CloudRefused, CloudSilent) as refused:
-            if status.lacks(refused.message):
+            if lacks_capacity(refused.message):
                 raise NoCapacity(refused.message) from refused
             raise
         except NotFound as missing:
@@ -109,7 +113,7 @@ class Instances:
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
         """Whether it has ended well. Raises what it ended in."""
         if errors := parts(inside(operation, "error"), "errors"):
-            raise status.refusal(f"{attempt.name} in {attempt.zone}", errors)
+            raise refusal(f"{attempt.name} in {attempt.zone}", errors)
         return operation.get("status") == "DONE"
 
     def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
@@ -125,9 +129,9 @@ class Instances:
         found = self._instance(record, attempt)
         if found is None:
             return MachineState(ABSENT, "") if attempt.state != MADE else self._ended(record, attempt)
-        seen = status.of_instance(found)
+        seen = of_instance(found)
         if attempt.state == ENDED:
-            return status.going(seen)
+            return leaving(seen)
         if seen.state != TAKEN or attempt.state != MADE:
             return seen
         return MachineState(seen.state, seen.native, self._ended(record, attempt).reason or seen.reason)
@@ -144,16 +148,14 @@ class Instances:
                 if left is None
                 else MachineState(TAKEN, "", "its machines are no longer there")
             )
-        seen = status.of_group(_names(record, attempt), managed)
-        return status.going(seen, managed) if attempt.state == ENDED else seen
+        seen = of_group(_names(record, attempt), managed)
+        return leaving(seen, managed) if attempt.state == ENDED else seen
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
         """The instances' states, why those of a group are not made, and their maintenance."""
         if record.body["machine"]["group"]:
             managed = self._managed(record, attempt)
-            return MachineMessages(
-                tuple(status.instance_text(name, managed.get(name)) for name in _names(record, attempt))
-            )
+            return MachineMessages(tuple(instance_text(name, managed.get(name)) for name in _names(record, attempt)))
         found = self._instance(record, attempt)
         if found is None:
             return MachineMessages((f"there is no instance {attempt.name} in {attempt.zone}",))
@@ -175,7 +177,7 @@ class Instances:
     def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
         """The operations on the first machine: who asked, and what came of it."""
         found = self._operations(record, attempt, 0 if record.body["machine"]["group"] else None)
-        return tuple(map(status.done, sorted(found, key=lambda each: str(each.get("insertTime")))))
+        return tuple(map(operation_text, sorted(found, key=lambda each: str(each.get("insertTime")))))
 
     def _operations(self, record: Record, attempt: Attempt, number: int | None = None) -> list[dict[str, Any]]:
         """On an instance, as far as its zone remembers: operations are kept for some weeks."""
@@ -190,9 +192,9 @@ class Instances:
             if operation.get("operationType") == "insert" and (
                 errors := parts(mapping(operation.get("error")) or {}, "errors")
             ):
-                return status.of_errors("FAILED", errors)
+                return of_errors("FAILED", errors)
         kinds = {str(operation.get("operationType")) for operation in told}
-        words = [words for kind, words in status.ENDED.items() if kind in kinds]
+        words = [words for kind, words in END_WORDS.items() if kind in kinds]
         return MachineState(ABSENT, "", words[0] if words else "")
 
     def remove(self, record: Record, attempt: Attempt) -> None:
@@ -211,7 +213,7 @@ class Instances:
         try:
             self._google.delete(API, path)
         except CloudRefused as refused:
-            if not status.busy(refused.message):
+            if not is_busy(refused.message):
                 raise
 
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
@@ -332,3 +334,130 @@ def _template_path(record: Record, attempt: Attempt | None = None) -> str:
 
 def _group_path(record: Record, attempt: Attempt) -> str:
     return f"{_zone_path(record, attempt)}/instanceGroupManagers/{part(attempt.name)}"
+
+
+INSTANCE = {
+    "PENDING": WAITING,
+    "PROVISIONING": STARTING,
+    "STAGING": STARTING,
+    "RUNNING": RUNNING,
+    "REPAIRING": TAKEN,
+    "PENDING_STOP": TAKEN,
+    "STOPPING": TAKEN,
+    "STOPPED": TAKEN,
+    "SUSPENDING": TAKEN,
+    "SUSPENDED": TAKEN,
+    "TERMINATED": TAKEN,
+    "DEPROVISIONING": TAKEN,
+}
+"""A machine of a job runs once: whatever stops it has taken it away."""
+
+LEAVING_STATES = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
+"""Of machines that nobody needs any more: on their way. One that is only stopped gets to TERMINATED."""
+
+PREEMPTED = "compute.instances.preempted"
+"""Type of the operation by which Google takes a Spot VM back. Source:
+https://docs.cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption"""
+END_WORDS = {PREEMPTED: "Google took it back", "delete": "it was deleted", "stop": "it was stopped"}
+"""Operations that end an instance, in words."""
+
+STOCKOUT = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT", "VM_MIN_COUNT_NOT_REACHED")
+"""Codes begin so: there is ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS too. The first two are the page's, the others
+those of https://github.com/skypilot-org/skypilot (its handler of GCP's errors)."""
+QUOTA = "QUOTA_EXCEEDED"
+_ORDER = (TAKEN, BROKEN, WAITING, STARTING, RUNNING)
+
+
+def of_instance(instance: Mapping[str, Any], name: str = "") -> MachineState:
+    """By its status. `name` is said of one among several."""
+    native = str(instance.get("status") or instance.get("instanceStatus") or "")
+    found = INSTANCE.get(native, STARTING)
+    which = f"{name} " if name else ""
+    return MachineState(found, native, f"{which}is {native}" if found == TAKEN else "")
+
+
+def of_group(names: Iterable[str], managed: Mapping[str, Mapping[str, Any]]) -> MachineState:
+    """The instances of a group, by their names: all have to run, and one that is lost loses all."""
+    seen = [_managed(name, managed.get(name)) for name in names]
+    return min(seen, key=lambda each: _ORDER.index(each.state))
+
+
+def _managed(name: str, found: Mapping[str, Any] | None) -> MachineState:
+    if found is None:
+        return MachineState(TAKEN, "", f"{name} is no longer there")
+    action = str(found.get("currentAction") or "NONE")
+    errors = parts(inside(found, "lastAttempt", "errors"), "errors")
+    if errors and action != "NONE":
+        # A group tries for ever; a job has other zones to try.
+        return of_errors(action, errors)
+    if found.get("instanceStatus"):
+        return of_instance(found, name)
+    return (
+        MachineState(STARTING, action)
+        if action == "CREATING"
+        else MachineState(TAKEN, action, f"{name} is no longer there")
+    )
+
+
+def leaving(seen: MachineState, managed: Mapping[str, Mapping[str, Any]] | None = None) -> MachineState:
+    """The same for an attempt that is over, whose machines have been asked to go."""
+    actions = {str(each.get("currentAction")) for each in (managed or {}).values()}
+    return MachineState(LEAVING, seen.native) if seen.native in LEAVING_STATES or actions == {"DELETING"} else seen
+
+
+def of_errors(native: str, errors: list[dict[str, Any]]) -> MachineState:
+    """What an operation ended in."""
+    refused = refusal("", errors)
+    return MachineState(BROKEN, native, refused.message, stockout=isinstance(refused, NoCapacity))
+
+
+def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
+    """Why Google made nothing: NoCapacity with the zones that it names instead, or CloudRefused."""
+    first = errors[0]
+    code, message = str(first.get("code") or ""), line(first.get("message") or first.get("code") or "no reason is told")
+    message = f"{doing}: {message}" if doing else message
+    details = [mapping(each) or {} for each in parts(first, "errorDetails")]
+    if code.startswith(STOCKOUT):
+        named = [str(inside(each, "errorInfo", "metadatas").get("zonesAvailable") or "") for each in details]
+        zones = tuple(zone.strip() for text in named for zone in text.split(",") if zone.strip())
+        return NoCapacity(f"{message} ({code})", zones)
+    if code == QUOTA:
+        numbers = [_quota(inside(each, "quotaInfo")) for each in details if inside(each, "quotaInfo")]
+        hint = "raise the quota, or wait until other machines of the project are gone"
+        return CloudRefused(" ".join([message, *(f"({each})" for each in numbers)]), hint)
+    return CloudRefused(f"{message} ({code})" if code else message)
+
+
+def _quota(info: Mapping[str, Any]) -> str:
+    where = ", ".join(f"{name} {value}" for name, value in (mapping(info.get("dimensions")) or {}).items())
+    limit = f"{info.get('limit'):g}" if isinstance(info.get("limit"), int | float) else "unknown"
+    return f"{info.get('metricName')}: limit {limit}{f', {where}' if where else ''}"
+
+
+def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
+    """An instance of a group, in words."""
+    if found is None:
+        return f"instance {name} is not there"
+    errors = parts(inside(found, "lastAttempt", "errors"), "errors")
+    why = f": {refusal('', errors).message}" if errors else ""
+    return f"instance {name} is {found.get('instanceStatus') or found.get('currentAction')}{why}"
+
+
+def operation_text(operation: Mapping[str, Any]) -> str:
+    """An operation, in words. Fields: the schema Operation of the API."""
+    errors = parts(mapping(operation.get("error")) or {}, "errors")
+    why = f": {refusal('', errors).message}" if errors else ""
+    who = f" by {operation['user']}" if operation.get("user") else ""
+    return f"{operation.get('insertTime')} {operation.get('operationType')}{who}{why}"
+
+
+def is_busy(message: str) -> bool:
+    """Whether an error's words are those of a resource that is being changed, or used by one that is."""
+    said = message.lower()
+    return "is not ready" in said or "already being used by" in said
+
+
+def lacks_capacity(message: str) -> bool:
+    """Whether an error's words are those of a zone that has none."""
+    said = message.lower()
+    return "does not have enough resources" in said or "resource_pool_exhausted" in said
