@@ -15,6 +15,7 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
 from ..timeouts import Timing, tried, unanswered
@@ -53,6 +54,16 @@ class Google:
     def get(self, api: str, path: str, **query: object) -> dict[str, Any]:
         """The object at the path."""
         return self._json("GET", api, path, query)
+
+    def find(self, api: str, path: str) -> dict[str, Any] | None:
+        """The object of the path's last name; None where there is none. Raise Garbled for an answer about another."""
+        try:
+            found = self.get(api, path)
+        except NotFound:
+            return None
+        if str(found.get("name")).rpartition("/")[2] != unquote(path.rpartition("/")[2]):
+            raise Garbled(f"{api} get {path}: the answer is about something else", REACH)
+        return found
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
         """All objects of a list, which its answers have under the name of `member`, page by page."""

@@ -100,6 +100,22 @@ def test_a_look_that_is_refused_refuses_nothing_that_is_under_way(cloud: Cloud, 
     assert check(cloud, kind, "a look", {each: ["403"] * 9 for each in looks}) == "CloudSilent"
 
 
+@pytest.mark.parametrize(
+    ("kind", "create", "look"),
+    [
+        ("queue", ["accept+reset", *["403"] * 9], "GET queuedResources"),
+        ("instance", ["accept+reset", *["403"] * 9], "GET instances"),
+        ("group", ["403"] * 9, "GET instanceTemplates"),
+    ],
+)
+def test_an_answer_about_something_else_does_not_say_that_nothing_is_there(
+    cloud: Cloud, kind: str, create: list[str], look: str
+) -> None:
+    """A part of the job is there when the create is refused, and a proxy answers the looks at it."""
+    call = next(each for each in CALLS[kind] if each != "POST instanceTemplates")
+    assert check(cloud, kind, "something else", {call: create, look: ["body:other"] * 9}) == "CloudSilent"
+
+
 def test_random_faults_of_every_call(cloud: Cloud) -> None:
     count = RANDOM if SOAK else 12
     for i in range(count):

@@ -51,7 +51,7 @@ class Killer:
         """The end of the process."""
         self._process = process
         self._known.set()
-        process.communicate(timeout=120)
+        self.output = "".join(text or "" for text in process.communicate(timeout=120))
         return process.returncode
 
     def _seen(self, operation: str, after: bool) -> None:
@@ -123,8 +123,9 @@ def test_a_tend_that_is_killed(
         name = f"{P}/{place if kind == 'queue' else f'zones/us-central1-a/instances/{ref.id}'}"
         assert preempt(cloud.fake, name).ok
         until(lambda backend=backend, ref=ref: backend.status(ref).phase is not Phase.RUNNING)
-        code = Killer(cloud, step).kills(start("tend", str(ref)))
-        assert code == -signal.SIGKILL or (code == 0 and step > 8)
+        killer = Killer(cloud, step)
+        code = killer.kills(start("tend", str(ref)))
+        assert code == -signal.SIGKILL or (code == 0 and step > 8), killer.output
         cloud.proxy.watch = lambda operation, after: None
         record = until(lambda backend=backend, ref=ref: tended(backend, ref))
         assert [attempt.outcome for attempt in record.attempts] == ["lost", "succeeded"], record

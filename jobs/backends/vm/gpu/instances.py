@@ -218,20 +218,14 @@ class Instances:
 
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         """The attempt's one instance; None where there is none, or one that is not this job's."""
-        try:
-            found = self._google.get(API, instance_path(record, attempt))
-        except NotFound:
-            return None
+        found = self._google.find(API, instance_path(record, attempt))
         wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
-        return found if wanted.items() <= inside(found, "labels").items() else None
+        return found if found and wanted.items() <= inside(found, "labels").items() else None
 
     def _own(self, path: str, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         """A group or a template; None where there is none, or one that is not this job's."""
-        try:
-            found = self._google.get(API, path)
-        except NotFound:
-            return None
-        return found if found.get("description") == _note(record, attempt) else None
+        found = self._google.find(API, path)
+        return found if found and found.get("description") == _note(record, attempt) else None
 
     def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
         """The instances of the group by name, those among them that are still to come. None where the group has gone

@@ -109,10 +109,7 @@ class QueuedResources:
         place, count = _place(record, attempt), int(record.body["machine"]["slices"])
         own = _node_id(record, attempt)
         if count == 1:
-            try:
-                return {own: self._google.get(API, f"{place}/nodes/{part(own)}")}
-            except NotFound:
-                return {own: None}
+            return {own: self._google.find(API, f"{place}/nodes/{part(own)}")}
         wanted = [f"{own}-{index}" for index in range(count)]
         listed = self._google.pages(API, f"{place}/nodes", "nodes")
         there = {str(node.get("name")).rpartition("/")[2]: node for node in listed}
@@ -131,10 +128,7 @@ class QueuedResources:
 
     def _found(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         """The attempt's queued resource, None where there is none, or one that is not this job's."""
-        try:
-            found = self._google.get(API, _name(record, attempt))
-        except NotFound:
-            return None
+        found = self._google.find(API, _name(record, attempt))
         maker = marks.JOBS if record.standing is None else marks.QUEUES
         wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
         specs = parts(inside(found, "tpu"), "nodeSpec")
