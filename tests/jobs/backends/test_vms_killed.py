@@ -65,14 +65,17 @@ class Killer:
 
 
 @pytest.fixture
-def jobs_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Writes a job file; the arguments by which it is submitted."""
+def jobs_of(cloud: Cloud, home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Writes a job file; the arguments by which it is submitted. Its targets are published."""
     targets = {
         kind: (tpu_target if kind == "queue" else gce_target).make_target(**GROUNDS[kind]).model_dump(by_alias=True)
         for kind in KINDS
     }
     (home / "targets.json").write_text(json.dumps(targets))
     monkeypatch.setenv("ACCEL_TARGETS", str(home / "targets.json"))
+    for kind, target in targets.items():
+        objects = f"storage.googleapis.com/upload/storage/v1/b/{target['bucket']}/o"
+        cloud.fake.call("POST", objects, target, uploadType="media", name=f"accel-targets/{kind}.json")
 
     def write(kind: str, key: str, command: list[str]) -> list[str]:
         job = {"name": "digits", "command": command, "env": {"RUNS": str(home / key)}, "spot": True, **FIELDS[kind]}
