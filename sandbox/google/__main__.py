@@ -10,6 +10,7 @@ Requests come as URL/<host>/<path>, with the bearer token of DIR/key. Control, b
                                 {"log_lag_s": 2}, {"list_lag_s": 2}: after which entries that a service writes can be
                                 read, and lists have what was created or changed; {"minute_s": 60}: how long a minute
                                 of a quota of calls lasts, else 1.
+    POST   /sandbox-api/generations {"b/BUCKET/o/NAME": "123"}: the generation that an object has.
     POST   /sandbox-api/preempt {"name": KEY}: takes a machine away, as Google does; the key of an instance, a node or a
                                 queued resource below its API: projects/PROJECT/zones/ZONE/instances/NAME; a custom
                                 job of Vertex AI, which starts anew, or KEY/replicas/workerpool1-0, a worker that does.
@@ -34,6 +35,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,14 @@ def preempt(world: World, body: bytes) -> Any:
     return {"name": name}
 
 
+def regenerate(world: World, generations: Mapping[str, str]) -> Any:
+    """Give stored objects these generations, as one has that is put back. Raises KeyError where there is none."""
+    with world.lock:
+        for name, generation in generations.items():
+            world.items[f"storage/{name}"]["generation"] = generation
+    return {}
+
+
 def granted(world: World, body: bytes) -> tuple[int, Json]:
     """A token where the refresh token, or the id of a service account's private key, is the sandbox's key; that of an
     account has the scopes that its assertion names. Source: https://www.rfc-editor.org/rfc/rfc6749#section-5.2"""
@@ -143,6 +153,8 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                     return
                 if parts.path == "/sandbox-api/preempt":
                     made = preempt(world, body)
+                elif parts.path == "/sandbox-api/generations":
+                    made = regenerate(world, json.loads(body))
                 elif parts.path == "/sandbox-api/batch":
                     with world.lock:
                         made = batch.control(world, json.loads(body or b"{}"))

@@ -1,7 +1,9 @@
-"""Two stacks of an earlier version, with its claims, its ledgers and its jobs under way, are taken over by this one, on
-the real engine: nothing is replaced, no job is made twice, none is lost, and each is ended, moved on and settled."""
+"""Two stacks of an earlier version, with its claims, its ledgers, the machines that it declares and its jobs under way,
+are taken over by this one, on the real engine: nothing is replaced, no job is made twice, none is lost, and each is
+ended, moved on and settled."""
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -14,17 +16,30 @@ from sandbox.plugins.mapping import plain
 from tests.e2e.conftest import Shell
 from tests.e2e.google import shell_on
 from tests.support import records
-from tests.support.engine import Result
 from tests.support.project import Stack
-from tests.support.records import PROJECT, REGION, Json
+from tests.support.records import COMPUTE, DECLARED, PROJECT, REGION, Json, stockout
 from tests.support.restoration import Restoration, restore
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
 SAME = ("attempts", "exit_code", "gpus", "lost", "name", "phase", "reason", "ref", "taken", "target", "tasks")
 """Of what `get` prints: what the version printed too."""
-PATIENCE_S = 60
-KEYS = ("batch-ended", "batch-runs", "vertex-runs", "vm-ended", "vm-moved", "tpu-waits")
+PATIENCE_S = 120
+KEYS = (
+    *("batch-ended", "batch-runs", "vertex-runs", "vm-ended", "vm-moved", "vm-nodes", "tpu-slice", "tpu-waits"),
+    *("google-batch-ended", "google-batch-nodes", "google-batch-sweep"),
+    *("gke-ended", "gke-nodes", "gke-slice", "gke-sweep", "gke-waits"),
+)
+RUNNING = {
+    "vm": ("vm-lost", "vm-moved", "vm-nodes", "vm-runs"),
+    "tpu": ("tpu-runs", "tpu-slice"),
+    "batch": ("google-batch-nodes", "google-batch-runs", "google-batch-sweep", "google-batch-unrecorded"),
+    "gke": ("gke-nodes", "gke-slice", "gke-sweep", "gke-unrecorded"),
+}
+"""Jobs by target."""
+FLAGGED = [*RUNNING["vm"][2:], "vm-lost", "tpu-slice", *RUNNING["batch"][:3], *RUNNING["gke"][:3]]
+"""Those that end when they may."""
+TPU = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/{REGION}-a"
 
 
 @pytest.fixture(scope="module", params=records.commits())
@@ -71,27 +86,63 @@ def test_jobs_and_ledgers_are_read_as_they_were(before: Restoration, shell: Shel
     begun = time.monotonic()
     until(as_before)
     assert _same(found) == _same(wanted)
-    for target, running in (("vm", {"vm-lost", "vm-moved", "vm-runs"}), ("tpu", {"tpu-runs"})):
-        rows = json.loads(shell.jobs("ls", "--to", target, "-o", "json"))
-        assert {row["name"] for row in rows if row["phase"] == "RUNNING"} == running
+    for target, names in RUNNING.items():
+        assert sorted(_listed(shell, target)) == sorted(names)
+    rows = json.loads(shell.jobs("ls", "-a", "--to", "gke", "-o", "json"))
+    ended = {row["name"]: row["phase"] for row in rows if row["name"] not in RUNNING["gke"]}
+    assert ended == {"gke-ended": "SUCCEEDED", "gke-failed": "FAILED", "gke-waits": "QUEUED"}
+
+
+def _listed(shell: Shell, target: str) -> list[str]:
+    rows = json.loads(shell.jobs("ls", "--to", target, "-o", "json"))
+    return [row["name"] for row in rows if row["phase"] == "RUNNING"]
 
 
 def _same(printed: Mapping[str, Json]) -> list[Json]:
-    return [{name: printed[ref][name] for name in SAME} for ref in sorted(printed)]
+    """But for the numbers of instances, which Google makes up."""
+    found = [{name: printed[ref][name] for name in SAME} for ref in sorted(printed)]
+    return json.loads(re.sub(r"instances/\d+", "instances/1", json.dumps(found)))
 
 
-def update(before: Restoration, name: str, folder: Path) -> Result:
-    """This version's `up` on a stack of the other's."""
-    stack = Stack(folder, before.sandbox, before.records.stacks[name]["environment"], stack=name)
-    (folder / "state.json").write_text(json.dumps(before.exports[name]))
-    stack.run("stack", "import", "--stack", name, "--file", str(folder / "state.json"))
-    return stack.up()
-
-
-def test_an_update_replaces_nothing(before: Restoration, shell: Shell, tmp_path: Path) -> None:
-    targets: Json = {}
+@pytest.fixture(scope="module")
+def stacks(before: Restoration, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stack]:
+    """This version's program, on the states of the other's."""
+    made: dict[str, Stack] = {}
     for name in records.STACKS:
-        done = update(before, name, tmp_path / name)
+        folder = tmp_path_factory.mktemp(name)
+        stack = made[name] = Stack(folder, before.sandbox, before.records.stacks[name]["environment"], stack=name)
+        (folder / "state.json").write_text(json.dumps(before.exports[name]))
+        stack.run("stack", "import", "--stack", name, "--file", str(folder / "state.json"))
+    return made
+
+
+def requests_of(before: Restoration) -> dict[str, Json]:
+    """Every request for TPUs, by its name."""
+    found = before.google("GET", f"{TPU}/queuedResources").get("queuedResources", [])
+    return {each["name"].rpartition("/")[2]: each for each in found}
+
+
+def request_of(before: Restoration, key: str) -> Json:
+    """The one that a declaration has now."""
+    (found,) = [each for name, each in requests_of(before).items() if name.startswith(f"{key}-")]
+    return found
+
+
+def machines(before: Restoration) -> dict[str, str]:
+    """Everything that runs, with what tells it from another of the same name."""
+    found = {name: each["createTime"] for name, each in requests_of(before).items()}
+    found |= {each["name"]: each["createTime"] for each in before.google("GET", f"{TPU}/nodes").get("nodes", [])}
+    zones = [f"{COMPUTE}/projects/{PROJECT}/zones/{REGION}-{zone}" for zone in "ab"]
+    for each in (each for zone in zones for each in before.google("GET", f"{zone}/instances").get("items", [])):
+        found[each["name"]] = each["id"]
+    return found
+
+
+def test_an_update_replaces_nothing(before: Restoration, shell: Shell, stacks: dict[str, Stack]) -> None:
+    targets: Json = {}
+    running = machines(before)
+    for stack in stacks.values():
+        done = stack.up()
         others = {(step.op, step.name) for step in done.steps if step.op not in ("same", "update")}
         source = {(op, "reconcile-source") for op in ("create-replacement", "delete-replaced", "replace")}
         assert others <= source, "UPGRADING.md tells of the function's archive alone"
@@ -99,6 +150,43 @@ def test_an_update_replaces_nothing(before: Restoration, shell: Shell, tmp_path:
     for name, old in before.targets.items():
         assert old.items() <= plain(targets[name]).items()
     Path(shell.variables["ACCEL_TARGETS"]).write_text(json.dumps(targets))
+    assert machines(before) == running
+
+
+def test_what_runs_tells_of_itself(before: Restoration, shell: Shell) -> None:
+    for key in FLAGGED:
+        text = shell.jobs("logs", before.job(key).ref)
+        hosts = {"tpu-slice": 4, "gke-slice": 4, "gke-sweep": 4}.get(key, 2 if key.endswith(("nodes", "sweep")) else 1)
+        assert text.count("begins") == hosts, f"{key}: {text}"
+    causes = {"gke-failed": "exit-code", "gke-waits": "queue-full", "google-batch-failed": "exit-code"}
+    for key, cause in causes.items():
+        assert json.loads(shell.jobs("explain", before.job(key).ref, "-o", "json"))["cause"] == cause
+
+
+def test_what_the_stack_declares_is_tended(before: Restoration, shell: Shell) -> None:
+    """TPUs that are there stay, those that are preempted are asked for again, those that were awaited come."""
+    first, awaited = request_of(before, "trainer"), request_of(before, "later")
+    shell.jobs("tend", "--to", "vm")
+    assert request_of(before, "trainer") == first and first["state"]["state"] == "ACTIVE"
+    assert request_of(before, "later") == awaited and awaited["state"]["state"] == "WAITING_FOR_RESOURCES"
+    before.google("POST", "sandbox-api/preempt", {"name": first["name"]})
+
+    def back() -> bool:
+        shell.jobs("tend", "--to", "vm")
+        found = [each["state"]["state"] for name, each in requests_of(before).items() if name.startswith("trainer-")]
+        return found == ["ACTIVE"] and request_of(before, "trainer")["name"] != first["name"]
+
+    until(back)
+    anew = request_of(before, "trainer")
+    assert anew["name"] == f"{first['name']}-r2"
+    (was,), (now,) = (each["tpu"]["nodeSpec"] for each in (first, anew))
+    assert (now["multisliceParams"], now["node"]["acceleratorType"]) == (
+        was["multisliceParams"],
+        was["node"]["acceleratorType"],
+    )
+    before.google("POST", "sandbox-api/faults", stockout("v5litepod-8"))
+    until(lambda: request_of(before, "later")["state"]["state"] == "ACTIVE")
+    assert request_of(before, "later")["name"] == awaited["name"]
 
 
 def test_the_same_key_gives_the_same_job(before: Restoration, shell: Shell) -> None:
@@ -116,22 +204,44 @@ def test_the_same_key_gives_the_same_job(before: Restoration, shell: Shell) -> N
     assert spend(shell) == held
 
 
-def test_jobs_on_vms_are_moved_on_and_ended(before: Restoration, shell: Shell) -> None:
-    lost, runs = before.job("vm-lost").ref, before.job("vm-runs").ref
-    (machine,) = [each["instance"] for each in before.records.machines
-                  if "vm-lost" in each.get("instance", {}).get("name", "")]  # fmt: skip
-    before.google("POST", "sandbox-api/preempt", {"name": machine["selfLink"].partition("/v1/")[2]})
+def test_what_was_sent_and_not_recorded_is_the_keys_job(before: Restoration, shell: Shell) -> None:
+    """Its client died before it wrote so into the ledger, or before it sent what the ledger holds."""
+    held, services = spend(shell), (("google-batch", "batch"), ("gke", "gke"))
+    sent = [shell.jobs(*again(f"{service}-unrecorded", target)) for service, target in services]
+    assert {status(shell, ref)["phase"] for ref in sent} == {"RUNNING"}
+    ends = [shell.jobs(*again(f"{service}-held", target)) for service, target in services]
+    assert spend(shell) == held
+    for _, target in services:
+        assert set(_listed(shell, target)) - {"gke-held", "google-batch-held"} == set(RUNNING[target])
+    shell.jobs("wait", *ends, "--timeout", "90s")
+    shell.jobs("cancel", *sent, "--yes")
+    shell.jobs("wait", *sent, "--timeout", "90s", code=125)
+
+
+def test_jobs_on_vms_are_moved_on(before: Restoration, shell: Shell) -> None:
+    """One machine, and one of a group, whose other goes with it."""
+    refs = [before.job(key).ref for key in ("vm-lost", "vm-nodes")]
+    at = f"projects/{PROJECT}/zones/{REGION}-a/instances"
+    for ref in refs:
+        names = [each["name"] for each in before.google("GET", f"{COMPUTE}/{at}")["items"]]
+        machine = next(name for name in sorted(names) if ref.rpartition("/")[2] in name)
+        before.google("POST", "sandbox-api/preempt", {"name": f"{at}/{machine}"})
 
     def moved() -> bool:
-        shell.jobs("tend", lost)
-        found = status(shell, lost)
-        return (found["attempts"], found["lost"], found["phase"]) == (2, 1, "RUNNING")
+        shell.jobs("tend", *refs)
+        found = [status(shell, ref) for ref in refs]
+        return all((each["attempts"], each["lost"], each["phase"]) == (2, 1, "RUNNING") for each in found)
 
     until(moved)
+
+
+def test_jobs_go_on_to_their_ends(before: Restoration, shell: Shell) -> None:
     before.go.touch()
-    shell.jobs("wait", runs, "--timeout", "60s")
-    assert status(shell, runs)["phase"] == "SUCCEEDED"
-    refs = [before.job(key).ref for key in ("vm-lost", "vm-moved", "tpu-runs", "tpu-waits")]
+    refs = [before.job(key).ref for key in (*FLAGGED, "gke-waits")]
+    shell.jobs("wait", *refs, "--timeout", "90s")
+    assert {status(shell, ref)["phase"] for ref in refs} == {"SUCCEEDED"}
+    assert "ends" in shell.jobs("logs", before.job("gke-slice").ref)
+    refs = [before.job(key).ref for key in ("vm-moved", "tpu-runs", "tpu-waits")]
     shell.jobs("cancel", *refs, "--yes")
     shell.jobs("wait", *refs, "--timeout", "60s", code=125)
     assert {status(shell, ref)["phase"] for ref in refs} == {"FAILED"}
@@ -161,7 +271,7 @@ def test_the_function_of_the_stack_goes_on_with_what_it_finds(before: Restoratio
 
 
 def test_what_has_ended_is_settled(before: Restoration, shell: Shell) -> None:
-    """All on VMs has; what goes on elsewhere stays held, and no hold is counted twice."""
+    """What goes on stays held, and no hold is counted twice."""
     was = before.records.spend
     shell.jobs("spend", "settle")
     now = spend(shell)
@@ -169,12 +279,26 @@ def test_what_has_ended_is_settled(before: Restoration, shell: Shell) -> None:
     for old, new in zip(was, now, strict=True):
         assert Decimal(new["held"]) <= Decimal(old["held"]) and Decimal(new["settled"]) >= Decimal(old["settled"])
     rows = {row["job"]: row for row in json.loads(shell.jobs("spend", "--jobs", "-o", "json"))}
-    for key in ("vm-runs", "vm-lost", "vm-moved", "tpu-runs", "tpu-waits"):
+    for key in (*FLAGGED, "vm-moved", "tpu-runs", "tpu-waits", "gke-waits"):
         assert rows[before.job(key).ref]["settled"] is not None
     for key in ("batch-runs", "vertex-runs"):
         assert rows[before.job(key).ref]["settled"] is None
 
 
 def test_what_ran_is_gone(before: Restoration) -> None:
-    at = f"compute.googleapis.com/compute/v1/projects/{PROJECT}/zones/{REGION}-"
-    until(lambda: not [zone for zone in "ab" if before.google("GET", f"{at}{zone}/instances").get("items")])
+    """But for what the stack declares."""
+
+    def left() -> bool:
+        return {name.rpartition("/")[2].split("-")[0] for name in machines(before)} == {
+            *("accel", "later", "steady", "trainer", "workers")
+        }
+
+    until(left)
+
+
+def test_what_is_declared_no_more_goes(before: Restoration, stacks: dict[str, Stack]) -> None:
+    values = before.records.stacks["google"]["environment"]
+    vms = {name: each for name, each in values["gcp"]["vms"].items() if f"gcp.vms.{name}" not in DECLARED}
+    stacks["google"].write_environment({**values, "gcp": {**values["gcp"], "vms": vms}})
+    stacks["google"].up()
+    assert machines(before) == {}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from jobs.backends.base import JobRef, Request
 from jobs.backends.claims.platform import ClaimedJob
 from jobs.backends.claims.submit import submit
 from jobs.backends.vm import state_machine as machine
-from jobs.backends.vm.record import Record, Result, as_json, of_json
-from jobs.backends.vm.state_machine import MachineState, decide
+from jobs.backends.vm.record import Result, as_json, of_json
 from jobs.client import history
 from jobs.client.allowances.price import Price
 from jobs.client.allowances.reservation import MICRO, Balance, Hold, Ledger
@@ -31,6 +30,7 @@ from jobs.client.allowances.reserve import Holding, Wanted
 from jobs.client.allowances.settlement import settle
 from tests.jobs.old_stores import SERVICES, Documents, Files, Stores, Table
 from tests.jobs.spend import books
+from tests.jobs.vm_walk import Walk, vm_records
 from tests.support import records
 from tests.support.records import Json
 
@@ -218,13 +218,6 @@ class AnyBackend:
         return JobRef("fake", "", request.key)
 
 
-def vm_records(whole: records.Records) -> dict[str, Record]:
-    """Of VM jobs, by the name of the job."""
-    texts = {name: text for objects in whole.objects.values() for name, text in objects.items()}
-    found = [of_json(json.loads(text), name) for name, text in texts.items() if name.endswith("/record.json")]
-    return {record.job_name: record for record in found}
-
-
 def test_records_of_vms_are_written_as_they_were(whole: records.Records) -> None:
     """So that an earlier client reads what a later one has replaced: it leaves out what it does not know."""
     for objects in whole.objects.values():
@@ -236,37 +229,20 @@ def test_records_of_vms_are_written_as_they_were(whole: records.Records) -> None
                 assert all(before.items() <= after.items() for before, after in attempts)
     states = {name: (each.last.state, each.outcome, len(each.attempts)) for name, each in vm_records(whole).items()}
     assert states == {
+        "later": ("made", "", 1),
         "tpu-runs": ("made", "", 1),
+        "tpu-slice": ("made", "", 1),
         "tpu-waits": ("made", "", 1),
+        "trainer": ("made", "", 1),
         "vm-cancelled": ("gone", "cancelled", 1),
         "vm-ended": ("gone", "succeeded", 1),
         "vm-failed": ("gone", "failed", 1),
         "vm-lost": ("made", "", 1),
         "vm-moved": ("made", "", 2),
+        "vm-nodes": ("made", "", 1),
         "vm-planned": ("planned", "", 1),
         "vm-runs": ("made", "", 1),
     }
-
-
-class Walk:
-    """The reconciler's steps of one record, against machines that are told."""
-
-    def __init__(self, record: Record) -> None:
-        self.record, self.steps = record, list[str]()
-        last = record.last
-        self.now = datetime.fromisoformat(last.started or last.made or last.planned) + timedelta(minutes=1)
-
-    def go(self, state: str, results: dict[int, Result] | None = None, most: int = 10) -> "Walk":
-        for _ in range(most):
-            step = decide(self.record, MachineState(state, state.upper()), results or {}, self.now)
-            self.steps.append(type(step).__name__)
-            if isinstance(step, machine.Write):
-                self.record = step.record
-            elif isinstance(step, machine.Remove):
-                state = machine.ABSENT
-            else:
-                break
-        return self
 
 
 def test_records_of_vms_are_moved_on(whole: records.Records) -> None:
@@ -310,7 +286,7 @@ def test_the_history_of_a_client_is_read(whole: records.Records) -> None:
 
 def test_published_targets_are_read(whole: records.Records) -> None:
     published = [text for objects in whole.objects.values() for name, text in objects.items() if "-targets/" in name]
-    assert len(published) == 3
+    assert len(published) == 4
     for text in published:
         old = json.loads(text)
         assert old.items() <= write({"one": read_one(old)})["one"].items()

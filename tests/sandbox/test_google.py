@@ -228,6 +228,9 @@ def test_objects_of_a_bucket(fake: Fake) -> None:
     assert (copied["done"], copied["resource"]["name"], copied["objectSize"]) == (True, "y", "3")
     assert fake.ask("GET", f"{root}/some-data/o/y", alt="media").content == b"two"
     assert fake.ask("POST", f"{root}/some-data/o/gone/rewriteTo/b/some-data/o/y").status_code == 404
+    fake.call("POST", "sandbox-api/generations", {"b/some-data/o/z": "7"})
+    assert fake.call("GET", f"{root}/some-data/o/z")["generation"] == "7"
+    assert put("z", b"more", ifGenerationMatch="7").json()["generation"] != "7"
     refused = fake.ask("DELETE", f"{root}/some-data")
     assert (refused.status_code, "is not empty" in refused.text) == (409, True)
     for name in ("a%2Fb%20c", "y", "z"):

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -30,25 +30,46 @@ import yaml
 
 from sandbox import keys
 from sandbox.environment import project
+from sandbox.kubernetes.client import Cluster
 
+from .jobs_of_before import LATER, submit_all
 from .project import KEY, put
 
 Json = dict[str, Any]
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "records"
 STACKS = ("aws", "google")
-TEAMS = {"you": {"usd": 1000}}
+TEAMS = {"you": {"usd": 1000, "unpriced": "warn"}}
 PROJECT, REGION = "accel-sandbox", "us-central1"
-GO = "@GO@"
-"""In the command of a job: a file that a test puts in its place, and makes when the job shall end."""
-FLAGGED = ["sh", "-c", f"until [ -e {GO} ]; do sleep 0.1; done"]
-SLEEPS, ENDS, FAILS = ["sleep", "3600"], ["true"], ["sh", "-c", "exit 3"]
-TPU = {"type": "v5litepod-8"}
-NO_TPUS = {"stockout": [f"{REGION}-a/{TPU['type']}"]}
+COMPUTE = "compute.googleapis.com/compute/v1"
 SLOW = {"minute_s": 3600}
 """Nothing is reconciled but by a command."""
+QUICK = {"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3}
+"""Nodes of GKE come in moments."""
+CLUSTER_KINDS = {
+    "jobs": "/apis/batch/v1/namespaces/jobs/jobs",
+    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/jobs/jobsets",
+    "pods": "/api/v1/namespaces/jobs/pods",
+    "services": "/api/v1/namespaces/jobs/services",
+    "workloads": "/apis/kueue.x-k8s.io/v1beta1/namespaces/jobs/workloads",
+}
+"""What a cluster has of jobs: collections of the API."""
 UNKEPT = ("created", "modified", "sourcePosition", "stackTrace")
-PATIENCE_S = 90
+DECLARED = {
+    "gcp.vms.tpu_queues": {"steady": {"zone": f"{REGION}-a", "accelerator_type": "v5litepod-4"}},
+    "gcp.vms.queued_tpus": {
+        "trainer": {
+            "zone": f"{REGION}-a",
+            "accelerator_type": "v5litepod-16",
+            "capacity": "spot",
+            "slices": 2,
+            "valid_for_s": 86_400,
+        },
+        "later": {"zone": f"{REGION}-a", "accelerator_type": LATER},
+    },
+    "gcp.vms.gpu_groups": {"workers": {"zone": f"{REGION}-a", "machine_type": "g2-standard-4", "size": 2}},
+}
+"""Machines that the stack of Google Cloud declares besides."""
 
 DEPLOY = """
 set -eu -o pipefail
@@ -106,12 +127,18 @@ class Records:
     """Of Firestore."""
     objects: dict[str, dict[str, str]]
     """Texts of Cloud Storage, by bucket and name."""
+    generations: dict[str, str]
+    """Of the objects by which a stack declares TPUs, by their paths below the API: records are named after them."""
     machines: list[Json]
-    """Instances with their disks, and queued resources of TPUs."""
+    """Instances with their disks, groups of a job with their template, and queued resources of TPUs."""
     batch: list[Json]
     """Jobs of AWS Batch."""
     vertex: list[Json]
     """Jobs of Vertex AI."""
+    google_batch: list[Json]
+    """Jobs of Google Batch, each with its tasks."""
+    cluster: dict[str, list[Json]]
+    """Objects of Kubernetes, by CLUSTER_KINDS."""
     files: dict[str, str]
     """Of the client's folder, by path; those of SQLite as SQL."""
 
@@ -182,8 +209,10 @@ class Old:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        start = "import sys; from pathlib import Path; from sandbox.processes import start, stop; "
-        self.python("-c", start + "start(Path(sys.argv[1]), ('cloud', 'google', 'plugins'))", str(self.home))
+        start = "import sys; from pathlib import Path; from sandbox.processes import PARTS, start, stop; "
+        self.home.mkdir()
+        (self.home / "nodes.json").write_text(json.dumps(QUICK))
+        self.python("-c", start + "start(Path(sys.argv[1]), PARTS)", str(self.home))
         try:
             tell = "import json, sys; from pathlib import Path; from sandbox.environment import environment; "
             told = self.python("-c", tell + "print(json.dumps(environment(Path(sys.argv[1]))))", str(self.home))
@@ -222,7 +251,7 @@ class Old:
     def submit(
         self, key: str, to: str, command: list[str], *options: str, dies: str = "", refused: str = "", **fields: Any
     ) -> None:
-        """A job of that key. `dies`: `<logger> <step>`; `refused`: a method of Google that does not answer."""
+        """A job of that key. `dies`: `<logger> <step>`; `refused`: of Google, a method that fails from then on."""
         document = {"name": key, "image": "local/examples", "command": command, "timeout_s": 7200, **fields}
         (self.home / f"{key}.yaml").write_text(json.dumps(document))
         given = ("submit", str(self.home / f"{key}.yaml"), "--to", to, "--no-quota", "--key", key, "-o", "id", *options)
@@ -232,13 +261,27 @@ class Old:
         elif refused:
             self.google("POST", "sandbox-api/faults", {"method": refused, "code": 503, "count": 1000})
             self.cli(*given, code=None)
-            self.google("DELETE", "sandbox-api/faults")
         else:
             ref = self.cli(*given)
         self.jobs[key] = JobRecord(key, to, document, ref, dies or refused)
 
     def got(self, key: str) -> Json:
         return json.loads(self.cli("get", self.jobs[key].ref, "-o", "json"))
+
+    def pause(self) -> None:
+        """Nothing is reconciled by itself, and what the stack wants later does not come."""
+        self.google("POST", "sandbox-api/faults", SLOW)
+        self.stockout(LATER)
+
+    def stockout(self, *types: str) -> None:
+        """No more TPUs of these types."""
+        self.google("POST", "sandbox-api/faults", stockout(*types))
+
+    def preempt(self, key: str) -> None:
+        """Takes a job's machine away."""
+        for item in instances(self):
+            if self.jobs[key].ref.rpartition("/")[2] in item["name"]:
+                self.google("POST", "sandbox-api/preempt", {"name": item["selfLink"].partition("/v1/")[2]})
 
     def google(self, http: str, path: str, body: Any = None, **query: Any) -> Any:
         url = json.loads((self.home / "google.json").read_text())["url"]
@@ -248,6 +291,10 @@ class Old:
             return None
         assert answer.ok, f"{path}: {answer.text}"
         return answer.content if query.get("alt") == "media" else answer.json()
+
+    def zone(self, zone: str, kind: str) -> list[Json]:
+        """What Compute Engine has in a zone."""
+        return (self.google("GET", f"{COMPUTE}/projects/{PROJECT}/zones/{REGION}-{zone}/{kind}") or {}).get("items", [])
 
     def aws(self, service: str) -> Any:
         url = self.variables["AWS_ENDPOINT_URL"]
@@ -259,78 +306,15 @@ def environments(checkout: Path) -> dict[str, Json]:
     """Those of the two stacks, out of the commit's own."""
     whole = yaml.safe_load((checkout / "Pulumi.sandbox.yaml").read_text())["config"][KEY]
     shared = {name: whole[name] for name in ("owner", "labels")} | {"allowances": {"teams": TEAMS}}
-    gcp = {name: whole["gcp"][name] for name in ("project", "region", "network", "vms", "vertex")}
-    google = put("gcp.vms.reconcile", {"every_min": 5}, {**shared, "gcp": gcp})
+    google: Json = {**shared, "gcp": {name: each for name, each in whole["gcp"].items() if name != "images"}}
+    more = {"gcp.vms.reconcile": {"every_min": 5}, **DECLARED}
+    google = reduce(lambda made, field: put(*field, made), more.items(), google)
     return {"aws": put("aws.claims.protect", True, {**shared, "aws": whole["aws"]}), "google": google}
 
 
-def until(ready: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while not ready():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)
-
-
-def submit_all(old: Old) -> None:
-    """Jobs in every state in which an upgrade may find them."""
-    claims, spend = "accel.jobs.claims", "accel.jobs.spend"
-    for service, to in (("batch", "gpu"), ("vertex", "vertex")):
-        old.submit(f"{service}-ended", to, ENDS, "--wait")
-        old.submit(f"{service}-runs", to, SLEEPS)
-        old.submit(f"{service}-claimed", to, ENDS, dies=f"{claims} claimed")
-        old.submit(f"{service}-sent", to, SLEEPS, dies=f"{claims} sent")
-        old.submit(f"{service}-held", to, ENDS, dies=f"{spend} held")
-        old.submit(f"{service}-unrecorded", to, SLEEPS, dies=f"{spend} sent")
-    own_targets(old)
-
-    old.submit("vm-ended", "vm", ENDS, "--wait")
-    old.submit("vm-failed", "vm", FAILS, retries=0)
-    old.submit("vm-cancelled", "vm", SLEEPS)
-    old.submit("vm-moved", "vm", SLEEPS, spot=True, lost_retries=3)
-    old.submit("vm-runs", "vm", FLAGGED)
-    old.submit("vm-lost", "vm", FLAGGED, spot=True, lost_retries=3)
-    for key in ("vm-cancelled", "vm-moved", "vm-runs", "vm-lost"):
-        until(lambda key=key: old.got(key)["phase"] == "RUNNING")
-    old.cli("tend", old.jobs["vm-runs"].ref)
-    old.cli("cancel", old.jobs["vm-cancelled"].ref, "--yes")
-    old.python("-m", "jobs", "wait", old.jobs["vm-failed"].ref, code=125)
-    old.python("-m", "jobs", "wait", old.jobs["vm-cancelled"].ref, code=125)
-    preempt(old, "vm-moved")
-    until(lambda: bool(old.cli("tend", old.jobs["vm-moved"].ref)) and old.got("vm-moved")["attempts"] == 2)
-    until(lambda: old.got("vm-moved")["phase"] == "RUNNING")
-    old.submit("vm-planned", "vm", SLEEPS, refused="compute.instances.insert")
-    old.submit("tpu-runs", "tpu", SLEEPS, accelerator=TPU)
-    until(lambda: old.got("tpu-runs")["phase"] == "RUNNING")
-    old.google("POST", "sandbox-api/faults", NO_TPUS)
-    old.submit("tpu-waits", "tpu", SLEEPS, accelerator=TPU)
-
-
-def own_targets(old: Old) -> None:
-    """The targets of a stack that has neither a table nor a ledger: claims and holds are files of this machine."""
-    path = old.home / "targets.json"
-    shared = path.read_text()
-    rows = json.loads(shared)
-    for name in ("claim_table", "published"):
-        rows["gpu"].pop(name)
-    rows["gpu"]["allowances"].pop("ledger")
-    path.write_text(json.dumps(rows))
-    old.submit("file-ended", "gpu", ENDS, "--wait")
-    old.submit("file-sent", "gpu", SLEEPS, dies="accel.jobs.claims sent")
-    old.submit("file-claimed", "gpu", ENDS, dies="accel.jobs.claims claimed")
-    path.write_text(shared)
-
-
-def preempt(old: Old, key: str) -> None:
-    """Takes its machine away."""
-    for item in instances(old):
-        if old.jobs[key].ref.rpartition("/")[2] in item["name"]:
-            old.google("POST", "sandbox-api/preempt", {"name": item["selfLink"].partition("/v1/")[2]})
-
-
-def instances(old: Old) -> list[Json]:
-    zones = ("a", "b")
-    at = f"compute.googleapis.com/compute/v1/projects/{PROJECT}/zones/{REGION}-"
-    return [each for zone in zones for each in (old.google("GET", f"{at}{zone}/instances") or {}).get("items", [])]
+def stockout(*types: str) -> Json:
+    """A fault: TPUs of these types that cannot be had."""
+    return {"stockout": [f"{REGION}-a/{each}" for each in types]}
 
 
 def make(commit: str) -> Records:
@@ -350,7 +334,7 @@ def make(commit: str) -> Records:
 
 
 def _made(commit: str, old: Old) -> Records:
-    old.google("POST", "sandbox-api/faults", SLOW)
+    old.pause()
     stacks = {name: old.deploy(name, values) for name, values in environments(old.checkout).items()}
     outputs = [each["export"]["deployment"]["resources"][0]["outputs"]["targets"] for each in stacks.values()]
     (old.home / "targets.json").write_text(json.dumps(reduce(lambda all, more: {**all, **more}, outputs)))
@@ -369,9 +353,12 @@ def _made(commit: str, old: Old) -> Records:
         tables=_tables(old),
         documents=[*_documents(old)],
         objects={bucket: _objects(old, bucket) for bucket in buckets},
+        generations={path: each for bucket in buckets for path, each in _generations(old, bucket)},
         machines=[*_machines(old)],
         batch=_batch(old),
         vertex=_vertex(old),
+        google_batch=[*_google_batch(old)],
+        cluster=_cluster(old),
         files=_files(old.home / "state"),
     ))  # fmt: skip
 
@@ -400,11 +387,32 @@ def _objects(old: Old, bucket: str) -> dict[str, str]:
     return texts
 
 
+def instances(old: Old) -> list[Json]:
+    return [each for zone in "ab" for each in old.zone(zone, "instances")]
+
+
+def _generations(old: Old, bucket: str) -> Iterator[tuple[str, str]]:
+    at = f"storage.googleapis.com/storage/v1/b/{bucket}/o"
+    for item in old.google("GET", at, matchGlob="accel-queues/*.json").get("items", []):
+        yield f"b/{bucket}/o/{quote(item['name'], safe='')}", item["generation"]
+
+
 def _machines(old: Old) -> Iterator[Json]:
+    grouped: set[str] = set()
+    for zone in "ab":
+        for group in old.zone(zone, "instanceGroupManagers"):
+            if not group.get("instanceTemplate"):  # one of GKE's
+                continue
+            at = f"{COMPUTE}/{group['selfLink'].partition('/v1/')[2]}/listManagedInstances"
+            names = [each["name"] for each in old.google("POST", at, {})["managedInstances"]]
+            grouped.update(names)
+            if group.get("description"):  # a job's; of the stack's the state tells
+                template = old.google("GET", f"{COMPUTE}/{group['instanceTemplate'].partition('/v1/')[2]}")
+                yield {"group": group, "template": template, "names": names}
     for item in instances(old):
-        disks = [old.google("GET", f"compute.googleapis.com/compute/v1/{each['source'].partition('/v1/')[2]}")
-                 for each in item["disks"]]  # fmt: skip
-        yield {"instance": item, "disks": disks}
+        if item["name"] not in grouped:
+            disks = [old.google("GET", f"{COMPUTE}/{each['source'].partition('/v1/')[2]}") for each in item["disks"]]
+            yield {"instance": item, "disks": disks}
     at = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/{REGION}-a/queuedResources"
     yield from ({"queued": each} for each in old.google("GET", at).get("queuedResources", []))
 
@@ -422,6 +430,21 @@ def _batch(old: Old) -> list[Json]:
 def _vertex(old: Old) -> list[Json]:
     at = f"aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/customJobs"
     return old.google("GET", at).get("customJobs", [])
+
+
+def _google_batch(old: Old) -> Iterator[Json]:
+    at = f"batch.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/jobs"
+    for job in old.google("GET", at).get("jobs", []):
+        tasks = f"batch.googleapis.com/v1/{job['name']}/taskGroups/group0/tasks"
+        yield {"job": job, "tasks": old.google("GET", tasks).get("tasks", [])}
+
+
+def _cluster(old: Old) -> dict[str, list[Json]]:
+    cluster = Cluster.of(old.home)
+    found = {kind: cluster.list(path) for kind, path in CLUSTER_KINDS.items()}
+    for each in (each for objects in found.values() for each in objects):
+        each["metadata"].pop("managedFields", None)
+    return found
 
 
 def _files(state: Path) -> dict[str, str]:
