@@ -42,20 +42,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from .. import keys, loopback, peers
-from . import (
-    EMAIL,
-    UNIQUE_ID,
-    USER,
-    batch,
-    billing,
-    container,
-    functions,
-    permissions,
-    quotas,
-    scoped,
-    services,
-)
+from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scoped, services
 from .api import PREEMPT, Methods, answer, authorized
+from .batch import api as batch
 from .errors import ApiError
 from .faults import Plan
 from .guests import relay

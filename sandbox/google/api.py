@@ -11,18 +11,10 @@ from . import (
     PROJECT_NUMBER,
     account_token,
     accounts,
-    batch,
     billing,
     capacity,
-    compute,
     container,
-    firestore,
-    firestore_documents,
     functions,
-    groups,
-    images,
-    instance_life,
-    instances,
     logging,
     oslogin,
     permissions,
@@ -33,14 +25,18 @@ from . import (
     secret_versions,
     services,
     storage_access,
-    tpu,
     verbs,
-    vertex,
 )
+from .batch import api as batch
+from .compute import api as compute
+from .compute import groups, images, instance_life, instances
 from .discovery import Document, Method, check, document
 from .errors import ApiError, invalid
 from .faults import Plan
+from .firestore import databases, documents
 from .operations import begin, once
+from .tpu import api as tpu
+from .vertex import api as vertex
 from .world import Call, Collection, Json, World, by_id
 
 DOCUMENTS = (
@@ -54,7 +50,7 @@ DOCUMENTS = (
 _MODULES = (
     *(accounts, services, compute, container, tpu, logging, oslogin),
     *(instances, groups, images, capacity, quotas),
-    *(batch, pubsub, secret_versions, vertex, firestore),
+    *(batch, pubsub, secret_versions, vertex, databases),
     *(billing, functions, scheduler),
 )
 COLLECTIONS: dict[str, Collection] = {row.id: row for module in _MODULES for row in module.COLLECTIONS}
@@ -262,8 +258,8 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     **pubsub.OWN,
     **secret_versions.OWN,
     **vertex.OWN,
-    **firestore.OWN,
-    **firestore_documents.OWN,
+    **databases.OWN,
+    **documents.OWN,
     **billing.OWN,
     **scheduler.OWN,
 }

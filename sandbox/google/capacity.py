@@ -7,10 +7,10 @@ from typing import Any
 
 from accel.catalog.quotas import quota_for
 
-from .compute import compute_collection, located, zones
-from .disks import listed as disk_types
+from .compute.api import compute_collection, located, zones
+from .compute.disks import listed as disk_types
+from .compute.instance_body import accelerator_types, check_machine_type
 from .errors import ApiError, Failure
-from .instance_body import accelerator_types, check_machine_type
 from .world import Call, Json, Pending, World, stamp
 
 _SERVICE_UNAVAILABLE = (503, "SERVICE UNAVAILABLE")

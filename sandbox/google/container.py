@@ -10,9 +10,9 @@ from collections.abc import Callable
 from accel.catalog.places import regions
 from accel.rules.gcp import machines
 
-from .compute import zones
+from .compute.api import zones
+from .compute.instance_body import accelerator_types
 from .errors import ApiError
-from .instance_body import accelerator_types
 from .verbs import forget
 from .world import Call, Collection, Json, World, stamp
 

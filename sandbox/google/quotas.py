@@ -14,9 +14,9 @@ from accel.catalog.tpu_generations import GENERATIONS
 
 from . import PROJECT, PROJECT_NUMBER, verbs
 from .capacity import metrics
-from .compute import compute_collection, zones
+from .compute.api import compute_collection, zones
 from .errors import ApiError
-from .tpu_nodes import zones as tpu_zones
+from .tpu.nodes import zones as tpu_zones
 from .world import Call, Collection, Json, World
 
 PATH = "/cloudquotas.googleapis.com/"

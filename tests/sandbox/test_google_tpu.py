@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accel.catalog.tpu import tpu
-from sandbox.google.tpu_nodes import bounds
+from sandbox.google.tpu.nodes import bounds
 from tests.support.google_fake import COMPUTE, Fake, P
 from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, request, said
 from tests.support.waiting import until

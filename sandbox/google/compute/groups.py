@@ -11,15 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import PROJECT_NUMBER, instances, verbs
+from .. import PROJECT_NUMBER, verbs
+from ..errors import ApiError, Failure
+from ..operations import begin
+from ..world import Call, Collection, Json, World
 from . import instance_body as body
 from . import instance_life as life
-from .compute import compute_collection, refuse_used, zones
-from .errors import ApiError, Failure
+from . import instances
+from .api import compute_collection, refuse_used, zones
 from .images import resolved
 from .instance_body import accelerator_types, check_machine_type, existing
-from .operations import begin
-from .world import Call, Collection, Json, World
 
 
 def _managed(call: Call) -> bool:

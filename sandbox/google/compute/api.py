@@ -10,8 +10,8 @@ from typing import Any
 from accel.catalog.machines import machines
 from accel.catalog.places import regions, where
 
-from .errors import ApiError
-from .world import Call, Collection, Json, stamp
+from ..errors import ApiError
+from ..world import Call, Collection, Json, stamp
 
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
 _SHORT = {"network": "global/networks", "subnetwork": "regions/{region}/subnetworks", "type": "zones/{zone}/diskTypes"}

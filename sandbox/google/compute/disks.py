@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from .compute import compute_collection
-from .errors import ApiError
+from ..errors import ApiError
+from ..world import Call, Json
+from .api import compute_collection
 from .images import resolved
 from .instance_body import existing
-from .world import Call, Json
 
 TYPES = {
     "pd-standard": ("500", "10GB-65536GB"),

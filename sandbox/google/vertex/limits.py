@@ -6,10 +6,10 @@ from collections import deque
 from accel.catalog.accelerators import accelerators
 from accel.catalog.quotas import quota_for
 
-from . import PROJECT, PROJECT_NUMBER
-from .errors import ApiError
-from .vertex_machines import vcpus
-from .world import Call, Json, World
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError
+from ..world import Call, Json, World
+from .machines import vcpus
 
 SUBMISSIONS = 60
 """A minute and region, of jobs and of operations that run long: creating and deleting custom jobs, tuning jobs and the

@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..kubernetes.environment import expanded
-from . import PROJECT, PROJECT_NUMBER
-from .errors import ApiError
-from .faults import Plan
-from .local_runs import NotStarted, Run, credentials, is_local, log_lines, start
-from .vertex_checks import seconds
-from .vertex_limits import over, quota_in_use
-from .vertex_machines import own_gpus
-from .world import Json, Pending, World, stamp
+from ...kubernetes.environment import expanded
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError
+from ..faults import Plan
+from ..local_runs import NotStarted, Run, credentials, is_local, log_lines, start
+from ..world import Json, Pending, World, stamp
+from .checks import seconds
+from .limits import over, quota_in_use
+from .machines import own_gpus
 
 ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 TRIES = 3

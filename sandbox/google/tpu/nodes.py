@@ -14,12 +14,12 @@ from accel.catalog.tpu_generations import GENERATIONS, Generation
 from accel.rules.gcp import tpu_runtimes
 from sandbox import loopback
 
-from . import PROJECT, PROJECT_NUMBER
-from .errors import ApiError
-from .guests.machine import Machine
-from .operations import begin
-from .verbs import get
-from .world import Call, Collection, Json, World, stamp
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError
+from ..guests.machine import Machine
+from ..operations import begin
+from ..verbs import get
+from ..world import Call, Collection, Json, World, stamp
 
 NAME = re.compile(r"[A-Za-z0-9_.~+%-]+")
 """Of nodes and queued resources, as the discovery document has it."""

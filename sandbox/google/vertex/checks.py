@@ -13,10 +13,10 @@ from typing import Any
 
 from accel.catalog.places import regions
 
-from . import PROJECT, PROJECT_NUMBER
-from .errors import ApiError, invalid
-from .vertex_machines import BOOT_DISKS, CLOUD_TPU, FLEX_START, SMALL_A3, TPUS, counts, machine_types, own_gpus
-from .world import Call, Json, World, by_id
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError, invalid
+from ..world import Call, Json, World, by_id
+from .machines import BOOT_DISKS, CLOUD_TPU, FLEX_START, SMALL_A3, TPUS, counts, machine_types, own_gpus
 
 Fault = tuple[str, str]
 POOLS = 4

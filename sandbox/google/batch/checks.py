@@ -8,10 +8,10 @@ from typing import Any
 
 from accel.catalog.places import regions
 
-from . import PROJECT, PROJECT_NUMBER
-from .batch_machines import locations
-from .errors import ApiError
-from .world import Call, Json, by_id
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError
+from ..world import Call, Json, by_id
+from .machines import locations
 
 MOST_TASKS, MOST_PARALLEL = 100_000, 5_000
 """https://docs.cloud.google.com/batch/quotas"""

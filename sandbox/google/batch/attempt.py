@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from . import PROJECT, pubsub, secret_versions
-from .batch_machines import Vm
-from .errors import ApiError
-from .local_runs import Run, begin, credentials, folder_of, is_local, log_lines
-from .world import Json, World
+from .. import PROJECT, pubsub, secret_versions
+from ..errors import ApiError
+from ..local_runs import Run, begin, credentials, folder_of, is_local, log_lines
+from ..world import Json, World
+from .machines import Vm
 
 CODES = {
     50001: "Spot VM preemption",

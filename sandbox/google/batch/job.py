@@ -13,7 +13,8 @@ from typing import Any
 
 from sandbox import loopback
 
-from .batch_attempt import (
+from ..world import Json, World
+from .attempt import (
     OTHERWISE,
     PREEMPTED,
     Attempt,
@@ -32,10 +33,9 @@ from .batch_attempt import (
     task_event,
     time_of,
 )
-from .batch_checks import numbered
-from .batch_machines import Shape, Vm
-from .batch_settings import Settings, settings
-from .world import Json, World
+from .checks import numbered
+from .machines import Shape, Vm
+from .settings import Settings, settings
 
 ENDED = ("SUCCEEDED", "FAILED", "UNEXECUTED")
 

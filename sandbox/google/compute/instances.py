@@ -5,14 +5,14 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from .. import verbs
+from ..errors import ApiError, Failure
+from ..operations import begin
+from ..world import Call, Collection, Json
 from . import instance_body as body
 from . import instance_life as life
-from . import verbs
-from .compute import compute_collection, labelled, located, zones
+from .api import compute_collection, labelled, located, zones
 from .disks import attach, attached, free, leave
-from .errors import ApiError, Failure
-from .operations import begin
-from .world import Call, Collection, Json
 
 _new: Any = compute_collection("instances", "Instance").made
 

@@ -11,10 +11,10 @@ from accel.catalog.machines import Machine, machines
 from accel.catalog.places import where
 from accel.rules.gcp import machines as gcp_machines
 
-from . import PROJECT_NUMBER
-from .compute import offered, zones
-from .errors import ApiError
-from .world import Call, Json
+from .. import PROJECT_NUMBER
+from ..errors import ApiError
+from ..world import Call, Json
+from .api import offered, zones
 
 _CPUS = re.compile(
     r"(?:e2|n1|n2d?|n4|t2[ad]|c2d?|c3d?|c4[ad]?|m1|m2|m3)-(?:micro|small|medium|(?:standard|high[a-z]+|custom)-[\w-]+)"

@@ -20,10 +20,12 @@ from typing import Any
 
 from accel.catalog.tpu import tpu
 
-from . import PROJECT, tpu_nodes, verbs
-from .errors import ApiError
-from .faults import Plan
-from .tpu_nodes import (
+from .. import PROJECT, verbs
+from ..errors import ApiError
+from ..faults import Plan
+from ..world import Call, Collection, Json, Pending, World, by_id, stamp
+from . import nodes as tpu_nodes
+from .nodes import (
     GRACE_S,
     NAME,
     bad_argument,
@@ -39,7 +41,6 @@ from .tpu_nodes import (
     within_quota,
     zones,
 )
-from .world import Call, Collection, Json, Pending, World, by_id, stamp
 
 _DATA = {"ACTIVE", "CREATING", "DELETING", "FAILED", "PROVISIONING", "SUSPENDED", "SUSPENDING"}
 

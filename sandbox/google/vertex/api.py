@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import PROJECT, verbs
-from .errors import ApiError
-from .operations import begin
-from .vertex_checks import checked, disk, labels, located, machine, number_form, refusal
-from .vertex_jobs import ENDED, Job, filled
-from .vertex_limits import submitted, within
-from .world import Call, Collection, Json, Pending, World, stamp
+from .. import PROJECT, verbs
+from ..errors import ApiError
+from ..operations import begin
+from ..world import Call, Collection, Json, Pending, World, stamp
+from .checks import checked, disk, labels, located, machine, number_form, refusal
+from .jobs import ENDED, Job, filled
+from .limits import submitted, within
 
 _SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}

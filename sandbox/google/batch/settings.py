@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .world import World
+from ..world import World
 
 
 @dataclass

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from . import PROJECT, verbs
-from .errors import ApiError
-from .operations import begin
-from .world import Call, Collection, Json, stamp
+from .. import PROJECT, verbs
+from ..errors import ApiError
+from ..operations import begin
+from ..world import Call, Collection, Json, stamp
 
 _DATABASES = "firestore.projects.databases"
 _FIELDS = f"{_DATABASES}.collectionGroups.fields"

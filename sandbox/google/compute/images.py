@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from .compute import compute_collection
-from .errors import ApiError
-from .world import Call, Collection, Json
+from ..errors import ApiError
+from ..world import Call, Collection, Json
+from .api import compute_collection
 
 _LINK = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(?:projects/([^/]+)/)?(.+)")
 _ROOT = "https://www.googleapis.com/compute/v1/"

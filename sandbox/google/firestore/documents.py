@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from .errors import ApiError
-from .firestore import missing
-from .log_filter import nanoseconds
-from .world import Call, Collection, Json, by_id
+from ..errors import ApiError
+from ..log_filter import nanoseconds
+from ..world import Call, Collection, Json, by_id
+from .databases import missing
 
 _DOCUMENTS = "firestore.projects.databases.documents"
 _PAGE = 20

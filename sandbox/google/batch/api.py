@@ -15,15 +15,15 @@ from typing import Any
 
 from accel.catalog.places import regions
 
-from . import PROJECT, PROJECT_NUMBER
-from .batch_attempt import CODES, PREEMPTED, time_of
-from .batch_checks import check_request, completed
-from .batch_job import OVER, Job
-from .batch_settings import change, settings
-from .errors import ApiError
-from .operations import begin
-from .verbs import matches
-from .world import Call, Collection, Json, Pending, World, by_id
+from .. import PROJECT, PROJECT_NUMBER
+from ..errors import ApiError
+from ..operations import begin
+from ..verbs import matches
+from ..world import Call, Collection, Json, Pending, World, by_id
+from .attempt import CODES, PREEMPTED, time_of
+from .checks import check_request, completed
+from .job import OVER, Job
+from .settings import change, settings
 
 _JOBS, _TASKS = "batch.projects.locations.jobs", "batch.projects.locations.jobs.taskGroups.tasks"
 _PAGE = 1000

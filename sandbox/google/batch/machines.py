@@ -8,12 +8,12 @@ from typing import Any
 
 from accel.catalog.attached import n1
 
-from . import PROJECT, PROJECT_NUMBER
-from .capacity import metrics
-from .compute import zones
-from .errors import ApiError
-from .instance_body import accelerator_types, accelerators, check_machine_type, machine_of
-from .world import Json, World
+from .. import PROJECT, PROJECT_NUMBER
+from ..capacity import metrics
+from ..compute.api import zones
+from ..compute.instance_body import accelerator_types, accelerators, check_machine_type, machine_of
+from ..errors import ApiError
+from ..world import Json, World
 
 SPOT = ("SPOT", "PREEMPTIBLE")
 _MOST_ON_ONE = 20  # https://docs.cloud.google.com/batch/docs/create-run-job#job-resources

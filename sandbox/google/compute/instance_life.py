@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from . import verbs
-from .capacity import consumed, quota_failure, stockout_failure, taken
-from .discovery import document
+from .. import verbs
+from ..capacity import consumed, quota_failure, stockout_failure, taken
+from ..discovery import document
+from ..errors import ApiError, Failure
+from ..guests.machine import Machine
+from ..operations import event
+from ..world import Call, Json, Pending, World, stamp
 from .disks import free, source_of
-from .errors import ApiError, Failure
-from .guests.machine import Machine
 from .images import driver_of
 from .instance_body import metadata_of
-from .operations import event
-from .world import Call, Json, Pending, World, stamp
 
 Told = Callable[[Call, str, str, Failure | None], None]
 LISTENERS: list[Told] = []

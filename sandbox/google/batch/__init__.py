@@ -1,0 +1,1 @@
+"""Google Batch: jobs, their attempts and the machines of these."""

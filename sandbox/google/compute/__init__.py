@@ -1,0 +1,1 @@
+"""Compute Engine: instances, templates and groups of them, disks, images, networks."""

@@ -1,0 +1,1 @@
+"""Firestore: databases and documents."""

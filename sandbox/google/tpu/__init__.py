@@ -1,0 +1,1 @@
+"""Cloud TPU: nodes and queued resources."""

@@ -1,0 +1,1 @@
+"""Vertex AI: custom jobs, tuning jobs and the machines that they run on."""
