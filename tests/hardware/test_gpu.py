@@ -25,8 +25,7 @@ import pytest
 from jobs.backends import local
 from jobs.client import runtime_wheel
 from jobs.runtime.gpus import Source
-from jobs.runtime.gpus_nvml import LIBRARY, Nvml
-from jobs.runtime.gpus_smi import Smi
+from jobs.runtime.gpus_nvml import LIBRARY, Nvml, Smi
 from jobs.runtime.gpus_stats import Stats
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.runtime import gpus
-from jobs.runtime.gpus_nvml import opened
-from jobs.runtime.gpus_smi import Smi
+from jobs.runtime.gpus_nvml import Smi, opened
 
 SCRIPT = """#!{python}
 import json, sys, time
